@@ -59,11 +59,6 @@ export class Turns {
     this.delete(wake);
     return wake;
   }
-
-  clear(): void {
-    this.#shards.clear();
-    this.#size = 0;
-  }
 }
 
 /**
@@ -184,16 +179,6 @@ export class Actors {
     const wake = { subscriptionId: actor.id, shard: actor.shard };
     if (crowd === undefined) this.#waiting.add(wake);
     else this.#putAside(wake, crowd);
-  }
-
-  clear(): void {
-    this.#byId.clear();
-    this.#fresh.clear();
-    this.#waiting.clear();
-    this.#waitingFirst.clear();
-    this.#crowds.clear();
-    this.#crowdOf.clear();
-    this.#leaving.clear();
   }
 
   all(): Actor[] {

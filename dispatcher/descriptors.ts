@@ -1,6 +1,3 @@
-import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-
 import { LIMITS } from "./delivery/limits.ts";
 
 /** Descriptors for the stores, the resolver, metrics, logs and whatever is opened for a moment. */
@@ -32,16 +29,7 @@ export function budgetOf(descriptors: number) {
 
 /** How many descriptors this process may have. */
 export function countDescriptors(): number {
-  const limit = readLimit();
-  return /^\d+$/.test(limit) ? Number(limit) : Number.POSITIVE_INFINITY;
-}
-
-function readLimit(): string {
-  try {
-    const line = /^Max open files +(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
-    return line?.[1] ?? "unlimited";
-  } catch {
-    // Other systems have no such file, and a shell has our limits.
-    return spawnSync("sh", ["-c", "ulimit -n"], { encoding: "utf8" }).stdout.trim();
-  }
+  const { userLimits } = Object(process.report.getReport());
+  const limit: unknown = userLimits?.open_files?.soft;
+  return typeof limit === "number" ? limit : Number.POSITIVE_INFINITY;
 }

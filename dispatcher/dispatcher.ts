@@ -26,7 +26,8 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  readonly mailer: Pick<Mailer, "wake" | "busy" | "stop" | "breakOff">;
+  /** Undefined where no mail server is set: mails wait. */
+  readonly mailer?: Mailer | undefined;
   /** A new ULID for an instant in ms since the epoch, above all that it made before. */
   readonly newUlid: (atMs: number) => string;
   /** Others than `LIMITS`. */
@@ -46,8 +47,8 @@ const BATCH_RETRY_MS = 1_000;
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #actors: Actors;
-  readonly #inheritances = new Inheritances();
+  #actors: Actors;
+  #inheritances = new Inheritances();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
   readonly #loader: Loader;
@@ -125,7 +126,7 @@ export class Dispatcher {
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
-      return isServed ? this.#deps.mailer.wake() : undefined;
+      return isServed ? this.#deps.mailer?.wake() : undefined;
     // What it may repeat is noted even of one that has to wait for its turn, or that the next holder of its shard sends.
     this.#inheritances.note(wake);
     if (!isServed) return;
@@ -136,8 +137,7 @@ export class Dispatcher {
   }
 
   #takeOver(shards: readonly number[], orphaned: readonly number[]): void {
-    this.#inheritances.forget(shards);
-    this.#inheritances.begin(orphaned, this.#deps.clock.now());
+    this.#inheritances.begin(shards, orphaned, this.#deps.clock.now());
     this.#alarm.claimed(shards);
   }
 
@@ -205,13 +205,12 @@ export class Dispatcher {
     const { id } = this.#holdings;
     const now = clock.now();
     try {
-      const batch = {
+      const { fenced, jobs } = await store.dispatchBatch({
         id: this.#deps.newUlid(now.getTime()),
         dispatcherId: id,
         subscriptionId: actor.id,
         now,
-      };
-      const { fenced, jobs } = await store.dispatchBatch(batch);
+      });
       if (fenced) return this.#holdings.lose(id);
       log.info("batch.dispatched", { subscription_id: actor.id, jobs });
     } catch (error) {
@@ -230,8 +229,9 @@ export class Dispatcher {
 
   /** Throws away everything in memory: others deliver it now. */
   #startOver(): void {
-    this.#actors.clear();
-    this.#inheritances.clear();
+    const { clock, limits = LIMITS } = this.#deps;
+    this.#actors = new Actors(clock, limits);
+    this.#inheritances = new Inheritances();
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();
@@ -250,11 +250,11 @@ export class Dispatcher {
   async #drain(): Promise<void> {
     const { mailer } = this.#deps;
     this.#holdings.stop();
-    mailer.stop();
+    mailer?.stop();
     this.#stopActors(() => true);
     await this.#untilIdle(DRAIN_MS);
     this.#sender.breakOffAll();
-    mailer.breakOff();
+    mailer?.breakOff();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
   }
@@ -262,7 +262,7 @@ export class Dispatcher {
   async #untilIdle(ms: number): Promise<void> {
     const { clock, mailer } = this.#deps;
     const endMs = clock.monotonicMs() + ms;
-    const isBusy = () => this.#actors.size > 0 || mailer.busy;
+    const isBusy = () => this.#actors.size > 0 || mailer?.busy;
     while (isBusy() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
   }
 }

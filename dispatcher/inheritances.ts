@@ -14,26 +14,18 @@ interface Orphan {
 export class Inheritances {
   readonly #orphans = new Map<number, Orphan>();
 
-  /** These shards were taken over at that instant. */
-  begin(shards: readonly number[], at: Date): void {
-    for (const shard of shards)
-      this.#orphans.set(shard, { at, swept: false, bySubscription: new Map() });
-  }
-
-  forget(shards: readonly number[]): void {
+  /** These shards were taken over at that instant, the orphaned ones from dead processes. */
+  begin(shards: readonly number[], orphaned: readonly number[], at: Date): void {
     for (const shard of shards) this.#orphans.delete(shard);
-  }
-
-  clear(): void {
-    this.#orphans.clear();
+    for (const shard of orphaned)
+      this.#orphans.set(shard, { at, swept: false, bySubscription: new Map() });
   }
 
   /** A sweep has woken everything in these shards that there is something to do for. */
   swept(shards: readonly number[]): void {
     for (const shard of shards) {
       const orphan = this.#orphans.get(shard);
-      if (orphan === undefined) continue;
-      orphan.swept = true;
+      if (orphan !== undefined) orphan.swept = true;
       this.#prune(shard);
     }
   }

@@ -41,7 +41,7 @@ import { endLost, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { DispatchTraces } from "./traces.ts";
+import { tracedDeliver, tracedStore } from "./traces.ts";
 import { openPools } from "./pools.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
@@ -91,10 +91,9 @@ const client = new HttpClient({
   maxIdle: budget.maxIdle,
 });
 
-const transport =
-  config.smtpUrl === undefined
-    ? undefined
-    : createMailTransport({ url: config.smtpUrl, from: config.mailFrom });
+const { smtpUrl, mailFrom: from } = config;
+const transport = smtpUrl === undefined ? undefined : createMailTransport({ url: smtpUrl, from });
+if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
 
 const checks = {
   postgres: writable(pools.readiness),
@@ -110,7 +109,6 @@ const metrics = createProcessMetrics({
 });
 const measured = new DispatcherMetrics(metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
-const traces = spans && new DispatchTraces(spans, clock);
 const store = createStore({ db, clock, box, log, config });
 const deliver = createDeliver({ clock, client });
 const schedule = createSchedule(redis, config.redisPrefix, log);
@@ -119,18 +117,20 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(traces?.store(store) ?? store),
-  deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
+  store: measured.store(spans ? tracedStore({ clock, spans }, store) : store),
+  deliver: measured.deliver(spans ? tracedDeliver({ clock, spans }, deliver) : deliver),
   retryDelaysMs: config.retryDelaysMs,
-  mailer: new Mailer({
-    clock,
-    log,
-    box,
-    store: createMailStore(db),
-    count: measured.mails(),
-    transport,
-    retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-  }),
+  mailer:
+    transport &&
+    new Mailer({
+      clock,
+      log,
+      box,
+      store: createMailStore(db),
+      count: measured.mails(),
+      transport,
+      retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+    }),
   newUlid: createUlids(),
   limits: budget.limits,
 });
@@ -138,10 +138,7 @@ const dispatcher = new Dispatcher({
 const owner = pools.maintenance;
 const eachMinute = { paceS: 60, db: owner };
 const jobs = [
-  alertsJob(
-    { ...config, config, db, clock, log, box, schedule, deliver, raised: measured.alerts() },
-    stop,
-  ),
+  alertsJob({ ...config, config, db, clock, log, box, schedule, deliver }, stop),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),

@@ -93,14 +93,6 @@ export class DispatcherMetrics {
     return (outcome) => void (mails({ outcome }).value += 1);
   }
 
-  /** Counts an alert that was raised. */
-  alerts(): (alert: { readonly kind: string }) => void {
-    const help =
-      "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
-    const alerts = this.#counter("alerts_total", help);
-    return ({ kind }) => void (alerts({ kind }).value += 1);
-  }
-
   /** Measures the runs of maintenance jobs. */
   jobs(): (run: EndedRun) => void {
     const help =
@@ -128,14 +120,9 @@ export class DispatcherMetrics {
 
   /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */
   figures(read: () => Promise<Figures>): void {
-    let last: { readonly asked: Promise<Figures | undefined>; readonly atMs: number } | undefined;
     // All families of one scrape are of one reading.
-    const figures = () => {
-      const atMs = this.#clock.monotonicMs();
-      if (last === undefined || atMs - last.atMs > FIGURES_KEPT_MS)
-        last = { asked: read().catch(() => undefined), atMs };
-      return last.asked;
-    };
+    const readIn = remember((_second: number) => read().catch(() => undefined), 1);
+    const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
     const show = (name: string, help: string, of: (figures: Figures) => Reading) =>
       this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
         const known = await figures();

@@ -1,33 +1,15 @@
-import type { AlertKind, TroubleKind } from "../../src/outbox/alert.ts";
+import type { TroubleKind } from "../../src/outbox/alert.ts";
+import type { SeenRow } from "./queries.ts";
 
 /** How a subscription is now. */
-export interface Condition {
-  readonly state: "active" | "disabled" | "deleted";
-  readonly failures: number;
-  /** When the 20th failure disabled it; null of one that was disabled by hand. */
-  readonly disabledAt: Date | null;
-  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
-  readonly isRetrying: boolean;
-  /** When its oldest queued event was recorded. */
-  readonly oldestAt: Date | null;
-  /** When a 2xx was last answered. */
-  readonly lastSuccessAt: Date | null;
-}
-
-/** The incident that is open, as the subscription was when it was last looked at. */
-export interface OpenIncident {
-  readonly id: string;
-  readonly openedAt: Date;
-  readonly disabledAt: Date | null;
-  readonly failures: number;
-  readonly kinds: readonly AlertKind[];
-}
+export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings">;
+export type OpenIncident = SeenRow["open"][number];
 
 export interface Verdict {
   /** How the open incident has ended. */
   readonly ended?: "recovered" | "enabled" | "deleted";
-  /** Of the open incident: a disabling that an enable ended before anybody looked. */
-  readonly missed?: readonly TroubleKind[];
+  /** Raised of the incident that has ended: that it has, or a disabling that an enable ended before anybody looked. */
+  readonly closing?: readonly ("disabled" | "recovered")[];
   /** A new one begins, in which a 2xx since then is the end of the trouble. */
   readonly begins?: { readonly since: Date; readonly follows: boolean };
   /** Of the new incident if one begins, otherwise of the open one. */
@@ -35,11 +17,7 @@ export interface Verdict {
 }
 
 /** Permanent failures in a row that are told of (contract 7.17). */
-const LEVELS = [
-  [5, "failures_5"],
-  [10, "failures_10"],
-  [18, "failures_18"],
-] as const;
+const LEVELS = [5, 10, 18] as const;
 const MINUTE_MS = 60_000;
 
 /** What there is to tell of a subscription, after what was told already. */
@@ -58,23 +36,27 @@ export function decideAlerts(
   if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
     return {
       ended: "enabled",
-      ...(!open.kinds.includes("disabled") && { missed: ["disabled"] }),
+      ...(!open.kinds.includes("disabled") && { closing: ["disabled"] }),
       begins: { since: open.disabledAt, follows: true },
       raised: reached,
     };
   const hasSucceeded = now.lastSuccessAt !== null && now.lastSuccessAt >= open.openedAt;
+  const recovered: Pick<Verdict, "ended" | "closing"> = {
+    ended: "recovered",
+    ...(open.isTold && { closing: ["recovered"] }),
+  };
   const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
   // Only a 2xx lowers the count, or an enable of what is active. What fails then begins anew.
   if (hasCounted && now.failures < open.failures)
     return {
-      ended: hasSucceeded ? "recovered" : "enabled",
+      ...(hasSucceeded ? recovered : { ended: "enabled" }),
       ...((reached.length > 0 || !hasSucceeded) && {
         begins: { since: at, follows: !hasSucceeded },
       }),
       raised: reached,
     };
   const isCalm = reached.length === 0 && now.failures === 0 && now.state === "active";
-  if (isCalm && hasSucceeded) return { ended: "recovered", raised: [] };
+  if (isCalm && hasSucceeded) return { ...recovered, raised: [] };
   return { raised: reached.filter((kind) => !open.kinds.includes(kind)) };
 }
 
@@ -82,7 +64,7 @@ function reachedKinds(
   { state, failures, disabledAt, isRetrying, oldestAt }: Condition,
   oldestMs: number,
 ): TroubleKind[] {
-  const levels = LEVELS.filter(([level]) => failures >= level).map(([, kind]) => kind);
+  const levels = LEVELS.filter((one) => failures >= one).map((one) => `failures_${one}` as const);
   // While it is disabled its events are held: they wait for an enable, and not for the receiver. Disabling by hand raises
   // no alert.
   if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];

@@ -26,10 +26,14 @@ export async function mailAlerts(
     .filter((rows) => isTurn(rows, at))
     .toArray();
   if (turns.length === 0) return false;
-  const partners = await queries.partnersOf(tx, partnerIds);
+  const partners = Map.groupBy(await queries.partnersOf(tx, partnerIds), ({ id }) => id);
   const mails = turns.flatMap((rows) => {
-    const alerts = rows.map((row) => ({ ...row, cause: causeIn(row) }));
-    return recipientsOf(partners, rows).map((to) => alertMail(alerts, to, deps.config));
+    // Only `raiseAlerts` writes causes, so each has the shape that it gave them.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const alerts = rows.map((row) => ({ ...row, cause: row.cause as Cause }));
+    const [{ partnerId, settings } = {}] = rows;
+    const owners = partners.get(partnerId ?? 0) ?? [];
+    return recipientsOf(owners, settings).map((to) => alertMail(alerts, to, deps.config));
   });
   await queries.markMailed(
     tx,
@@ -49,25 +53,18 @@ function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
 }
 
 function recipientsOf(
-  partners: ReadonlyMap<number, readonly PartnerRow[]>,
-  [alert]: readonly UnmailedRow[],
+  owners: readonly PartnerRow[],
+  settings: UnmailedRow["settings"] | undefined,
 ): readonly Recipient[] {
-  const partner = partners.get(alert?.partnerId ?? 0) ?? [];
-  const [first] = partner;
+  const [first] = owners;
   if (first === undefined) return [];
-  const brand = {
-    brand: first.whiteLabelEnabled ? first.brandName : null,
-    primaryColor: first.primaryColor,
-  };
-  const named = alert?.settings?.recipients?.map((email) => ({ email, name: null, ...brand }));
-  if (named !== undefined) return named;
-  return partner.flatMap(({ email, name }) => (email === null ? [] : [{ email, name, ...brand }]));
-}
-
-/** `incidents.ts` alone writes causes, so each has the shape that it gave them. */
-function causeIn({ cause }: Pick<UnmailedRow, "cause">): Cause {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return cause as Cause;
+  const { whiteLabelEnabled, brandName, primaryColor } = first;
+  const named = settings?.recipients?.map((email) => ({ email, name: null }));
+  return (named ?? owners).flatMap(({ email, name }) =>
+    email === null
+      ? []
+      : [{ email, name, brand: whiteLabelEnabled ? brandName : null, primaryColor }],
+  );
 }
 
 export interface Recipient extends MailBrand {
@@ -77,20 +74,18 @@ export interface Recipient extends MailBrand {
 }
 
 /** An alert as a mail tells it. */
-export interface ToldAlert {
-  readonly kind: AlertKind;
-  readonly subscriptionId: string;
-  readonly label: string;
-  readonly webhookUrl: string;
-  readonly raisedAt: Date;
-  readonly cause: Cause;
-}
+export type ToldAlert = Omit<
+  UnmailedRow,
+  "id" | "partnerId" | "cause" | "settings" | "lastMailedAt"
+> & { readonly cause: Cause };
 
 interface Words {
   readonly subject: (label: string) => string;
   readonly says: (alert: ToldAlert) => string;
-  readonly advice: string;
-  readonly link: string;
+  /** `REMEDY` if absent. */
+  readonly advice?: string;
+  /** `LOOK` if absent. */
+  readonly link?: string;
 }
 
 const LOOK = "See what was answered";
@@ -101,8 +96,6 @@ const failuresInARow = (count: number): Words => ({
   subject: (label) => `${count} failures in a row at webhook subscription "${label}"`,
   says: ({ label }) =>
     `${count} webhook events in a row could not be delivered to "${label}". At ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
-  advice: REMEDY,
-  link: LOOK,
 });
 
 const WORDS: Readonly<Record<AlertKind, Words>> = {
@@ -110,15 +103,11 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
     subject: (label) => `Webhook subscription "${label}" waits for a retry`,
     says: ({ label }) =>
       `A webhook event could not be delivered to "${label}" twice in a row. It waits for its next attempt, and the events behind it wait, too.`,
-    advice: REMEDY,
-    link: LOOK,
   },
   oldest_waiting: {
     subject: (label) => `Webhook subscription "${label}" is falling behind`,
     says: ({ label, cause }) =>
       `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
-    advice: REMEDY,
-    link: LOOK,
   },
   failures_5: failuresInARow(5),
   failures_10: failuresInARow(10),
@@ -159,7 +148,7 @@ export function alertMail(
 function ofOne(alerts: readonly ToldAlert[], pages: string) {
   const lead = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
-  const words = WORDS[kind];
+  const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
   const before = alerts
     .filter((one) => one !== lead)
     .toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
@@ -172,10 +161,10 @@ function ofOne(alerts: readonly ToldAlert[], pages: string) {
     ["Told with it", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
   ] as const;
   return {
-    subject: words.subject(label),
-    paragraphs: [words.says(lead), words.advice],
+    subject: subject(label),
+    paragraphs: [says(lead), advice],
     facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
-    link: { words: words.link, href: `${pages}/${subscriptionId}` },
+    link: { words: link, href: `${pages}/${subscriptionId}` },
   };
 }
 

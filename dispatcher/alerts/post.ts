@@ -18,17 +18,10 @@ export interface PostDeps {
   readonly config: { readonly serverRoot: string };
 }
 
-/** Posts under way at once. */
-const POSTS_AT_ONCE = 16;
-/** Longer than a POST may take: after it another process makes the attempt again, under the same id. */
-const CLAIMED_MS = 60_000;
-
 /** Makes the POSTs that are due, until none is; each has four attempts, as a delivery has (contract 7.7). */
 export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    const at = deps.clock.now();
-    const againAt = addMs(at, CLAIMED_MS);
-    const claimed = await claimPosts(deps.db, { at, againAt, limit: POSTS_AT_ONCE });
+    const claimed = await claimPosts(deps.db, deps.clock.now());
     if (claimed.length === 0) return;
     await Promise.all(claimed.map((one) => post(deps, one)));
   }
@@ -71,12 +64,7 @@ function requestOf(
     raised_at: isoInstant(alert.raisedAt),
     delivered_at: isoInstant(now),
     partner: { id: alert.partnerId },
-    subscription: {
-      id: subscription.id,
-      label: subscription.label,
-      webhook_url: subscription.endpoint,
-      delivery_kind: subscription.deliveryKind,
-    },
+    subscription,
     cause: alert.cause,
     url: `${config.serverRoot}/dashboard/webhooks/${subscription.id}`,
   });

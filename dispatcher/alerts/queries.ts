@@ -3,10 +3,155 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
+import { skippedThrough } from "../../db/log.ts";
+import { onlyRow } from "../../db/rows.ts";
+import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { companies, users } from "../../db/schema/companies.ts";
+import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import {
+  asTable,
+  list,
+  nullable,
+  statement,
+  table,
+  value,
+  type ValuesOf,
+} from "../../db/statement.ts";
+import { addMs } from "../../src/lib/clock.ts";
+
+// What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.
+
+/** The attempt number of a head that has failed twice: the next one is its third. */
+const RETRYING_FROM = 3;
+/** More heads than this do not wait: an actor then reads no more. */
+const HEADS_AT_MOST = 256;
+
+const trouble = statement({
+  name: "alerts.trouble",
+  // A recursive jump from one subscription with waiting entries to the next; all that a look begins with.
+  params: { everywhere: value("boolean") },
+  columns: { troubled: list(webhookSubscriptions.id), unmailed: list(alerts.partnerId) },
+  text: ({ everywhere }) => sql`
+    with recursive waiting as (
+      (select subscription_id from outbox where state = 'waiting' order by subscription_id limit 1)
+      union all
+      select next.subscription_id from waiting w cross join lateral (
+             select subscription_id from outbox
+              where state = 'waiting' and subscription_id > w.subscription_id
+              order by subscription_id limit 1) next
+    ), found as (
+      select subscription_id as id from waiting
+      union select id from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
+      union select id from webhook_subscriptions where state = 'disabled'
+      union select subscription_id from incidents where ended_at is null
+      -- By the last count of what waits, so that nobody walks over all that is queued.
+      union select s.id
+              from stats_progress p cross join webhook_subscriptions s cross join lateral (
+                     select entries from backlog_stats b
+                      where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes' offset 0) b
+             where ${everywhere} and s.state = 'active' and b.entries > 0
+    )
+    select array(
+             select f.id
+               from found f cross join lateral (
+                      select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
+               left join lateral (
+                      select disabled_at from incidents
+                       where subscription_id = f.id and ended_at is null offset 0) i on true
+              where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
+              order by s.partner_id, f.id) as troubled,
+           array(select distinct partner_id from alerts where mail_state = 'pending' order by partner_id) as unmailed`,
+});
+
+/**
+ * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open; `everywhere`: also
+ * those that had something queued when it was last counted, at most ten minutes ago. A disabled one whose disabling is in
+ * its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand side by side, so that
+ * one mail has what there is to tell of both. Beside them the partners that have alerts to be mailed.
+ */
+export async function findTrouble(db: DbOrTx, everywhere: boolean) {
+  return onlyRow(await db.run(trouble, { everywhere }));
+}
+
+const SEEN = {
+  id: webhookSubscriptions.id,
+  partnerId: webhookSubscriptions.partnerId,
+  state: webhookSubscriptions.state,
+  failures: webhookSubscriptions.consecutiveFailureCount,
+  /** When the 20th failure disabled it; null of one that was disabled by hand. */
+  disabledAt: webhookSubscriptions.disabledAt,
+  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
+  isRetrying: value("boolean"),
+  /** When its oldest queued event was recorded. */
+  oldestAt: nullable(outbox.recordedAt),
+  /** When a 2xx was last answered. */
+  lastSuccessAt: nullable(webhookSubscriptions.createdAt),
+  /** The incident that is open, if any, as the subscription was when it was last looked at. */
+  open: table({
+    id: incidents.id,
+    openedAt: incidents.openedAt,
+    disabledAt: incidents.disabledAt,
+    failures: incidents.failures,
+    isTold: incidents.isTold,
+    kinds: list(alerts.kind),
+  }),
+  /** What its partner has set; nothing where the defaults hold. */
+  settings: table({
+    kinds: alertSettings.kinds,
+    oldestWaitingMinutes: alertSettings.oldestWaitingMinutes,
+    webhookUrl: alertSettings.webhookUrl,
+  }),
+};
+export type SeenRow = ValuesOf<typeof SEEN>;
+
+const seen = statement({
+  name: "alerts.see",
+  // Each table is asked by its key, once for each subscription.
+  params: {
+    ids: list(webhookSubscriptions.id),
+    retryingFrom: outbox.attempt,
+    heads: value("bigint"),
+  },
+  columns: SEEN,
+  text: ({ ids, retryingFrom, heads }) => sql`
+    select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
+           case when s.disabled_reason <> 'manual' then s.disabled_at end as "disabledAt",
+           -- What a disabled one holds is not retried.
+           s.state = 'active' and exists (
+             select from (select attempt, is_test from outbox
+                           where state = 'waiting' and subscription_id = s.id
+                             and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
+                           order by sequence limit ${heads}) head
+              where attempt >= ${retryingFrom} and not is_test) as "isRetrying",
+           head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
+           ${asTable(sql`
+             select i.id, i.opened_at as "openedAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",
+                    array(select kind from alerts where incident_id = i.id) as kinds
+              where i.id is not null`)} as open,
+           ${asTable(sql`
+             select kinds, oldest_waiting_minutes as "oldestWaitingMinutes", webhook_url as "webhookUrl"
+               from alert_settings where partner_id = s.partner_id`)} as settings
+      from unnest((select ${ids}::text[])) as given(id) cross join lateral (
+             select * from webhook_subscriptions where id = given.id offset 0) s
+      left join lateral (
+             ${firstQueued(NO_TEST)}) head on true
+      left join lateral (
+             select * from incidents where subscription_id = s.id and ended_at is null offset 0) i on true
+      left join lateral (
+             select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
+              where subscription_id = s.id and outcome = 'delivered'
+                -- Only a success lowers the failures of an active one, or leaves it without any.
+                and s.state = 'active' and (s.consecutive_failure_count < i.failures or s.consecutive_failure_count = 0)
+                and i.id is not null
+              order by id desc limit 1) success on true`,
+});
+
+export async function seeSubscriptions(db: DbOrTx, ids: readonly string[]): Promise<SeenRow[]> {
+  return db.run(seen, { ids, retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
+}
 
 type NewIncident = typeof incidents.$inferInsert;
 type NewAlert = typeof alerts.$inferInsert;
@@ -28,50 +173,23 @@ export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<v
       .onConflictDoNothing();
 }
 
-export type SettingsRow = typeof alertSettings.$inferSelect;
-
-/** Those partners have none that are not there: the defaults hold. */
-export async function settingsOf(
-  db: DbOrTx,
-  partnerIds: readonly number[],
-): Promise<Map<number, SettingsRow>> {
-  const found = await db
-    .select()
-    .from(alertSettings)
-    .where(anyOf(alertSettings.partnerId, partnerIds));
-  return new Map(found.map((one) => [one.partnerId, one]));
-}
-
-/** How an attempt ended that was no success. */
-export interface Failure {
-  readonly eventId: string;
-  readonly event: string;
-  readonly at: Date;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-}
-
-const { eventId, event, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-const FAILURE = { eventId, event, at: startedAt, statusCode, errorCode };
-
-/** The last so many of an outcome, the newest first. The literal is for the partial index. */
+/** The last attempts that ended so, as an alert tells them, the newest first. The literal is for the partial index. */
 export function lastFailures(
-  tx: DbOrTx,
-  subscriptionId: string,
+  tx: Tx,
+  id: string,
   which: { readonly outcome: "failed" | "retry"; readonly limit: number },
-): Promise<Failure[]> {
+) {
+  const { eventId, event, startedAt: at, statusCode, errorCode, outcome } = deliveryAttempts;
+  const isOutcome = sql`${outcome} = ${sql.raw(`'${which.outcome}'`)} and ${outcome} <> 'delivered'`;
   return tx
-    .select(FAILURE)
+    .select({ at, event_id: eventId, event, status_code: statusCode, error_code: errorCode })
     .from(deliveryAttempts)
-    .where(
-      and(
-        eq(deliveryAttempts.subscriptionId, subscriptionId),
-        sql`${outcome} = ${sql.raw(`'${which.outcome}'`)} and ${outcome} <> 'delivered'`,
-      ),
-    )
+    .where(and(eq(deliveryAttempts.subscriptionId, id), isOutcome))
     .orderBy(desc(deliveryAttempts.id))
     .limit(which.limit);
 }
+
+export type Failure = Awaited<ReturnType<typeof lastFailures>>[number];
 
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
@@ -107,43 +225,44 @@ export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Prom
 }
 
 /** How the mails of these partners look, and who their active owners are. */
-export async function partnersOf(tx: Tx, partnerIds: readonly number[]) {
-  const found = await tx
+export function partnersOf(tx: Tx, partnerIds: readonly number[]) {
+  return tx
     .select({ id: companies.id, brandName, primaryColor, whiteLabelEnabled, name, email })
     .from(companies)
     .leftJoin(users, and(eq(companyId, companies.id), eq(role, "partner_owner"), isActive))
     .where(anyOf(companies.id, partnerIds))
     .orderBy(asc(users.id));
-  return Map.groupBy(found, (one) => one.id);
 }
 
-export type PartnerRow =
-  Awaited<ReturnType<typeof partnersOf>> extends Map<number, (infer Row)[]> ? Row : never;
+export type PartnerRow = Awaited<ReturnType<typeof partnersOf>>[number];
 
-/** Takes alerts whose POST is due, for so long that another process sends them should this one die. */
-export async function claimPosts(
-  db: Db,
-  { at, againAt, limit }: { readonly at: Date; readonly againAt: Date; readonly limit: number },
-) {
+/** Posts under way at once. */
+const POSTS_AT_ONCE = 16;
+/** Longer than a POST may take: after it another process makes the attempt again, under the same id. */
+const CLAIM_MS = 60_000;
+
+/** Claims alerts whose POST is due for `CLAIM_MS`. */
+export async function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })
     .from(alerts)
     .where(and(sql`${alerts.webhookState} = 'queued'`, lte(alerts.webhookDueAt, at)))
     .orderBy(alerts.webhookDueAt)
-    .limit(limit)
+    .limit(POSTS_AT_ONCE)
     .for("update", { skipLocked: true });
   const claimed = await db
     .update(alerts)
-    .set({ webhookDueAt: againAt, webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
+    .set({ webhookDueAt: addMs(at, CLAIM_MS), webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
     .where(inArray(alerts.id, due))
     .returning({ id: alerts.id });
   if (claimed.length === 0) return [];
   const ids = claimed.map((one) => one.id);
-  const { id, label, webhookUrl: endpoint, deliveryKind } = webhookSubscriptions;
+  const { id, label, webhookUrl, deliveryKind } = webhookSubscriptions;
   return db
     .select({
       alert: alerts,
-      subscription: { id, label, endpoint, deliveryKind },
+      // As the body has it.
+      subscription: { id, label, webhook_url: webhookUrl, delivery_kind: deliveryKind },
       settings: alertSettings,
     })
     .from(alerts)

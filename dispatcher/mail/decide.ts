@@ -1,21 +1,14 @@
 import { addMs } from "../../src/lib/clock.ts";
 
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 /**
  * The waits between the attempts of one mail, of which there are eight in about two days: a restart or greylisting
  * costs a minute or five, and a mail server that is away for a night and a day costs no mail.
  */
-export const MAIL_RETRY_DELAYS_MS: readonly number[] = [
-  MINUTE_MS,
-  5 * MINUTE_MS,
-  30 * MINUTE_MS,
-  2 * HOUR_MS,
-  6 * HOUR_MS,
-  12 * HOUR_MS,
-  24 * HOUR_MS,
-];
+export const MAIL_RETRY_DELAYS_MS: readonly number[] = [1, 5, 30, 120, 360, 720, 1_440].map(
+  (minutes) => minutes * MINUTE_MS,
+);
 /** How long a mail waits that no key opens: for us to mend that, not for a mail server. */
 export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
 
@@ -39,7 +32,7 @@ export type MailDecision =
   | ({ readonly kind: "dead" } & MailFault)
   | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailFault);
 
-export interface MailState {
+interface MailState {
   readonly attempt: number;
   readonly expiresAt: Date | null;
   readonly readable: boolean;

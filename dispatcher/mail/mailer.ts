@@ -11,8 +11,7 @@ interface MailerDeps {
   readonly log: Log;
   readonly box: SecretBox;
   readonly store: MailStore;
-  /** Undefined where no mail server is set: mails wait. */
-  readonly transport: MailTransport | undefined;
+  readonly transport: MailTransport;
   readonly retryDelaysMs: readonly number[];
   /** Counts an attempt by its outcome. */
   readonly count: (outcome: string) => void;
@@ -32,7 +31,6 @@ export class Mailer {
   #looking = false;
   #lookAgain = false;
   #stopping = false;
-  #hasWarned = false;
 
   constructor(deps: MailerDeps) {
     this.#deps = deps;
@@ -45,14 +43,8 @@ export class Mailer {
 
   /** Looks at the queue, because mail may be due. The sweep wakes again where that fails. */
   wake(): void {
-    const { transport, log } = this.#deps;
-    if (transport === undefined) {
-      if (!this.#hasWarned) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
-      this.#hasWarned = true;
-      return;
-    }
     this.#lookAgain = true;
-    if (!this.#looking) void this.#look(transport);
+    if (!this.#looking) void this.#look();
   }
 
   /** Begins nothing new. */
@@ -65,7 +57,7 @@ export class Mailer {
     this.#broken.abort();
   }
 
-  async #look(transport: MailTransport): Promise<void> {
+  async #look(): Promise<void> {
     const { clock, log, store } = this.#deps;
     this.#looking = true;
     // A mail that ends makes room, and has the queue looked at again.
@@ -73,7 +65,7 @@ export class Mailer {
       this.#lookAgain = false;
       try {
         const claimed = await store.claim(clock.now(), MAIL_CONNECTIONS - this.#underWay);
-        for (const mail of claimed) void this.#process(mail, transport);
+        for (const mail of claimed) void this.#process(mail);
       } catch (error) {
         log.warn("mails.unread", errorFields(error));
       }
@@ -81,10 +73,10 @@ export class Mailer {
     this.#looking = false;
   }
 
-  async #process(mail: ClaimedMail, transport: MailTransport): Promise<void> {
+  async #process(mail: ClaimedMail): Promise<void> {
     const { log } = this.#deps;
     this.#underWay += 1;
-    const decision = await this.#decide(mail, transport);
+    const decision = await this.#decide(mail);
     const fields = {
       mail_id: mail.id,
       kind: mail.kind,
@@ -99,8 +91,8 @@ export class Mailer {
     this.wake();
   }
 
-  async #decide(mail: ClaimedMail, transport: MailTransport): Promise<MailDecision> {
-    const { clock, retryDelaysMs } = this.#deps;
+  async #decide(mail: ClaimedMail): Promise<MailDecision> {
+    const { clock, transport, retryDelaysMs } = this.#deps;
     const { id, attempt, createdAt, expiresAt } = mail;
     const message = this.#open(mail);
     const state = { attempt, expiresAt, readable: message !== undefined, retryDelaysMs };

@@ -4,7 +4,7 @@ import type { Db } from "../../db/client.ts";
 import { neverNull } from "../../db/rows.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { addMs } from "../../src/lib/clock.ts";
-import type { MailDecision, MailFault } from "./decide.ts";
+import type { MailDecision } from "./decide.ts";
 
 type MailRow = typeof mails.$inferInsert;
 
@@ -58,23 +58,16 @@ async function claimMails(db: Db, at: Date, limit: number) {
 
 /** What a decision changes: a mail that stays queued is due anew, any other is settled and its message erased. */
 function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<MailRow> {
-  const settled = { dueAt: null, settledAt: at, sealedMessage: null };
-  switch (decision.kind) {
-    case "sent":
-      return { ...settled, state: "sent" };
-    case "interrupted":
-      return { dueAt: at };
-    case "dead":
-      return { ...settled, state: "dead", ...faultOf(decision) };
-    case "retry":
-    case "postponed": {
-      const next = decision.kind === "retry" ? attempt + 1 : attempt;
-      return { dueAt: decision.dueAt, attempt: next, ...faultOf(decision) };
-    }
-  }
+  const { kind } = decision;
+  const fault = "error" in decision && {
+    errorCode: decision.errorCode,
+    lastError: decision.error,
+  };
+  if (kind === "sent" || kind === "dead")
+    return { state: kind, dueAt: null, settledAt: at, sealedMessage: null, ...fault };
+  const dueAt = "dueAt" in decision ? decision.dueAt : at;
+  return { dueAt, attempt: kind === "retry" ? attempt + 1 : attempt, ...fault };
 }
-
-const faultOf = ({ errorCode, error }: MailFault) => ({ errorCode, lastError: error });
 
 /** When the first queued mail is due; undefined if none is queued. */
 export async function nextMailAt(db: Db): Promise<Date | undefined> {

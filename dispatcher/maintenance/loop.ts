@@ -8,8 +8,8 @@ import { endLostSessions, endRun, saveProgress, takeJobs, type Begun } from "./q
 /** What a chunk has done. */
 export interface Done {
   readonly rows: number;
-  /** Where the next chunk goes on; absent after the last one. */
-  readonly next?: string | undefined;
+  /** Where the next chunk goes on; absent or null after the last one. */
+  readonly next?: string | null | undefined;
 }
 
 export interface Job {
@@ -32,10 +32,7 @@ export interface Job {
   /** The connection of its chunks. Jobs that share one take turns, chunk by chunk. */
   readonly db: RawDb;
   /** Handles one bounded chunk. The first one of a run is given "" as `reached`, each other one what `next` was. */
-  readonly run: (at: {
-    readonly reached: string;
-    readonly previousAt: Date | null;
-  }) => Promise<Done>;
+  readonly run: (at: { readonly reached: string }) => Promise<Done>;
   /** Awaited by a stopping process, as is the chunk under way. */
   readonly drain?: () => Promise<unknown> | undefined;
 }
@@ -122,10 +119,9 @@ export class Maintenance {
       running: this.#running.has(name),
     }));
     const begun = await takeJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
-    const byName = new Map(begun.map((one) => [one.name, one]));
     // In the order of the list, in which the chunks of a connection follow one another.
     for (const job of jobs) {
-      const one = byName.get(job.name);
+      const one = begun.find(({ name }) => name === job.name);
       if (one === undefined) continue;
       const running = this.#runJob(job, one).finally(() => this.#running.delete(job.name));
       this.#running.set(job.name, running);
@@ -164,7 +160,7 @@ export class Maintenance {
   /** Undefined if the run was left to another process. */
   async #runChunks(
     job: Job,
-    { isSteady, previousAt, reached: begunAt }: Begun,
+    { isSteady, reached: begunAt }: Begun,
   ): Promise<{ readonly rows: number; readonly unsaved: number } | undefined> {
     const { db, clock, log } = this.#deps;
     const { name, rowsAtMost = Infinity } = job;
@@ -174,10 +170,10 @@ export class Maintenance {
     }
     let reached = begunAt ?? "";
     for (let rows = 0; ;) {
-      const at = { reached, previousAt };
+      const at = { reached };
       const done = await this.#inTurn(job.db, () => job.run(at));
       rows += done.rows;
-      if (done.next === undefined || rows >= rowsAtMost) return { rows, unsaved: done.rows };
+      if (done.next == null || rows >= rowsAtMost) return { rows, unsaved: done.rows };
       reached = done.next;
       const isLeft = this.#stop.aborted;
       const run = { name, holder: this.#holder, rows: done.rows };

@@ -30,7 +30,6 @@ const JOB = {
 const BEGUN = {
   name: maintenanceJobs.name,
   reached: maintenanceJobs.reached,
-  previousAt: maintenanceJobs.beganAt,
   isSteady: value("boolean"),
 };
 
@@ -61,7 +60,7 @@ const taking = statement({
        set holder = ${holder}, leased_until = now() + make_interval(secs => d.lease), began_at = now(),
            next_at = now() + make_interval(secs => d.pace), rows = case when j.holder is null then 0 else j.rows end
       from due d where j.name = d.name
-    returning j.name, j.reached, d.began_at as "previousAt",
+    returning j.name, j.reached,
               coalesce(d.began_at between now() - interval '2 hours' and now() + interval '1 second', false) as "isSteady"`,
 });
 
@@ -103,7 +102,7 @@ async function update(
 export function saveProgress(
   db: Db,
   run: Run,
-  { reached, isLeft = false }: { readonly reached: string; readonly isLeft?: boolean },
+  { reached, isLeft }: { readonly reached: string; readonly isLeft: boolean },
 ): Promise<boolean> {
   return update(db, run, {
     reached,
@@ -152,11 +151,8 @@ const endingSessions = statement({
  * does: between two messages of a request neither the limit of a statement nor that of an idle transaction holds, so where
  * a proxy between keeps the connection open, a client that is lost there would keep its locks for ever.
  */
-export function endLostSessions(
-  db: Db,
-  seconds: number,
-): Promise<{ readonly session: string; readonly isEnded: boolean }[]> {
-  return db.run(endingSessions, { seconds });
+export async function endLostSessions(db: Db, seconds: number) {
+  return [...(await db.run(endingSessions, { seconds }))];
 }
 
 /** Rows that are counted at the most, so that asking costs the same whatever waits. */

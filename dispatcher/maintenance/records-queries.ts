@@ -1,9 +1,10 @@
 // Removal of records by age, one chunk a call. Postgres' clock decides what is old: no statement is told the time.
 import { sql, type SQL } from "drizzle-orm";
-import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import type { PgColumn } from "drizzle-orm/pg-core";
 
 import { isAttemptOf } from "../../db/conditions.ts";
 import type { RawDb } from "../../db/client.ts";
+import { onlyRow } from "../../db/rows.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
 import { auditLog } from "../../db/schema/companies.ts";
@@ -25,21 +26,17 @@ export interface Old {
   readonly reached: string;
 }
 
-interface Records {
-  readonly from: PgTable;
-  readonly key: PgColumn;
-  readonly at: PgColumn;
-  readonly where: SQL;
-}
-
-function oldest(name: string, { from, key, at, where }: Records) {
+function oldest(
+  name: string,
+  { key, at, where }: { readonly key: PgColumn; readonly at: PgColumn; readonly where: SQL },
+) {
   const removing = statement({
     name,
     // A bounded delete, the oldest first, of rows that nobody holds.
     params: { days: value("integer"), limit: value("bigint") },
     text: ({ days, limit }) => sql`
-      delete from ${from} where ${key} = any (array(
-        select ${key} from ${from} where ${where} and ${at} < now() - make_interval(days => ${days})
+      delete from ${key.table} where ${key} = any (array(
+        select ${key} from ${key.table} where ${where} and ${at} < now() - make_interval(days => ${days})
          order by ${at} limit ${limit} for update skip locked))`,
   });
   return async (db: RawDb, { days }: Pick<Old, "days">): Promise<Done> =>
@@ -52,7 +49,6 @@ export function again(rows: number): Done {
 }
 
 export const removeOldAudit = oldest("maintenance.removeOldAudit", {
-  from: auditLog,
   key: auditLog.id,
   at: auditLog.at,
   where: sql`true`,
@@ -60,7 +56,6 @@ export const removeOldAudit = oldest("maintenance.removeOldAudit", {
 
 // The conditions are those of partial indexes.
 export const removeOldMails = oldest("maintenance.removeOldMails", {
-  from: mails,
   key: mails.id,
   at: mails.settledAt,
   where: sql`${mails.state} <> 'queued'`,
@@ -68,13 +63,12 @@ export const removeOldMails = oldest("maintenance.removeOldMails", {
 
 /** Removes incidents that have ended, with their alerts. */
 export const removeOldIncidents = oldest("maintenance.removeOldIncidents", {
-  from: incidents,
   key: incidents.id,
   at: incidents.endedAt,
   where: sql`${incidents.endedAt} is not null`,
 });
 
-const WALKED = { removed: value("bigint") };
+const WALKED = { next: nullable(value("text")), rows: value("bigint") };
 
 const signIns = statement({
   name: "maintenance.removeOldSignIns",
@@ -84,7 +78,7 @@ const signIns = statement({
     before: authenticationEvents.id,
     limit: value("bigint"),
   },
-  columns: { last: nullable(authenticationEvents.id), ...WALKED },
+  columns: WALKED,
   text: ({ after, before, limit }) => sql`
     with old as materialized (
       select id from authentication_events where id > ${after} and id < ${before} order by id limit ${limit}
@@ -95,7 +89,7 @@ const signIns = statement({
          and not exists (select from authorization_codes where family_id = e.id offset 0)
       returning e.id
     )
-    select (select max(id) from old) as last, (select count(*) from gone) as removed`,
+    select (select max(id) from old) as next, (select count(*) from gone) as rows`,
 });
 
 /**
@@ -104,8 +98,7 @@ const signIns = statement({
  */
 export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promise<Done> {
   const before = ulidFloor(addMs(await serverTime(db), -days * DAY_MS));
-  const [chunk] = await db.run(signIns, { after: reached, before, limit: CHUNK_ROWS });
-  return { rows: chunk?.removed ?? 0, next: chunk?.last ?? undefined };
+  return onlyRow(await db.run(signIns, { after: reached, before, limit: CHUNK_ROWS }));
 }
 
 const history = statement({
@@ -113,7 +106,7 @@ const history = statement({
   // Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join
   // would go through all rows for each where a table was analysed while it was empty.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
-  columns: { last: nullable(reviewHistory.id), ...WALKED },
+  columns: WALKED,
   text: ({ after, days, limit }) => sql`
     with looked as materialized (
       select id, event_id, partner_id, store_review_site_id, axis, event, recorded_at, subscription_number, sequence
@@ -148,8 +141,8 @@ const history = statement({
       delete from review_history where id = any (array(select id from old)) returning id
     )
     select (select max(id) from looked where exists (
-             select from looked where recorded_at < now() - make_interval(days => ${days}))) as last,
-           (select count(*) from gone) as removed`,
+             select from looked where recorded_at < now() - make_interval(days => ${days})))::text as next,
+           (select count(*) from gone) as rows`,
 });
 
 /**
@@ -158,7 +151,5 @@ const history = statement({
  * is old and needed is passed by once in each run.
  */
 export async function removeOldHistory(db: RawDb, { days, reached }: Old): Promise<Done> {
-  const [chunk] = await db.run(history, { after: Number(reached), days, limit: CHUNK_ROWS });
-  const last = chunk?.last ?? undefined;
-  return { rows: chunk?.removed ?? 0, next: last === undefined ? undefined : String(last) };
+  return onlyRow(await db.run(history, { after: Number(reached), days, limit: CHUNK_ROWS }));
 }

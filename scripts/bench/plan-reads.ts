@@ -3,7 +3,7 @@ import type { Db } from "../../db/client.ts";
 import { listBacklogs } from "../../src/admin/actions/dispatcher.ts";
 import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
-import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/look-queries.ts";
+import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
 import { showIncident } from "../../src/webhooks/actions/incident.ts";
 import { listMessages } from "../../src/webhooks/actions/messages.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
@@ -199,7 +199,7 @@ function figures(): PlanCase[] {
       name: "a look for what to tell of",
       bound: 600,
       run: async (db) => {
-        await findTrouble(db, new Date());
+        await findTrouble(db, false);
         await seeSubscriptions(db, [HOT.id, NEIGHBOUR.id, ...[1, 2, 3].map((n) => other(n).id)]);
       },
     },

@@ -362,8 +362,7 @@ describe("posts about alerts", () => {
   test("that a dead process had begun are made again under the same id", async () => {
     await settle(await subscribed(5), { url: receiver.url });
     await look();
-    const at = clock.now();
-    const claimed = await claimPosts(database.db, { at, againAt: addMs(at, MINUTE_MS), limit: 9 });
+    const claimed = await claimPosts(database.db, clock.now());
     await postTo();
     expect(receiver.received).toEqual([]);
     aheadMs = MINUTE_MS + 1_000;

@@ -42,7 +42,7 @@ async function mailServer(treat?: Parameters<typeof MailServer.start>[0]): Promi
 }
 
 interface SenderOptions {
-  readonly server: Pick<MailServer, "url"> | undefined;
+  readonly server: Pick<MailServer, "url">;
   readonly wrap?: (store: MailStore) => MailStore;
   readonly retryDelaysMs?: readonly number[];
   /** How long one mail may take. */
@@ -68,7 +68,7 @@ function sender(options: SenderOptions): Sender {
     box: options.box ?? box,
     store: options.wrap?.(store) ?? store,
     count: () => {},
-    transport: options.server && transportTo(options.server, options.timeoutMs),
+    transport: transportTo(options.server, options.timeoutMs),
     retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
   });
   const sweep = setInterval(() => mailer.wake(), 10);
@@ -477,18 +477,6 @@ test("leaves a mail that it breaks off at the end of the drain as it was", async
   await drain(100);
   expect(mailer.busy).toBe(false);
   expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
-});
-
-test("leaves mails in the queue without a mail server, and says so once", async () => {
-  const lines: string[] = [];
-  const { mailer } = sender({ server: undefined, log: collecting(lines) });
-  await queue();
-  mailer.wake();
-  mailer.wake();
-  await Bun.sleep(50);
-  expect(lines).toEqual([JSON.stringify({ event: "mail.unconfigured", setting: "SMTP_URL" })]);
-  expect(await states()).toEqual(["queued"]);
-  expect(await nextMailAt(database.db)).toEqual((await rows())[0]?.due_at ?? undefined);
 });
 
 test("does not send a code that has run out, and erases it", async () => {

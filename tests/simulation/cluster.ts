@@ -1,4 +1,4 @@
-import { Dispatcher, type DispatcherDeps } from "../../dispatcher/dispatcher.ts";
+import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createStore, type StoreDeps } from "./dispatch-store.ts";
 import { createLeases } from "./leases.ts";
@@ -19,8 +19,6 @@ interface Running {
 
 /** How long a stop may take: DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
 const STOP_LIMIT_MS = 7_500;
-/** Mails are not simulated. */
-const NO_MAIL: DispatcherDeps["mailer"] = { busy: false, wake() {}, stop() {}, breakOff() {} };
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The dispatcher processes, and what starts them again. */
@@ -57,7 +55,6 @@ export class Cluster {
       store: createStore(this.#deps, process),
       deliver: receivers.deliverFor(process),
       retryDelaysMs: settings.retryDelaysMs,
-      mailer: NO_MAIL,
       newUlid: (atMs) => process.newUlid(atMs),
       limits: settings.limits,
     });

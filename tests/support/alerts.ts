@@ -1,4 +1,4 @@
-import { alertsJob, TroubleLook, type LookDeps } from "../../dispatcher/alerts/look.ts";
+import { alertsJob, lookForTrouble as look, type LookDeps } from "../../dispatcher/alerts/look.ts";
 import type { Raised } from "../../dispatcher/alerts/incidents.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
@@ -25,13 +25,12 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       config,
       deliver: createDeliver({ clock: systemClock, client }),
       retryDelaysMs: [100, 100, 100],
-      raised: () => {},
     },
     stop.signal,
   );
   const running = (async () => {
     while (!stop.signal.aborted) {
-      await job.run({ reached: "", previousAt: null });
+      await job.run({ reached: "" });
       await systemClock.sleep(100, stop.signal);
     }
     await job.drain?.();
@@ -45,17 +44,11 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
   };
 }
 
-type TestLook = Omit<LookDeps, "schedule" | "raised">;
-
-/** Looks, as a dispatcher does every 5 s; tells what was raised. */
-export function createLook(deps: TestLook, raised: (alert: Raised) => void): TroubleLook {
+/** Looks once, as a dispatcher does every 5 s; answers what was raised. */
+export function lookForTrouble(
+  deps: Omit<LookDeps, "schedule">,
+  everywhere: boolean,
+): Promise<Raised[]> {
   const schedule = { wake: () => Promise.resolve() };
-  return new TroubleLook({ ...deps, schedule, raised }, new AbortController().signal);
-}
-
-/** Looks once; answers what was raised. */
-export async function lookForTrouble(deps: TestLook, everywhere: boolean): Promise<Raised[]> {
-  const found: Raised[] = [];
-  await createLook(deps, (alert) => void found.push(alert)).look(everywhere);
-  return found;
+  return look({ ...deps, schedule }, everywhere, new AbortController().signal);
 }

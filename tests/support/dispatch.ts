@@ -95,15 +95,17 @@ export function startDispatcher(deps: {
     store: deps.wrapStore?.(store) ?? store,
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
-    mailer: new Mailer({
-      clock,
-      log,
-      box: deps.box,
-      store: createMailStore(deps.db),
-      count: () => {},
-      transport: deps.mailTransport,
-      retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-    }),
+    mailer:
+      deps.mailTransport &&
+      new Mailer({
+        clock,
+        log,
+        box: deps.box,
+        store: createMailStore(deps.db),
+        count: () => {},
+        transport: deps.mailTransport,
+        retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+      }),
     newUlid: createUlids(),
   });
   const stop = new AbortController();

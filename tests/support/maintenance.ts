@@ -14,7 +14,7 @@ import { silentLog } from "./dispatch.ts";
 /** Runs chunk after chunk; answers how many rows they have handled. */
 export async function allChunks(chunk: (reached: string) => Promise<Done>): Promise<number> {
   let rows = 0;
-  for (let reached: string | undefined = ""; reached !== undefined;) {
+  for (let reached: Done["next"] = ""; reached != null;) {
     const done: Done = await chunk(reached);
     rows += done.rows;
     reached = done.next;
@@ -49,7 +49,7 @@ export function hourly({ db, log = silentLog, ...days }: Given): Job[] {
 /** Runs the jobs of an hour that remove something once, one after another, whether or not they are due. */
 export async function removeOnce(given: Given): Promise<void> {
   for (const job of hourly(given).filter(({ isRemoval }) => isRemoval))
-    await allChunks((reached) => job.run({ reached, previousAt: null }));
+    await allChunks((reached) => job.run({ reached }));
 }
 
 /** The maintenance of a process. */

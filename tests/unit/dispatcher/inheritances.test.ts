@@ -10,7 +10,7 @@ const wake = (subscriptionId: string, shard = 1) => ({ subscriptionId, shard });
 let inheritances: Inheritances;
 beforeEach(() => {
   inheritances = new Inheritances();
-  inheritances.begin([1], takeover);
+  inheritances.begin([1], [1], takeover);
 });
 
 test("what is woken before a shard is swept inherits, whenever its actor comes", () => {

@@ -99,7 +99,6 @@ function start() {
     store,
     deliver,
     retryDelaysMs: settings.retryDelaysMs,
-    mailer: { busy: false, wake() {}, stop() {}, breakOff() {} },
     newUlid: (atMs) => process.newUlid(atMs),
     limits: LIMITS,
   });

@@ -24,6 +24,7 @@ const incident = (fields: Partial<OpenIncident> = {}): OpenIncident => ({
   openedAt: ago(30),
   disabledAt: null,
   failures: 0,
+  isTold: false,
   kinds: [],
   ...fields,
 });
@@ -83,6 +84,19 @@ describe("in an incident", () => {
     expect(decide({ lastSuccessAt: ago(1), failures: 1 }, open)).toEqual({ raised: [] });
   });
 
+  test("its recovery is told if it was", () => {
+    const closing = ["recovered"] as const;
+    const told = { failures: 12, isTold: true, kinds: ["failures_5"] } as const;
+    expect(decide({ lastSuccessAt: ago(1) }, { isTold: true })).toEqual({
+      ended: "recovered",
+      closing,
+      raised: [],
+    });
+    expect(decide({ failures: 6, lastSuccessAt: ago(1) }, told)).toMatchObject({ closing });
+    expect(decide({ failures: 6 }, told)).toMatchObject({ ended: "enabled" });
+    expect(decide({ failures: 6 }, told).closing).toBeUndefined();
+  });
+
   test("a run of failures that ended and began again is told again", () => {
     const open = { failures: 12, kinds: ["failures_5", "failures_10"] } as const;
     expect(decide({ failures: 3, lastSuccessAt: ago(1) }, open)).toEqual({
@@ -119,7 +133,7 @@ describe("in an incident", () => {
     const open = { failures: 20, disabledAt: ago(1), kinds: ["failures_5"] } as const;
     expect(decide({}, open)).toEqual({
       ended: "enabled",
-      missed: ["disabled"],
+      closing: ["disabled"],
       begins: { since: ago(1), follows: true },
       raised: [],
     });
