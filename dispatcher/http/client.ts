@@ -86,13 +86,13 @@ export interface Leave {
 }
 
 /** Speaks HTTP/1.1 over connections to checked addresses. The caller bounds how many requests run at once. */
-export class HttpClient {
+export class HttpClient extends ConnectionPool {
   readonly settings: Options & HttpClientOptions;
-  readonly pool: ConnectionPool;
 
   constructor(options: HttpClientOptions) {
-    this.settings = { ...DEFAULTS, ...options };
-    this.pool = new ConnectionPool(this.settings);
+    const settings = { ...DEFAULTS, ...options };
+    super(settings);
+    this.settings = settings;
   }
 
   /** Throws for headers that cannot be sent; whatever the receiver does is in the result. */
@@ -103,15 +103,6 @@ export class HttpClient {
   ): Promise<ExchangeResult> {
     const message = encodeRequest(target, headers, body);
     return new Exchange(this, { target, message }, leave).run();
-  }
-
-  counts(): { open: number; idle: number } {
-    return this.pool.counts();
-  }
-
-  /** Ends every connection. A request that is still under way hears of it at its deadline. */
-  close(): void {
-    this.pool.close();
   }
 }
 
@@ -155,7 +146,7 @@ class Exchange implements ConnectionUser, Expiring {
       this.#resolve = resolve;
       this.#leave.breakable?.(() => this.#abort());
       this.#deadline = startDeadline(this.#client.settings.timeoutMs, this);
-      const kept = this.#client.pool.take(this.#target.origin);
+      const kept = this.#client.take(this.#target.origin);
       if (kept === undefined) return this.#connect();
       this.#isReused = true;
       kept.user = this;
@@ -219,7 +210,7 @@ class Exchange implements ConnectionUser, Expiring {
   }
 
   #blame(): void {
-    this.#client.pool.addresses.blame(this.#target.origin, this.#address);
+    this.#client.addresses.blame(this.#target.origin, this.#address);
   }
 
   /** Whether the request may leave a second time, if the kept connection turns out to have been dead (contract 7.10). */
@@ -245,8 +236,7 @@ class Exchange implements ConnectionUser, Expiring {
 
   #connect(): void {
     const { host, origin } = this.#target;
-    const { pool, settings } = this.#client;
-    const { policy, lookup } = settings;
+    const { policy, lookup } = this.#client.settings;
     const { partnerId } = this.#leave;
     const { signal } = (this.#lookup = new AbortController());
     resolveChecked(host, policy, { lookup, partnerId, signal })
@@ -255,7 +245,7 @@ class Exchange implements ConnectionUser, Expiring {
         if (resolution.kind === "unresolved")
           return this.#fail(lacksDescriptors() ? "ours" : "dns", resolution.reason);
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
-        const addresses = pool.addresses.inOrder(origin, resolution.addresses);
+        const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
         this.#openNext();
       })
@@ -268,7 +258,7 @@ class Exchange implements ConnectionUser, Expiring {
     if (address === undefined) return;
     this.#address = address;
     cancelDeadline(this.#addressDeadline);
-    const connection = this.#client.pool.open(address, this.#target, this);
+    const connection = this.#client.open(address, this.#target, this);
     this.#connection = connection;
     if (this.#addresses.length === 0) return;
     const giveUp = () => {
@@ -291,7 +281,7 @@ class Exchange implements ConnectionUser, Expiring {
     if (head === undefined) return;
     if (connection !== undefined && isReusable && connection.isDrained) {
       this.#connection = undefined;
-      this.#client.pool.release(connection, head.keptForMs);
+      this.#client.release(connection, head.keptForMs);
     }
     const { statusCode, headers } = head;
     this.#settle({ kind: "answered", statusCode, headers, body });

@@ -115,7 +115,7 @@ export class ConnectionPool {
     return { open: this.#open.size, idle: this.#idling };
   }
 
-  /** Ends every connection, for good. */
+  /** Ends every connection. A request that is still under way hears of it at its deadline. */
   close(): void {
     for (const connection of this.#open) connection.destroy();
   }
