@@ -164,13 +164,8 @@ export class Actors {
     this.#leaving.set(actor, crowd);
   }
 
-  /** False once the actor was dropped: another one may stand in its place. */
-  isCurrent(actor: Actor): boolean {
-    return this.#byId.get(actor.id) === actor;
-  }
-
   drop(actor: Actor): void {
-    if (!this.isCurrent(actor)) return;
+    if (this.#byId.get(actor.id) !== actor) return;
     this.#byId.delete(actor.id);
     this.#fresh.delete(actor);
     if (!this.#leaving.has(actor)) return;

@@ -95,7 +95,6 @@ export class Dispatcher {
         crowded: (actor, crowd) => this.#leave(actor, crowd),
         thinned: (crowd) => this.#recall(crowd),
         tell: (actor, event) => this.#tell(actor, event),
-        tellIfCurrent: (id, actor, event) => this.#tellIfCurrent(id, actor, event),
       },
     );
   }
@@ -167,9 +166,9 @@ export class Dispatcher {
       this.#wake(wake, false);
   }
 
-  /** Tells the answer to something that began under `id`, unless the lease was lost since or the actor was dropped. */
+  /** Tells the answer to something that began under `id`, unless the lease was lost since. An actor that waits for an answer is not dropped. */
   #tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void {
-    if (id === this.#holdings.id && this.#actors.isCurrent(actor)) this.#tell(actor, event);
+    if (id === this.#holdings.id) this.#tell(actor, event);
   }
 
   #carryOut(actor: Actor, effect: Effect): void {
@@ -183,10 +182,6 @@ export class Dispatcher {
         return this.#sender.send(actor, effect);
       case "batch":
         return void this.#dispatchBatch(actor);
-      case "recheck":
-        return void this.#deps.clock
-          .sleep(effect.afterMs)
-          .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
       case "sleep":
         return void this.#alarm.plan(
           { subscriptionId: actor.id, shard: actor.shard },

@@ -34,8 +34,6 @@ export interface Loaded {
 export type ActorEvent =
   /** There may be something new in Postgres, or a wait is over. */
   | { readonly kind: "woken" }
-  /** The time of a `recheck` has passed. */
-  | { readonly kind: "rechecked" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }
   /** The send was never begun. */
   | { readonly kind: "unsent"; readonly lane: string }
@@ -69,8 +67,6 @@ export type Effect =
     }
   /** Dispatch the batch that is due. */
   | { readonly kind: "batch" }
-  /** Tell `rechecked` after so long. */
-  | { readonly kind: "recheck"; readonly afterMs: number }
   /** Plan a wake for that instant. */
   | { readonly kind: "sleep"; readonly until: Date }
   /** Forget the actor: a wake loads it again. */

@@ -5,14 +5,11 @@ import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./
 
 /** A subscription that waits for the retries of this many reviews waits as a whole: its endpoint is down. */
 const MAX_WAITING_LANES = 256;
-/** With a full queue, a wake looks for test events at most this often. */
-const RECHECK_MS = 100;
 
 export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
-  /** `recheck`: look again in RECHECK_MS. */
-  readonly kind: "none" | "recheck" | "load";
+  readonly kind: "none" | "load";
   /** Whether more has to be read as soon as there is room. */
   readonly more: boolean;
   /** Entries to load at the most, tests apart; 0 for the settings and tests alone. */
@@ -24,10 +21,6 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
   actor.more = plan.more;
-  if (plan.kind === "recheck" && !actor.rechecking) {
-    actor.rechecking = true;
-    effects.push({ kind: "recheck", afterMs: RECHECK_MS });
-  }
   if (plan.kind !== "load") return;
   actor.loading = true;
   actor.wanted = false;
@@ -38,20 +31,18 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
 /**
  * Decides by what the actor has. A dash stands for either, and of the lines exactly one fits.
  *
- *     repeats   stale   wanted   more   room   waits   recent     plan           more after it
- *     yes       -       -        -      -      -       -          none           as before
- *     no        yes     -        -      -      yes     -          load 0         no
- *     no        yes     -        -      yes    no      -          load to fill   as before
- *     no        yes     no       -      no     no      -          load 0         as before
- *     no        yes     yes      -      no     no      -          load 0         yes
- *     no        no      yes      -      -      yes     -          load 0         no
- *     no        no      no       -      -      yes     -          none           no
- *     no        no      yes      -      yes    no      -          load to fill   as before
- *     no        no      no       yes    yes    no      -          load to fill   yes
- *     no        no      no       no     yes    no      -          none           no
- *     no        no      no       -      no     no      -          none           as before
- *     no        no      yes      -      no     no      yes        recheck        as before
- *     no        no      yes      -      no     no      no         load 0         yes
+ *     repeats   stale   wanted   more   room   waits     plan           more after it
+ *     yes       -       -        -      -      -         none           as before
+ *     no        yes     -        -      -      yes       load 0         no
+ *     no        yes     -        -      yes    no        load to fill   as before
+ *     no        yes     no       -      no     no        load 0         as before
+ *     no        yes     yes      -      no     no        load 0         yes
+ *     no        no      yes      -      -      yes       load 0         no
+ *     no        no      no       -      -      yes       none           no
+ *     no        no      yes      -      yes    no        load to fill   as before
+ *     no        no      no       yes    yes    no        load to fill   yes
+ *     no        no      no       no     yes    no        none           no
+ *     no        no      -        -      no     no        none           as before
  *
  * There is room while half of the queue is empty, or a review could be sent that has nothing in memory.
  */
@@ -60,9 +51,9 @@ export function decideLoad(state: LoadState): LoadPlan {
   const { waits, stale, wanted } = state;
   const more = state.more && !waits;
   const hasRoom = !waits && (state.queued <= state.capacity / 2 || state.freeReviews > 0);
-  if (!stale && !wanted && !(more && hasRoom)) return { kind: "none", more, limit: 0 };
   const isFull = !hasRoom && !waits;
-  if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
+  const isUseful = (wanted && !isFull) || (more && hasRoom);
+  if (!stale && !isUseful) return { kind: "none", more, limit: 0 };
   return {
     kind: "load",
     // What the wake announced stands behind a full queue: it is read when there is room.
@@ -100,8 +91,6 @@ function loadState(actor: Actor, now: Date) {
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
     /** Something is queued, and its settings are too old to be sent with. */
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
-    /** The last load was answered less than RECHECK_MS ago. */
-    recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
   };
 }
 

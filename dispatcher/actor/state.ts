@@ -30,7 +30,6 @@ export class Actor {
   generation = 0;
   loading = false;
   batching = false;
-  rechecking = false;
   /** A wake came since the last load began: Postgres may hold more than that load saw. */
   wanted = false;
   /** The last load was cut at its limit. */

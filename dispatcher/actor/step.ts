@@ -31,9 +31,6 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       actor.wanted = true;
       actor.plannedFor = undefined;
       break;
-    case "rechecked":
-      actor.rechecking = false;
-      break;
     case "loaded":
       takeLoaded(actor, event.loaded, now);
       break;
@@ -152,6 +149,8 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   lane.uncommitted -= 1;
+  // There is room for a test that the last load left out.
+  if (lane.kind === "test" && actor.moreTests) actor.wanted = true;
   if (event.decision.kind !== "delivered") lane.halted = false;
   if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
   if (event.decision.kind === "interrupted") forget(actor);
@@ -194,7 +193,6 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
     sendHeads(actor, now, effects);
   }
   prune(actor);
-  wantTests(actor);
   if (!actor.stopping) planLoad(actor, now, effects);
   planWake(actor, now, effects);
   if (isIdle(actor)) effects.push({ kind: "drop" });
@@ -262,16 +260,6 @@ function prune(actor: Actor): void {
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
   }
-}
-
-/** Reads further tests when all that were read are under way or done. */
-function wantTests(actor: Actor): void {
-  if (!actor.moreTests) return;
-  const tests = actor.lanes.values().filter(({ kind }) => kind === "test");
-  const left = [...tests].filter(hasWork);
-  if (left.length >= MAX_TESTS || left.some(({ queue }) => queue.length > 0)) return;
-  actor.moreTests = false;
-  actor.wanted = true;
 }
 
 function isIdle(actor: Actor): boolean {

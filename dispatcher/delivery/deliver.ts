@@ -1,10 +1,8 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
 import { remember } from "../../src/lib/remember.ts";
-import type { HttpClient } from "../http/client.ts";
+import type { ExchangeResult, HttpClient, Leave } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
-import type { TransportErrorCode } from "../http/ending.ts";
-import type { ExchangeResult, Leave } from "../http/exchange.ts";
 
 export interface DeliveryRequest {
   readonly url: string;
@@ -13,8 +11,6 @@ export interface DeliveryRequest {
   /** The exact bytes that were signed, or the text whose UTF-8 was. */
   readonly body: string | Uint8Array;
 }
-
-type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy" | "local"> | "invalid_url";
 
 interface Measured {
   readonly durationMs: number;
@@ -30,23 +26,11 @@ interface Answered extends Measured {
   readonly responseTruncated: boolean;
 }
 
-/**
- * What became of one attempt (contract 7.5). Three are no failures of the receiver. `aborted` is our own doing, and so
- * is `withheld`, of which not a byte has left; in `unsent` our proxy is not there or refuses us, or this machine has no
- * descriptor for a connection.
- */
+/** What became of one attempt (contract 7.5). `unsent`, `withheld` and `aborted` are no failures of the receiver. */
 export type PostOutcome =
   | ({ readonly kind: "accepted" } & Answered)
   | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & Answered)
-  | ({
-      readonly kind: "failed";
-      readonly errorCode: DeliveryErrorCode;
-      readonly detail: string;
-      /** Whether the request left. */
-      readonly reached: boolean;
-    } & Measured)
-  | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
-  | ({ readonly kind: "withheld" | "aborted" } & Measured);
+  | (Exclude<ExchangeResult, { readonly kind: "answered" }> & Measured);
 
 /** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
 export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostOutcome>;
@@ -61,7 +45,10 @@ interface DeliverDeps {
 
 export function createDeliver({ clock, client }: DeliverDeps): Deliver {
   // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
-  const check = remember((url: string) => checkWebhookUrl(url, client.policy), MAX_URLS_KEPT);
+  const check = remember(
+    (url: string) => checkWebhookUrl(url, client.settings.policy),
+    MAX_URLS_KEPT,
+  );
   return async (request, leave) => {
     const startedMs = clock.monotonicMs();
     const checked = check(request.url);
@@ -72,11 +59,7 @@ export function createDeliver({ clock, client }: DeliverDeps): Deliver {
     const result = await client.post(checked.target, request, leave);
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
     if (result.kind === "answered") return judgeAnswer(result, durationMs);
-    if (result.kind !== "failed") return { ...result, durationMs };
-    const { errorCode, ...failed } = result;
-    return errorCode === "proxy" || errorCode === "local"
-      ? { ...failed, kind: "unsent", durationMs }
-      : { ...failed, errorCode, durationMs };
+    return { ...result, durationMs };
   };
 }
 

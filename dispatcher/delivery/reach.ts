@@ -5,19 +5,15 @@ const WINDOW_MS = 10_000;
 const MIN_HOSTS = 20;
 const MIN_PARTNERS = 10;
 
-/** Who was tried within the window. */
-export interface Tried {
-  readonly hosts: number;
-  readonly partners: number;
-  /** Of the hosts, those that could not be reached when they were last tried. */
-  readonly unreached: number;
-}
-
 /**
  * Whether it is our own network or resolver that fails (contract 7.8): it begins when more than half of many hosts of
- * many partners cannot be reached, and lasts while more than half cannot, however few are tried.
+ * many partners cannot be reached, and lasts while more than half cannot, however few are tried. `unreached` counts those
+ * of the hosts that could not be reached when they were last tried.
  */
-export function isOurNetwork(lasts: boolean, { hosts, partners, unreached }: Tried): boolean {
+export function isOurNetwork(
+  lasts: boolean,
+  { hosts, partners, unreached }: Record<"hosts" | "partners" | "unreached", number>,
+): boolean {
   const isMost = 2 * unreached > hosts;
   return isMost && (lasts || (hosts >= MIN_HOSTS && partners >= MIN_PARTNERS));
 }

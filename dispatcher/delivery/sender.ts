@@ -2,7 +2,7 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import { isSendable } from "../actor/entry.ts";
+import { isSendable, type SendableEntry } from "../actor/entry.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
@@ -11,7 +11,7 @@ import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest, type SignedRequest } from "./compose.ts";
+import { composeRequest } from "./compose.ts";
 import type { Deliver, PostOutcome } from "./deliver.ts";
 import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
@@ -31,8 +31,6 @@ interface SenderDeps {
 
 interface SenderListener {
   tell(actor: Actor, event: ActorEvent): void;
-  /** Tells the actor unless the lease of this id is lost or the actor was dropped. */
-  tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void;
   /** So many already wait for the host of this actor that it has to wait by its name alone. */
   crowded(actor: Actor, crowd: string): void;
   /** Some of this crowd may come again. */
@@ -40,11 +38,6 @@ interface SenderListener {
 }
 
 type Send = Effect & { readonly kind: "send" };
-
-interface Posted {
-  readonly request: SignedRequest;
-  readonly outcome: PostOutcome;
-}
 
 /** A request under way. */
 interface UnderWay {
@@ -83,6 +76,7 @@ export class Sender {
     const host = this.#hostOf(effect.subscription.webhookUrl);
     const begun = this.#begun.get(actor) ?? 0;
     const crowd = this.#slots.crowdOf(host);
+    // One that stops has its other requests withheld, so only one that has none may stand aside.
     if (crowd !== undefined && begun === 0) this.#listener.crowded(actor, crowd);
     this.#begun.set(actor, begun + 1);
     if (actor.stopping) this.#withhold(actor, effect.lane);
@@ -164,16 +158,16 @@ export class Sender {
   ): Promise<void> {
     const { clock, holdings, newUlid, retryDelaysMs } = this.#deps;
     const { id: dispatcherId } = holdings;
-    const { entry, lane, possiblyRepeated } = effect;
+    const { entry, lane, possiblyRepeated, subscription } = effect;
     const { host } = slot;
+    if (!isSendable(entry)) return this.#quarantine(actor, effect, slot);
     slot.startedMs = clock.monotonicMs();
     // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end.
     const id = newUlid(startedAt.getTime());
-    const posted = await this.#post(actor, effect, startedAt);
+    const posted = await this.#post(actor, { entry, subscription }, startedAt);
     const endedMs = clock.monotonicMs();
     // Whoever took over makes the attempt again.
     if (dispatcherId !== holdings.id) return;
-    if (posted === undefined) return this.#quarantine(actor, effect, slot);
     if (typeof posted === "string") return this.#postpone(actor, effect, slot, posted);
     const { request, outcome } = posted;
     if (outcome.kind === "withheld") {
@@ -182,7 +176,7 @@ export class Sender {
       return this.#withhold(actor, lane);
     }
     if (outcome.kind === "unsent") return this.#postpone(actor, effect, slot, outcome.detail);
-    if (this.#noteReach(outcome, effect.subscription.partnerId, host))
+    if (this.#noteReach(outcome, subscription.partnerId, host))
       return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
     const decision = decideNext(outcome.kind, { attempt: entry.attempt, retryDelaysMs });
     const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
@@ -191,7 +185,7 @@ export class Sender {
     this.#deps.committer.commit(dispatcherId, record, (active) => {
       this.regulate();
       const committed = { kind: "committed", lane, decision, active } as const;
-      this.#listener.tellIfCurrent(dispatcherId, actor, committed);
+      if (dispatcherId === holdings.id) this.#listener.tell(actor, committed);
     });
     this.#release(slot);
     this.regulate();
@@ -199,15 +193,14 @@ export class Sender {
     this.#tell(actor, { kind: "answered", lane, decision });
   }
 
-  /** Makes the POST; a text says why it was not made, and undefined that there is nothing to make it from. */
+  /** Makes the POST; a text says why it was not made. */
   async #post(
     actor: Actor,
-    { entry, subscription }: Send,
+    { entry, subscription }: Pick<Send, "subscription"> & { readonly entry: SendableEntry },
     startedAt: Date,
-  ): Promise<Posted | string | undefined> {
+  ) {
     const { clock, deliver, holdings } = this.#deps;
     const { id } = holdings;
-    if (!isSendable(entry)) return undefined;
     const underWay = { shard: actor.shard, startedMs: clock.monotonicMs(), breakOff() {} };
     this.#underWay.add(underWay);
     try {
@@ -279,7 +272,11 @@ export class Sender {
 
   #putOff(actor: Actor, lane: string, slot: Slot, ms: number): void {
     this.#release(slot);
-    this.#tell(actor, { kind: "postponed", lane, until: addMs(this.#deps.clock.now(), ms) });
+    this.#tell(actor, {
+      kind: "postponed",
+      lane,
+      until: addMs(this.#deps.clock.now(), ms),
+    });
   }
 
   /**

@@ -1,11 +1,11 @@
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
-import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
+import type { ConnectionOptions, SecureContext } from "node:tls";
+import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { HeadReader } from "./response-head.ts";
-import { openTunnel, type ProxyRefusal } from "./tunnel.ts";
+import { ResponseParser } from "./response.ts";
 
 /** `tunnelling` is everything up to the proxy's consent; a connection without a proxy begins at `connecting`. */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
@@ -13,52 +13,31 @@ export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "ope
 /** The one who has a connection in use. */
 export interface ConnectionUser {
   connectionReady(connection: Connection): void;
-  connectionData(chunk: Buffer, heads: HeadReader): void;
+  connectionData(chunk: Buffer): void;
   /** Called once, with the phase that it ended in. No error means that the other side closed in good order. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
 }
 
-/** How much the kept TLS sessions may take together (our choice). One is 1 to 5 KB, most of it the receiver's certificates. */
-const MAX_SESSION_BYTES = 32 * 1024 * 1024;
+/** How many TLS sessions are kept, and how long each may be (our choice): 32 MB at the most. One is 1 to 5 KB, most of it the receiver's certificates. */
+const MAX_SESSIONS = 4_096;
+const MAX_SESSION_BYTES = 8 * 1024;
 
 /**
- * The last TLS session of each origin. A new connection that resumes one spares both sides the
- * certificates: with short ones and P-256 a quarter of a handshake's CPU under Bun 1.4.4.
+ * Keeps the last TLS session of an origin; those renewed the longest ago are forgotten first. A new connection that
+ * resumes one spares both sides the certificates: with short ones and P-256 a quarter of a handshake's CPU under Bun 1.4.4.
  */
-export class SessionCache {
-  readonly #sessions = new Map<string, Buffer>();
-  readonly #maxBytes: number;
-  #bytes = 0;
-
-  constructor(maxBytes: number = MAX_SESSION_BYTES) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get(origin: string): Buffer | undefined {
-    return this.#sessions.get(origin);
-  }
-
-  /** An origin that renews its session moves to the end; those renewed the longest ago are forgotten first. */
-  set(origin: string, session: Buffer): void {
-    this.#forget(origin);
-    this.#sessions.set(origin, session);
-    this.#bytes += session.length;
-    for (const oldest of this.#sessions.keys()) {
-      if (this.#bytes <= this.#maxBytes) return;
-      this.#forget(oldest);
-    }
-  }
-
-  #forget(origin: string): void {
-    this.#bytes -= this.#sessions.get(origin)?.length ?? 0;
-    this.#sessions.delete(origin);
-  }
+export function keepSession(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
+  if (session.length > MAX_SESSION_BYTES) return;
+  sessions.delete(origin);
+  sessions.set(origin, session);
+  const [oldest = origin] = sessions.keys();
+  if (sessions.size > MAX_SESSIONS) sessions.delete(oldest);
 }
 
 /** What all connections of one pool are made with. */
 export interface Dialling {
   readonly context: SecureContext;
-  readonly sessions: SessionCache;
+  readonly sessions: Map<string, Buffer>;
   readonly proxy: EgressProxy | undefined;
 }
 
@@ -68,42 +47,46 @@ export interface Route extends Dialling {
   readonly target: WebhookTarget;
 }
 
+/** Why there is no tunnel. Of what the proxy wrote it says the status only. */
+export class ProxyRefusal extends Error {
+  /** A gateway status is about the address that was asked for; anything else is about the proxy or us. */
+  readonly isAboutAddress: boolean;
+
+  constructor(reason: string, statusCode = 0) {
+    super(reason);
+    this.name = "ProxyRefusal";
+    this.isAboutAddress = statusCode >= 502 && statusCode <= 504;
+  }
+}
+
 /** One connection over a route. */
-export class Connection {
+export class Connection implements Expiring {
   phase: ConnectionPhase;
-  readonly bornMs: number;
-  /** When its last answer ended. */
-  idleSinceMs = 0;
-  /** How long its receiver lets it idle, as far as we dare. */
-  keptForMs = Number.POSITIVE_INFINITY;
+  readonly bornMs = performance.now();
+  /** Until when it may idle. */
+  keptUntilMs = 0;
+  /** Ends it when it idles for too long. */
+  idleDeadline: Deadline | undefined;
   /** Undefined while it idles. What arrives then was not asked for, and ends the connection. */
   user: ConnectionUser | undefined;
   readonly origin: string;
-  readonly #heads = new HeadReader();
   readonly #route: Route;
   #socket: Socket;
-  #onClosed: (connection: Connection) => void;
+  readonly #onClosed: (connection: Connection) => void;
 
-  constructor(route: Route, bornMs: number, onClosed: (connection: Connection) => void) {
+  constructor(route: Route, user: ConnectionUser, onClosed: (connection: Connection) => void) {
     const { proxy, address, target } = route;
-    this.bornMs = bornMs;
+    this.user = user;
     this.origin = target.origin;
     this.#route = route;
     this.#onClosed = onClosed;
-    if (proxy === undefined) {
-      this.phase = "connecting";
-      this.#socket = target.secure
-        ? connectTls({ ...tlsOptions(route), port: target.port })
-        : connectTcp({ host: address, port: target.port });
-      this.#socket.on("connect", () => this.#connected());
-      this.#carry(this.#socket);
-    } else {
-      this.phase = "tunnelling";
-      this.#socket = connectTcp({ host: proxy.host, port: proxy.port });
-      const end = { proxy, address, port: target.port };
-      openTunnel(this.#socket, end, (refusal) => this.#tunnelled(refusal));
-    }
+    this.phase = proxy === undefined ? "connecting" : "tunnelling";
+    const { host, port } = proxy ?? { host: address, port: target.port };
+    this.#socket = connectTcp({ host, port });
     this.#socket.setNoDelay(true);
+    this.#socket.on("connect", () =>
+      proxy === undefined ? this.#connected() : this.#openTunnel(proxy),
+    );
     this.#watch(this.#socket);
   }
 
@@ -120,33 +103,55 @@ export class Connection {
     return this.#socket.writableLength === 0;
   }
 
+  /** It idles for too long. */
+  expire(): void {
+    this.destroy();
+  }
+
   /** Ends it at once and tells no user; a pending connect or handshake is given up too. */
   destroy(): void {
     this.user = undefined;
     this.#closed(undefined);
   }
 
-  /** Ends it at once as if the receiver had, so that its user hears of it. */
-  close(): void {
-    this.#closed(new Error("closed on our side"));
+  /**
+   * Asks the proxy for the connection (RFC 9110, 9.3.6) by the checked address, never by name: a proxy that looked the
+   * name up itself could be led to an address that nobody checked.
+   */
+  #openTunnel(proxy: EgressProxy): void {
+    const socket = this.#socket;
+    const answer = new ResponseParser(true);
+    const read = (chunk: Buffer) => {
+      answer.feed(chunk);
+      if (answer.state === "head") return;
+      socket.off("data", read);
+      const refusal = refusalOf(answer);
+      if (refusal === undefined) this.#connected();
+      else this.#closed(refusal);
+    };
+    socket.on("data", read);
+    socket.write(encodeConnect(proxy, this.#route));
   }
 
-  #tunnelled(refusal: ProxyRefusal | undefined): void {
-    if (refusal !== undefined) return this.#closed(refusal);
-    if (this.phase !== "tunnelling") return;
-    if (!this.#route.target.secure) {
-      this.#carry(this.#socket);
-      return this.#ready();
+  /** The socket reaches the receiver: from here on its bytes are the receiver's. */
+  #connected(): void {
+    if (this.phase === "closed") return;
+    const { target, sessions } = this.#route;
+    if (target.secure) {
+      this.phase = "handshaking";
+      try {
+        this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
+      } catch (error) {
+        // It throws for a name that TLS refuses to send, for example.
+        return this.#closed(error instanceof Error ? error : new Error(String(error)));
+      }
+      this.#socket.on("secureConnect", () => this.#ready());
+      // This event comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
+      this.#socket.on("session", (session: Buffer) => keepSession(sessions, this.origin, session));
+      this.#watch(this.#socket);
     }
-    this.phase = "handshaking";
-    try {
-      this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
-    } catch (error) {
-      // It throws for a name that TLS refuses to send, for example.
-      return this.#closed(error instanceof Error ? error : new Error(String(error)));
-    }
-    this.#carry(this.#socket);
-    this.#watch(this.#socket);
+    this.#socket.on("data", (chunk: Buffer) => this.#data(chunk));
+    if (!target.secure) this.#ready();
   }
 
   #watch(socket: Socket): void {
@@ -156,30 +161,16 @@ export class Connection {
     socket.on("close", () => this.#closed(undefined));
   }
 
-  /** Listens to a socket whose bytes are the receiver's, at the latest after the handshake. */
-  #carry(socket: Socket | TLSSocket): void {
-    socket.on("data", (chunk: Buffer) => this.#data(chunk));
-    if (!this.#route.target.secure) return;
-    socket.on("secureConnect", () => this.#ready());
-    // This event comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
-    socket.on("session", (session: Buffer) => this.#route.sessions.set(this.origin, session));
-  }
-
-  #connected(): void {
-    if (this.phase !== "connecting") return;
-    if (this.#route.target.secure) this.phase = "handshaking";
-    else this.#ready();
-  }
-
   #ready(): void {
     if (this.phase === "closed") return;
     this.phase = "open";
     this.user?.connectionReady(this);
   }
 
+  /** What comes before the request was not asked for either. */
   #data(chunk: Buffer): void {
-    if (this.user === undefined) this.destroy();
-    else this.user.connectionData(chunk, this.#heads);
+    if (this.user === undefined || this.phase !== "open") this.#closed(undefined);
+    else this.user.connectionData(chunk);
   }
 
   #closed(error: Error | undefined): void {
@@ -191,6 +182,27 @@ export class Connection {
     this.#onClosed(this);
     user?.connectionClosed(phase, error);
   }
+}
+
+function encodeConnect(
+  { authorization }: EgressProxy,
+  { address, target }: Pick<Route, "address" | "target">,
+): string {
+  const host = address.includes(":") ? `[${address}]` : address;
+  const authority = `${host}:${target.port}`;
+  const credentials =
+    authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
+  return `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${credentials}\r\n`;
+}
+
+function refusalOf({ head, problem, hasExcess }: ResponseParser): ProxyRefusal | undefined {
+  if (head === undefined)
+    return new ProxyRefusal(problem.replace("the answer", "the proxy's answer"));
+  const { statusCode } = head;
+  if (statusCode >= 300)
+    return new ProxyRefusal(`the proxy answered CONNECT with ${statusCode}`, statusCode);
+  // Nothing was asked of the receiver yet, so what follows could only be mistaken for its answer.
+  return hasExcess ? new ProxyRefusal("the proxy sent more than its answer to CONNECT") : undefined;
 }
 
 /** It asks for verification explicitly, so that no environment variable can switch that off. */

@@ -62,36 +62,27 @@ function isCompressed(headers: Headers): boolean {
 }
 
 /** The beginning of a body as text that any column holds. */
-export function readExcerpt(body: BodyRecord, headers: Headers): Excerpt | Promise<Excerpt> {
-  const bytes = body.bytes();
-  if (!isCompressed(headers) || bytes.length === 0) {
-    const truncated = body.cut || body.bytesRead > bytes.length;
-    return { text: decodeText(bytes, headers, truncated), truncated };
+export async function readExcerpt(body: BodyRecord, headers: Headers): Promise<Excerpt> {
+  let bytes = body.bytes();
+  let truncated = body.cut || body.bytesRead > bytes.length;
+  if (isCompressed(headers) && bytes.length > 0) {
+    const decoded = await decompressStart(bytes, headers["content-encoding"] ?? "");
+    bytes = decoded.bytes;
+    truncated = body.cut || !decoded.isWhole;
   }
-  return readCompressed(body, headers);
-}
-
-async function readCompressed(body: BodyRecord, headers: Headers): Promise<Excerpt> {
-  const coding = (headers["content-encoding"] ?? "").toLowerCase();
-  const decoded = await decompressStart(body.bytes(), coding);
-  const truncated = body.cut || !decoded.isWhole;
-  return { text: decodeText(decoded.bytes, headers, truncated), truncated };
+  return { text: decodeText(bytes, headers, truncated), truncated };
 }
 
 /** For a whole body, after which it remembers nothing: to make one for each answer costs more than to use it. */
 const utf8 = new TextDecoder();
 
 function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): string {
-  if (bytes.length === 0) return "";
   const isLatin = LATIN.test(headers["content-type"] ?? "");
-  const text = isLatin || truncated ? decodeOther(bytes, isLatin) : utf8.decode(bytes);
+  const decoder = isLatin || truncated ? new TextDecoder(isLatin ? "windows-1252" : "utf-8") : utf8;
+  // `stream` drops a character that the cut went through instead of showing half of it.
+  const text = decoder.decode(bytes, { stream: decoder !== utf8 });
   // PostgreSQL has no way to store a NUL in text.
   return text.replaceAll("\0", "\ufffd");
-}
-
-/** `stream` drops a character that the cut went through instead of showing half of it. */
-function decodeOther(bytes: Uint8Array, isLatin: boolean): string {
-  return new TextDecoder(isLatin ? "windows-1252" : "utf-8").decode(bytes, { stream: true });
 }
 
 /**
@@ -123,8 +114,8 @@ function decompressStart(
 }
 
 function openDecompressor(bytes: Buffer, coding: string) {
-  if (coding === "br") return createBrotliDecompress();
-  if (coding !== "deflate") return createGunzip();
+  if (/^br$/i.test(coding)) return createBrotliDecompress();
+  if (!/^deflate$/i.test(coding)) return createGunzip();
   // Half of the world sends "deflate" without the zlib header, which begins with method 8.
   return ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
 }

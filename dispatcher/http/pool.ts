@@ -1,10 +1,8 @@
 import { createSecureContext, getCACertificates } from "node:tls";
 import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { Connection, SessionCache } from "./connection.ts";
-import type { ConnectionUser, Dialling } from "./connection.ts";
+import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
 /** For how long an address that could not be connected to is tried last (our choice). */
 const BLAMED_MS = 60_000;
@@ -22,27 +20,20 @@ export class AddressMemory {
   }
 
   blame(origin: string, address: string): void {
-    const key = keyOf(origin, address);
+    const key = `${origin} ${address}`;
     this.#blamedMs.delete(key);
     this.#blamedMs.set(key, this.#monotonicMs());
-    if (this.#blamedMs.size <= MAX_BLAMED) return;
-    const [oldest] = this.#blamedMs.keys();
-    if (oldest !== undefined) this.#blamedMs.delete(oldest);
+    const [oldest = key] = this.#blamedMs.keys();
+    if (this.#blamedMs.size > MAX_BLAMED) this.#blamedMs.delete(oldest);
   }
 
   /** Those without blame first, each group in its own order. */
   inOrder(origin: string, addresses: readonly string[]): readonly string[] {
-    if (addresses.length < 2 || this.#blamedMs.size === 0) return addresses;
-    const isBlamed = (address: string) => {
-      const sinceMs = this.#blamedMs.get(keyOf(origin, address));
-      return sinceMs !== undefined && this.#monotonicMs() - sinceMs < BLAMED_MS;
-    };
+    const sinceMs = this.#monotonicMs() - BLAMED_MS;
+    const isBlamed = (address: string) =>
+      (this.#blamedMs.get(`${origin} ${address}`) ?? sinceMs) > sinceMs;
     return addresses.toSorted((a, b) => Number(isBlamed(a)) - Number(isBlamed(b)));
   }
-}
-
-function keyOf(origin: string, address: string): string {
-  return `${origin} ${address}`;
 }
 
 export interface PoolOptions {
@@ -61,111 +52,82 @@ export interface PoolOptions {
  * names at one address may be two tenants. Each connection stays with the one address that was checked
  * for it, so reuse needs no look-up.
  */
-export class ConnectionPool implements Expiring {
-  /** Set by `close`: from then on no connection is opened or kept. */
-  isClosed = false;
+export class ConnectionPool {
+  readonly addresses = new AddressMemory(() => performance.now());
   readonly #options: PoolOptions;
   readonly #dialling: Dialling;
-  /** By origin; that which was given back last stands last. */
+  /** By origin; the connection that was released last stands last, and so does its origin. */
   readonly #idle = new Map<string, Connection[]>();
   #idling = 0;
-  readonly addresses = new AddressMemory(monotonicMs);
   /** Every connection that is not closed yet, idle and half-open ones included. */
   readonly #open = new Set<Connection>();
-  #sweepDeadline: Deadline | undefined;
-  readonly #forget = (connection: Connection) => void this.#open.delete(connection);
+  readonly #closed = (connection: Connection) => {
+    this.#open.delete(connection);
+    this.#unlist(connection);
+  };
 
   constructor(options: PoolOptions) {
     this.#options = options;
     const { ca, proxy } = options;
     // A list replaces the platform's own certificates, so those have to be in it.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
-    const context = createSecureContext(trust);
-    this.#dialling = { context, proxy, sessions: new SessionCache() };
+    this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };
   }
 
   /** The connection idle for the shortest time, if one may be used again. */
   take(origin: string): Connection | undefined {
-    const idle = this.#idle.get(origin);
-    if (idle === undefined) return undefined;
-    const now = monotonicMs();
-    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
-      this.#idling -= 1;
-      if (this.#isUsable(last, now)) return last;
-      last.destroy();
-    }
+    const last = this.#idle.get(origin)?.at(-1);
+    if (last === undefined) return undefined;
+    this.#unlist(last);
+    // In a process that stood still its deadline comes late.
+    if (performance.now() <= last.keptUntilMs) return last;
+    last.destroy();
     return undefined;
   }
 
-  /** Takes back a connection whose answer was read to its end. */
-  release(connection: Connection): void {
-    if (this.isClosed) return connection.destroy();
+  /** Takes back a connection whose answer was read to its end, and whose receiver keeps it for so long. */
+  release(connection: Connection, keptForMs: number): void {
+    const { idleMs, maxConnectionAgeMs, maxIdle } = this.#options;
+    const { origin, bornMs } = connection;
+    const now = performance.now();
+    const idlesMs = Math.min(idleMs, keptForMs, bornMs + maxConnectionAgeMs - now);
+    if (idlesMs <= 0) return connection.destroy();
     connection.user = undefined;
-    connection.idleSinceMs = monotonicMs();
-    const idle = this.#idle.get(connection.origin) ?? [];
+    connection.keptUntilMs = now + idlesMs;
+    connection.idleDeadline = startDeadline(idlesMs, connection);
+    const idle = this.#idle.get(origin) ?? [];
     idle.push(connection);
-    this.#idle.delete(connection.origin);
-    this.#idle.set(connection.origin, idle);
+    this.#idle.delete(origin);
+    this.#idle.set(origin, idle);
     this.#idling += 1;
-    if (this.#idling > this.#options.maxIdle) this.#endOldest();
-    this.#sweepDeadline ??= startDeadline(this.#options.idleMs, this);
+    if (this.#idling <= maxIdle) return;
+    const [oldest] = this.#idle.values();
+    oldest?.[0]?.destroy();
   }
 
   open(address: string, target: WebhookTarget, user: ConnectionUser): Connection {
-    const route = { ...this.#dialling, address, target };
-    const connection = new Connection(route, monotonicMs(), this.#forget);
-    connection.user = user;
+    const connection = new Connection({ ...this.#dialling, address, target }, user, this.#closed);
     this.#open.add(connection);
     return connection;
   }
 
   counts(): { open: number; idle: number } {
-    let idle = 0;
-    for (const connections of this.#idle.values())
-      for (const { phase } of connections) if (phase === "open") idle++;
-    return { open: this.#open.size, idle };
+    return { open: this.#open.size, idle: this.#idling };
   }
 
-  /** Ends every connection. Those in use tell their users that they closed. */
+  /** Ends every connection. A request that is still under way hears of it at its deadline. */
   close(): void {
-    this.isClosed = true;
-    cancelDeadline(this.#sweepDeadline);
-    this.#idle.clear();
-    this.#idling = 0;
-    for (const connection of this.#open) connection.close();
+    for (const connection of this.#open) connection.destroy();
   }
 
-  /** Ends the connections that idle for too long. One timer serves all: one each would cost two calls per request. */
-  expire(): void {
-    const now = monotonicMs();
-    for (const [origin, connections] of this.#idle) {
-      const kept: Connection[] = [];
-      for (const connection of connections) {
-        if (this.#isUsable(connection, now)) kept.push(connection);
-        else connection.destroy();
-      }
-      this.#idling -= connections.length - kept.length;
-      if (kept.length > 0) this.#idle.set(origin, kept);
-      else this.#idle.delete(origin);
-    }
-    const isEmpty = this.#idle.size === 0;
-    this.#sweepDeadline = isEmpty ? undefined : startDeadline(this.#options.idleMs / 4, this);
-  }
-
-  #endOldest(): void {
-    for (const [origin, connections] of this.#idle) {
-      connections.shift()?.destroy();
-      this.#idling -= 1;
-      if (connections.length === 0) this.#idle.delete(origin);
-      return;
-    }
-  }
-
-  #isUsable(connection: Connection, now: number): boolean {
-    if (connection.phase !== "open") return false;
-    if (now - connection.bornMs > this.#options.maxConnectionAgeMs) return false;
-    return now - connection.idleSinceMs <= Math.min(this.#options.idleMs, connection.keptForMs);
+  /** Takes a connection off the list of those that idle, if it is on it. */
+  #unlist(connection: Connection): void {
+    cancelDeadline(connection.idleDeadline);
+    const idle = this.#idle.get(connection.origin) ?? [];
+    const at = idle.lastIndexOf(connection);
+    if (at === -1) return;
+    idle.splice(at, 1);
+    if (idle.length === 0) this.#idle.delete(connection.origin);
+    this.#idling -= 1;
   }
 }
-
-const monotonicMs = () => performance.now();

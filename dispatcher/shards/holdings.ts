@@ -111,7 +111,6 @@ export class Holdings {
   async run(ended: AbortSignal): Promise<void> {
     const often = { clock: this.#deps.clock, ended };
     const watchMs = () => this.#undertaker.restMs;
-    await this.#join(ended);
     await Promise.all([
       this.#renewal.repeat(often, renewMs, () => this.#renew()),
       this.#tick.repeat(often, renewMs, () => this.#assign()),
@@ -151,29 +150,16 @@ export class Holdings {
     this.#renewal.nudge();
   }
 
-  /** Tries until the row of the lease is there, because Postgres may be away in the moment in which a process starts. */
-  async #join(ended: AbortSignal): Promise<void> {
-    const { clock, leases, log } = this.#deps;
-    while (!ended.aborted) {
-      try {
-        return await leases.join(this.#id);
-      } catch (error) {
-        log.warn("lease.unrenewed", errorFields(error));
-      }
-      await this.#renewal.wait(clock, LEASE_RENEW_MS);
-    }
-  }
-
   async #renew(): Promise<void> {
     const { clock, leases, log } = this.#deps;
     const id = this.#id;
-    const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
     try {
+      // The row stays where an earlier try wrote it and its answer was lost.
+      if (this.#renewed === undefined) await leases.join(id);
+      const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
       const now = await leases.renew(id);
-      if (id !== this.#id || now === undefined) {
-        this.lose(id);
-        return await leases.join(this.#id);
-      }
+      if (now === undefined) this.lose(id);
+      if (id !== this.#id || now === undefined) return;
       clock.heard(now, began.monotonicMs);
       if (this.#renewed === undefined) this.#tick.nudge();
       this.#renewed = began;

@@ -18,14 +18,26 @@ export function createLeases(db: Db, renewals: Db): Leases {
     if (given.length > 0) await db.run(releasing, { id, given });
   };
   return {
-    // The row stays where an earlier try wrote it and its answer was lost.
     async join(id) {
       await renewals
         .insert(dispatchers)
         .values({ id, startedAt: NOW, renewedAt: NOW })
         .onConflictDoNothing();
     },
-    renew: (id) => renewDispatcher(renewals, id),
+    // `renewed_at` moves on even if the clock of Postgres stands still or steps back, because others look for nothing but
+    // a movement.
+    async renew(id) {
+      const { renewedAt } = dispatchers;
+      const [renewed] = await renewals
+        .update(dispatchers)
+        .set({
+          renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')`,
+          memoryMb: Math.round(process.memoryUsage.rss() / MIB),
+        })
+        .where(eq(dispatchers.id, id))
+        .returning({ now: NOW.mapWith(renewedAt) });
+      return renewed?.now;
+    },
     async assign(id) {
       const found = await db
         .select({ dispatcher: dispatchers.id, claim: CLAIM })
@@ -48,23 +60,6 @@ export function createLeases(db: Db, renewals: Db): Leases {
       await db.delete(dispatchers).where(eq(dispatchers.id, id));
     },
   };
-}
-
-/**
- * Answers the time by the clock of Postgres; undefined if somebody declared this dispatcher dead. `renewed_at` moves on
- * even if that clock stands still or steps back, because others look for nothing but a movement.
- */
-async function renewDispatcher(db: Db, id: string): Promise<Date | undefined> {
-  const { renewedAt } = dispatchers;
-  const [renewed] = await db
-    .update(dispatchers)
-    .set({
-      renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')`,
-      memoryMb: Math.round(process.memoryUsage.rss() / MIB),
-    })
-    .where(eq(dispatchers.id, id))
-    .returning({ now: NOW.mapWith(renewedAt) });
-  return renewed?.now;
 }
 
 const allHeartbeats = statement({

@@ -17,8 +17,7 @@ export const LEASE_RENEW_MS = 1_000;
 export const LEASE_SAFE_MS = 2_500;
 /** How often a dispatcher looks at the heartbeats of the others: a death is seen up to twice this after the TTL. */
 export const LEASE_WATCH_MS = 200;
-/** So many, the first by id, look that often for all; the others look now and then, in case these die together. */
-export const LEASE_WATCHERS = 8;
+/** How often one looks that is alone, whether another has joined. */
 export const LEASE_GLANCE_MS = 1_000;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
 export const LEASE_BLIND_MS = 2_000;

@@ -5,7 +5,6 @@ import {
   LEASE_GLANCE_MS,
   LEASE_TTL_MS,
   LEASE_WATCH_MS,
-  LEASE_WATCHERS,
   type Heartbeat,
   type Leases,
 } from "./leases.ts";
@@ -64,16 +63,15 @@ export class Undertaker {
   readonly #burying = new Set<string>();
   /** All who had a lease at the last look. */
   #living: ReadonlySet<string> = new Set();
-  #isWatcher = true;
 
   constructor(deps: UndertakerDeps, freed: () => void) {
     this.#deps = deps;
     this.#freed = freed;
   }
 
-  /** Until the next look. A dispatcher that is alone looks now and then whether another has joined. */
+  /** Until the next look. */
   get restMs(): number {
-    return this.#isWatcher && this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
+    return this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
 
   /**
@@ -85,7 +83,6 @@ export class Undertaker {
     const askedMs = clock.monotonicMs();
     try {
       const rows = await leases.heartbeats();
-      this.#isWatcher = rows.findIndex(({ id }) => id === ownId) < LEASE_WATCHERS;
       const living = new Set(rows.map(({ id }) => id));
       if (!this.#living.isSubsetOf(living)) this.#freed();
       this.#living = living;

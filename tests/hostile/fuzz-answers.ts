@@ -1,6 +1,5 @@
 import { MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
-import { HeadReader } from "../../dispatcher/http/response-head.ts";
-import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/response-parser.ts";
+import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/response.ts";
 import { Prng } from "../simulation/prng.ts";
 import { cut, mutate, type Corpus } from "./mutate.ts";
 
@@ -92,8 +91,7 @@ function brokenPromise(input: string, pieces: readonly string[]): string | undef
 
 function read(pieces: readonly string[]): ResponseParser {
   const parser = new ResponseParser();
-  const heads = new HeadReader();
-  for (const piece of pieces) parser.feed(Buffer.from(piece, "latin1"), heads);
+  for (const piece of pieces) parser.feed(Buffer.from(piece, "latin1"));
   parser.end();
   return parser;
 }

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import type { Socket } from "node:net";
 import { EXCERPT_BYTES } from "../../dispatcher/http/excerpt.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
-import { MAX_HEAD_BYTES } from "../../dispatcher/http/response-parser.ts";
+import { MAX_HEAD_BYTES } from "../../dispatcher/http/response.ts";
 import { parseProxyUrl } from "../../src/lib/egress-proxy.ts";
 import { checkNewWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
 import type { EgressPolicy } from "../../src/lib/egress.ts";

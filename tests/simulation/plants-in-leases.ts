@@ -36,7 +36,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "walked-dead",
-    seed: 16,
+    seed: 22,
     bug: "The renewal waits for a burial, which walks through all that the dead had to do.",
     async grow() {
       const { createLeases } = await import("./leases.ts");
@@ -143,7 +143,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "own-clock",
-    seed: 13,
+    seed: 18,
     bug: "The clock of the process says when a retry is due.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");
@@ -153,7 +153,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unsafe-after-suspension",
-    seed: 56,
+    seed: 60,
     bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");
@@ -166,6 +166,11 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
           },
       );
     },
-    breaks: ["one owner", "one request per lane", "settings of the moment"],
+    breaks: [
+      "one owner",
+      "one request per lane",
+      "nothing after settled",
+      "settings of the moment",
+    ],
   },
 ];

@@ -35,7 +35,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "unmoved-skip",
-    seed: 13,
+    seed: 16,
     bug: "A skip leaves the offset where it is.",
     async grow() {
       const { moveBySkip } = await import("./log.ts");
@@ -84,7 +84,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "rows-ahead",
-    seed: 1,
+    seed: 13,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
       // Many events of few reviews, of which some wait for a retry.

@@ -19,7 +19,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 1,
+    seed: 135,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
       // Shards move all the time, and requests about them are late.

@@ -14,9 +14,8 @@ interface Line {
     readonly more: Flag;
     readonly room: Flag;
     readonly waits: Flag;
-    readonly recent: Flag;
   };
-  readonly plan: "none" | "recheck" | "settings" | "fill";
+  readonly plan: "none" | "settings" | "fill";
   readonly more: boolean | "as before";
 }
 
@@ -24,40 +23,30 @@ const any = undefined;
 const [Y, N] = [true, false];
 
 function line(
-  [repeats, stale, wanted, more, room, waits, recent]: readonly [
-    Flag,
-    Flag,
-    Flag,
-    Flag,
-    Flag,
-    Flag,
-    Flag,
-  ],
+  [repeats, stale, wanted, more, room, waits]: readonly [Flag, Flag, Flag, Flag, Flag, Flag],
   plan: Line["plan"],
   after: Line["more"],
 ): Line {
-  return { when: { repeats, stale, wanted, more, room, waits, recent }, plan, more: after };
+  return { when: { repeats, stale, wanted, more, room, waits }, plan, more: after };
 }
 
 const TABLE: readonly Line[] = [
-  line([Y, any, any, any, any, any, any], "none", "as before"),
-  line([N, Y, any, any, any, Y, any], "settings", N),
-  line([N, Y, any, any, Y, N, any], "fill", "as before"),
-  line([N, Y, N, any, N, N, any], "settings", "as before"),
-  line([N, Y, Y, any, N, N, any], "settings", Y),
-  line([N, N, Y, any, any, Y, any], "settings", N),
-  line([N, N, N, any, any, Y, any], "none", N),
-  line([N, N, Y, any, Y, N, any], "fill", "as before"),
-  line([N, N, N, Y, Y, N, any], "fill", Y),
-  line([N, N, N, N, Y, N, any], "none", N),
-  line([N, N, N, any, N, N, any], "none", "as before"),
-  line([N, N, Y, any, N, N, Y], "recheck", "as before"),
-  line([N, N, Y, any, N, N, N], "settings", Y),
+  line([Y, any, any, any, any, any], "none", "as before"),
+  line([N, Y, any, any, any, Y], "settings", N),
+  line([N, Y, any, any, Y, N], "fill", "as before"),
+  line([N, Y, N, any, N, N], "settings", "as before"),
+  line([N, Y, Y, any, N, N], "settings", Y),
+  line([N, N, Y, any, any, Y], "settings", N),
+  line([N, N, N, any, any, Y], "none", N),
+  line([N, N, Y, any, Y, N], "fill", "as before"),
+  line([N, N, N, Y, Y, N], "fill", Y),
+  line([N, N, N, N, Y, N], "none", N),
+  line([N, N, any, any, N, N], "none", "as before"),
 ];
 
 const QUEUED = 10;
 
-const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
+const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits"] as const;
 
 /** Every combination of the flags. */
 const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
@@ -76,7 +65,7 @@ function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
 function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
   const after = more === "as before" ? state.more : more;
   const limit = plan === "fill" ? MAX_QUEUED - QUEUED : 0;
-  return { kind: plan === "none" || plan === "recheck" ? plan : "load", more: after, limit };
+  return { kind: plan === "none" ? plan : "load", more: after, limit };
 }
 
 describe("what an actor loads next", () => {
@@ -96,7 +85,6 @@ describe("what an actor loads next", () => {
     wanted: true,
     more: false,
     waits: false,
-    recent: false,
     queued: 0,
     capacity: MAX_QUEUED,
     freeReviews: 0,

@@ -351,9 +351,7 @@ describe("several causes at once", () => {
     const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
     loaded(entries);
     now = later(200);
-    const request = load(tell({ kind: "woken" }));
-    expect(request.limit).toBe(0);
-    answer(request, []);
+    tell({ kind: "woken" });
     const effects = tell({ kind: "answered", lane: "main", decision: delivered });
     expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
   });

@@ -219,9 +219,9 @@ describe("sending is unsafe", () => {
 });
 
 test.each([
-  ["8th by id looks at the others every 200 ms", 7, 5],
-  ["9th by id looks at them every second", 8, 1],
-])("the %s", async (_, before, each) => {
+  ["beside others looks at them every 200 ms", 1, 5],
+  ["alone looks every second whether one has joined", 0, 1],
+])("a dispatcher %s", async (_, before, each) => {
   rows = Array.from("abcdefgh", (id) => ({ id, renewedAt: clock.now() })).slice(0, before);
   rows.push({ id: "one", renewedAt: clock.now() });
   await glance(5);
