@@ -4,7 +4,15 @@ import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { value, type ValuesOf } from "../../db/statement.ts";
 import type { Decision } from "../actor/decide.ts";
-import { BETWEEN_FIELDS, BETWEEN_RECORDS } from "./lines.ts";
+
+/*
+ * What is hot goes to Postgres and comes from it as lines of text: the driver has one value to make or read for a row,
+ * instead of one for each column. An empty field is null.
+ */
+
+/** No value contains it: what receivers send is cleaned of it, and JSON has it escaped. */
+export const BETWEEN_RECORDS = "\x1e";
+export const BETWEEN_FIELDS = "\x1f";
 
 const written = deliveryAttempts;
 

@@ -1,7 +1,6 @@
 import type { DbOrTx } from "../../db/client.ts";
 import { commitAny, commitRuns } from "./attempt-queries.ts";
-import { linesOf, type AttemptRecord } from "./attempt.ts";
-import { BETWEEN_RECORDS } from "./lines.ts";
+import { BETWEEN_RECORDS, linesOf, type AttemptRecord } from "./attempt.ts";
 
 /** What a commit changed beyond its entries. */
 export interface CommitResult {

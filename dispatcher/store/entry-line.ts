@@ -1,6 +1,6 @@
 import { fromMs } from "../../src/lib/clock.ts";
 import type { Entry, EventIdentity } from "../actor/entry.ts";
-import { BETWEEN_FIELDS } from "./lines.ts";
+import { BETWEEN_FIELDS } from "./attempt.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
 
