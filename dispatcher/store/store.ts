@@ -61,7 +61,8 @@ export function createStore(deps: StoreDeps): DispatchStore {
       const found = await sweepShards(db, shards, limit);
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
       if (mailAt === undefined) return found;
-      return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
+      const dueInMs = mailAt.getTime() - clock.now().getTime();
+      return [...found, { ...MAIL_WAKE, dueInMs, waitedMs: null }];
     },
   };
 }

@@ -81,13 +81,10 @@ export const SUBSCRIBABLE_EVENTS: readonly EventValue[] = CATALOG.filter(
   (one) => one.subscribable,
 ).map((one) => one.value);
 
-const IN_BATCH: ReadonlySet<string> = new Set(
-  CATALOG.filter((one) => one.in_batch).map((one) => one.value),
+/** The values that a batch subscription sends. */
+export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.in_batch).map(
+  (one) => one.value,
 );
-
-export function isInBatch(event: EventValue): boolean {
-  return IN_BATCH.has(event);
-}
 
 /** Who did it (contract 8.5): a user, or a review site as `system`. */
 type Actor =

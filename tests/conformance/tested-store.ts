@@ -260,7 +260,7 @@ export class NamedStore {
     const found = await this.on.settle(this.on.store.sweep(shards, limit));
     const swept = found
       .filter(({ subscriptionId }) => this.on.subscriptions.has(subscriptionId))
-      .map(({ subscriptionId, shard, dueInMs, waitedMs = null }) => ({
+      .map(({ subscriptionId, shard, dueInMs, waitedMs }) => ({
         subscription: this.on.subscriptions.nameOf(subscriptionId),
         shard,
         dueInMs,

@@ -13,7 +13,6 @@ import {
   READ_PER_SLICE,
   segmentsOf,
   slicesOf,
-  type CountedAttempts,
   type Range,
 } from "../stats.ts";
 
@@ -97,10 +96,6 @@ const counting = statement({
   text: counts,
 });
 
-export interface PointCount extends CountedAttempts {
-  readonly at: Date;
-}
-
 /** Where the counts of a range are, if all buckets before `counted` are. */
 export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
   const parts = segmentsOf(range, counted);
@@ -120,10 +115,7 @@ export function whereCounted(id: string, range: Range, counted: Date, now: Date)
   };
 }
 
-export function countsOf(
-  db: DbOrTx,
-  where: ReturnType<typeof whereCounted>,
-): Promise<PointCount[]> {
+export function countsOf(db: DbOrTx, where: ReturnType<typeof whereCounted>) {
   return db.run(counting, where);
 }
 
@@ -131,11 +123,6 @@ export function countsOf(
 export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   const [row] = await db.select({ until: statsProgress.countedUntil }).from(statsProgress);
   return row?.until;
-}
-
-interface Backlog {
-  readonly at: Date;
-  readonly entries: number;
 }
 
 const highest = statement({
@@ -191,6 +178,6 @@ export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
 }
 
 /** The highest backlog of each step. */
-export function backlogs(db: DbOrTx, id: string, range: Range): Promise<Backlog[]> {
+export function backlogs(db: DbOrTx, id: string, range: Range) {
   return db.run(highest, { id, ...range });
 }
