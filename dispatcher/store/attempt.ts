@@ -1,3 +1,4 @@
+import { getTableColumns } from "drizzle-orm";
 import { types } from "node:util";
 
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
@@ -14,48 +15,15 @@ import type { Decision } from "../actor/decide.ts";
 export const BETWEEN_RECORDS = "\x1e";
 export const BETWEEN_FIELDS = "\x1f";
 
-const written = deliveryAttempts;
-
 /**
  * What a commit writes about an attempt, or finds its entry by: every field of a record and its column. The statement
  * numbers them in this order.
  */
 export const ATTEMPT_FIELDS = {
-  id: written.id,
   shard: outbox.shard,
-  subscriptionId: written.subscriptionId,
-  sequence: written.sequence,
   /** Read from the log: with its outcome the offset moves on, unless it has passed the entry already. */
   isLogged: value("boolean"),
-  eventId: written.eventId,
-  event: written.event,
-  round: written.round,
-  attempt: written.attempt,
-  startedAt: written.startedAt,
-  durationMs: written.durationMs,
-  outcome: written.outcome,
-  nextAttemptAt: written.nextAttemptAt,
-  statusCode: written.statusCode,
-  errorCode: written.errorCode,
-  /** Sent twice within this attempt: the first went into a connection that had died. */
-  resent: written.resent,
-  /** A dead process may have made this attempt before. */
-  possiblyRepeated: written.possiblyRepeated,
-  responseTruncated: written.responseTruncated,
-  /** What the request is composed from again, and the proof; null for a test event, whose request is kept instead. */
-  composer: written.composer,
-  host: written.host,
-  signature: written.signature,
-  previousSignature: written.previousSignature,
-  bodyDigest: written.bodyDigest,
-  requestHeaders: written.requestHeaders,
-  requestBody: written.requestBody,
-  /** Of the entry: these are written with the attempt that settles it. */
-  payloadMode: written.payloadMode,
-  batchJobId: written.batchJobId,
-  recordedAt: written.recordedAt,
-  responseHeaders: written.responseHeaders,
-  responseExcerpt: written.responseExcerpt,
+  ...getTableColumns(deliveryAttempts),
 };
 
 type Decided = "outcome" | "nextAttemptAt";

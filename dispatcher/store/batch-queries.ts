@@ -106,7 +106,7 @@ async function hold(tx: Tx, subscriptionId: string) {
   if (numbers === undefined || active === undefined) return undefined;
   return {
     ...numbers,
-    shard: active.shard,
+    ...active,
     intervalHours: neverNull(active.intervalHours),
     dueAt: neverNull(active.dueAt),
   };

@@ -73,23 +73,12 @@ export async function queueMails(
   return MAIL_WAKE;
 }
 
-function rowOf(box: SecretBox, mail: NewMail, now: Date) {
-  if (!isMailAddress(mail.to))
-    throw new Error(`The recipient of a ${mail.kind} mail is no address.`);
-  const id = ulid(now.getTime());
-  const message: MailMessage = {
-    to: mail.to,
-    subject: oneLine(mail.subject),
-    text: mail.text,
-    ...(mail.html !== undefined && { html: mail.html }),
-  };
-  return {
-    id,
-    kind: mail.kind,
-    sealedMessage: box.seal(JSON.stringify(message), mailContext(id)),
-    expiresAt: mail.expiresAt ?? null,
-    createdAt: now,
-  };
+function rowOf(box: SecretBox, { kind, expiresAt, subject, ...mail }: NewMail, createdAt: Date) {
+  if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
+  const id = ulid(createdAt.getTime());
+  const message: MailMessage = { ...mail, subject: oneLine(subject) };
+  const sealedMessage = box.seal(JSON.stringify(message), mailContext(id));
+  return { id, kind, sealedMessage, expiresAt: expiresAt ?? null, createdAt };
 }
 
 /** Throws if no key opens it. */

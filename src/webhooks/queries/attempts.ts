@@ -66,15 +66,15 @@ export function attemptsWithin<C extends SelectedFields>(
   subscription: string,
   { firstId, endId, more, ...range }: AttemptRange,
 ) {
+  const value = range.event === undefined ? undefined : literalOf(range.event);
   const isOwn =
     range.eventId === undefined
-      ? isOfSubscription(subscription, range.event)
+      ? and(eq(subscriptionId, subscription), value && hashOfValue(subscription, value))
       : // No index knows this form: where the planner expects many attempts of an event, it would also read the index of
         // all that the subscription has.
         and(
           sql`${subscriptionId} || '' = ${subscription}`,
           isAttemptOf(eventId, sql`${range.eventId}::text`),
-          isOfValue(range.event),
         );
   return db
     .select(columns)
@@ -82,6 +82,7 @@ export function attemptsWithin<C extends SelectedFields>(
     .where(
       and(
         isOwn,
+        value && sql`${event} = ${value}`,
         range.outcome && eq(outcome, range.outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
         range.outcome && range.outcome !== "delivered" ? sql`${outcome} <> 'delivered'` : undefined,
@@ -109,18 +110,6 @@ function literalOf(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);
   if (known === undefined) throw new Error("The catalog has no such event.");
   return sql.raw(`'${known.value}'`);
-}
-
-function isOfValue(value: string | undefined): SQL | undefined {
-  return value === undefined ? undefined : sql`${event} = ${literalOf(value)}`;
-}
-
-function isOfSubscription(subscription: string, value: string | undefined): SQL | undefined {
-  return and(
-    eq(subscriptionId, subscription),
-    isOfValue(value),
-    value === undefined ? undefined : hashOfValue(subscription, literalOf(value)),
-  );
 }
 
 /** Newest first by id. Only the partitions between the bounds are read. */

@@ -150,8 +150,8 @@ const events = statement({
     slices: rows({
       since: instant,
       until: instant,
-      first_id: deliveryAttempts.id,
-      end_id: deliveryAttempts.id,
+      firstId: deliveryAttempts.id,
+      endId: deliveryAttempts.id,
     }),
     limit: value("bigint"),
   },
@@ -161,7 +161,7 @@ const events = statement({
     select s.since as at, a.event, count(*)::int as count
       from (select * from ${slices}) s cross join lateral (
              select event, outcome, started_at from delivery_attempts
-              where subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since
+              where subscription_id = ${id} and id >= s."firstId" and id < s."endId" and started_at >= s.since
               order by id limit (select ${limit}::bigint)) a
      where a.started_at < s.until and a.outcome <> 'interrupted'
      group by 1, 2 order by 1, 2`,
@@ -170,10 +170,7 @@ const events = statement({
 /** Attempts of each step by event, of so many that were read. */
 export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
   const { steps, limit } = eventSlices(range, now);
-  const slices = steps.map(({ since, until }) => {
-    const { firstId, endId } = idsWithin({ since, until });
-    return { since, until, first_id: firstId, end_id: endId };
-  });
+  const slices = steps.map((step) => ({ ...step, ...idsWithin(step) }));
   return db.run(events, { id, slices, limit });
 }
 
