@@ -11,13 +11,13 @@ interface EventKind {
 }
 
 const REVIEW: EventKind = { envelope: "review", in_batch: true, subscribable: true };
-const KINDS: Readonly<Record<Category, EventKind>> = {
+const KINDS: Readonly<Record<string, EventKind>> = {
   review: REVIEW,
   response: REVIEW,
   posting: { envelope: "site_connection", in_batch: true, subscribable: true },
   connection: { envelope: "site_connection", in_batch: false, subscribable: true },
   test: { envelope: "review", in_batch: false, subscribable: false },
-};
+} satisfies Record<Category, EventKind>;
 
 /** Every event value there is (contract 8.1), with its description, by category. */
 const EVENTS = {
@@ -70,7 +70,7 @@ export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
     value,
     category,
     description,
-    ...KINDS[category as Category],
+    ...KINDS[category],
   })),
 ) as readonly CatalogEvent[];
 
