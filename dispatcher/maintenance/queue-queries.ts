@@ -11,12 +11,13 @@ import type { Done } from "./loop.ts";
 import { CHUNK_ROWS, type Old } from "./records-queries.ts";
 
 const OLD = { days: value("integer"), limit: value("bigint") };
-/** Of the first subscription behind another one that has anything old: `candidate` in both statements. */
+/**
+ * Statements that handle a bounded part of the first subscription behind another one that has anything old. They find it
+ * (`candidate`) by probes of indexes, whatever the planner thinks of the tables.
+ */
 const OF_NEXT = {
   params: { after: webhookSubscriptions.id, ...OLD },
   columns: { id: webhookSubscriptions.id, rows: value("bigint") },
-  reason:
-    "Finds the subscription by probes of indexes, whatever the planner thinks of the tables, and handles a bounded part of it.",
 };
 
 /** Handles a chunk of one subscription; the last chunk leads to the subscription behind it. */

@@ -127,6 +127,7 @@ const ANSWER = {
   held: value("integer"),
   disabled: list(webhookSubscriptions.id),
   inactive: list(webhookSubscriptions.id),
+  left: list(webhookSubscriptions.id),
 };
 
 /** Commits successes of entries of the log that follow one another: of each subscription from `firsts` to `lasts`. */
@@ -134,18 +135,12 @@ export const commitRuns = statement({
   name: "attempts.commitRuns",
   // Measured: the hottest of all.
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
-  columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
-  text: ({
-    dispatcherId,
-    lines,
-    subscriptionIds,
-    firsts,
-    lasts,
-  }) => sql`${recordsOf({ dispatcherId, lines })},
+  columns: ANSWER,
+  text: (given) => sql`${recordsOf(given)},
     runs as materialized (
       select t.id, t.first::bigint, t.last::bigint
-        from lease, unnest(string_to_array(${subscriptionIds}, chr(30)), string_to_array(${firsts}, chr(30)),
-                           string_to_array(${lasts}, chr(30))) as t(id, first, last)
+        from lease, unnest(string_to_array(${given.subscriptionIds}, chr(30)), string_to_array(${given.firsts}, chr(30)),
+                           string_to_array(${given.lasts}, chr(30))) as t(id, first, last)
     ), subscriptions as materialized (
       select s.*
         from runs r cross join lateral (
@@ -190,15 +185,10 @@ export const commitAny = statement({
   name: "attempts.commit",
   // Measured: hot.
   params: { ...GIVEN, now: instant },
-  columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
-  text: ({
-    dispatcherId,
-    lines,
-    subscriptionIds,
-    now,
-  }) => sql`${recordsOf({ dispatcherId, lines })}, subscriptions as materialized (
+  columns: ANSWER,
+  text: (given) => sql`${recordsOf(given)}, subscriptions as materialized (
       select s.*, f.*
-        from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
+        from string_to_table(${given.subscriptionIds}, chr(30)) as given(id) cross join lateral (
                select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
                 where id = given.id offset 0) s
        cross join lateral (
@@ -244,7 +234,7 @@ export const commitAny = statement({
         left join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
                          and i.outcome in ('delivered', 'failed')
       on conflict do nothing
-    ), ${waitAndCount(now)}
+    ), ${waitAndCount(given.now)}
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
            ${idsWhere(sql`state <> 'active'`)} as inactive,

@@ -1,53 +1,29 @@
+import { getTableColumns } from "drizzle-orm";
 import { types } from "node:util";
 
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { value, type ValuesOf } from "../../db/statement.ts";
 import type { Decision } from "../actor/decide.ts";
-import { BETWEEN_FIELDS, BETWEEN_RECORDS } from "./lines.ts";
 
-const written = deliveryAttempts;
+/*
+ * What is hot goes to Postgres and comes from it as lines of text: the driver has one value to make or read for a row,
+ * instead of one for each column. An empty field is null.
+ */
+
+/** No value contains it: what receivers send is cleaned of it, and JSON has it escaped. */
+export const BETWEEN_RECORDS = "\x1e";
+export const BETWEEN_FIELDS = "\x1f";
 
 /**
  * What a commit writes about an attempt, or finds its entry by: every field of a record and its column. The statement
  * numbers them in this order.
  */
 export const ATTEMPT_FIELDS = {
-  id: written.id,
   shard: outbox.shard,
-  subscriptionId: written.subscriptionId,
-  sequence: written.sequence,
   /** Read from the log: with its outcome the offset moves on, unless it has passed the entry already. */
   isLogged: value("boolean"),
-  eventId: written.eventId,
-  event: written.event,
-  round: written.round,
-  attempt: written.attempt,
-  startedAt: written.startedAt,
-  durationMs: written.durationMs,
-  outcome: written.outcome,
-  nextAttemptAt: written.nextAttemptAt,
-  statusCode: written.statusCode,
-  errorCode: written.errorCode,
-  /** Sent twice within this attempt: the first went into a connection that had died. */
-  resent: written.resent,
-  /** A dead process may have made this attempt before. */
-  possiblyRepeated: written.possiblyRepeated,
-  responseTruncated: written.responseTruncated,
-  /** What the request is composed from again, and the proof; null for a test event, whose request is kept instead. */
-  composer: written.composer,
-  host: written.host,
-  signature: written.signature,
-  previousSignature: written.previousSignature,
-  bodyDigest: written.bodyDigest,
-  requestHeaders: written.requestHeaders,
-  requestBody: written.requestBody,
-  /** Of the entry: these are written with the attempt that settles it. */
-  payloadMode: written.payloadMode,
-  batchJobId: written.batchJobId,
-  recordedAt: written.recordedAt,
-  responseHeaders: written.responseHeaders,
-  responseExcerpt: written.responseExcerpt,
+  ...getTableColumns(deliveryAttempts),
 };
 
 type Decided = "outcome" | "nextAttemptAt";

@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
-import { neverNull } from "../../db/rows.ts";
+import { neverNull, onlyRow } from "../../db/rows.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
@@ -62,8 +62,8 @@ async function dispatchChunk(
   const { openedAt, ...rest } = window;
   // Events become entries in the order of the first event of their review, and one job per review.
   const numbers = { shard, sequence, now, limit: CHUNK };
-  const [chunk] = await tx.run(appending, { ...rest, ...numbers });
-  const { appended = 0, jobs = 0, firstId = null, reviewId = null } = chunk ?? {};
+  const moved = await tx.run(appending, { ...rest, ...numbers });
+  const { appended, jobs, firstId, reviewId } = onlyRow(moved);
   // Fewer than a chunk are the last ones.
   const more = appended === CHUNK;
   if (more) {
@@ -105,7 +105,7 @@ async function hold(tx: Tx, subscriptionId: string) {
   if (numbers === undefined || active === undefined) return undefined;
   return {
     ...numbers,
-    shard: active.shard,
+    ...active,
     intervalHours: neverNull(active.intervalHours),
     dueAt: neverNull(active.dueAt),
   };

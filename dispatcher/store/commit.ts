@@ -1,7 +1,7 @@
 import type { DbOrTx } from "../../db/client.ts";
+import { onlyRow } from "../../db/rows.ts";
 import { commitAny, commitRuns } from "./attempt-queries.ts";
-import { linesOf, type AttemptRecord } from "./attempt.ts";
-import { BETWEEN_RECORDS } from "./lines.ts";
+import { BETWEEN_RECORDS, linesOf, type AttemptRecord } from "./attempt.ts";
 
 /** What a commit changed beyond its entries. */
 export interface CommitResult {
@@ -96,7 +96,7 @@ async function commitAllRuns(
   const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const each = (text: (records: readonly AttemptRecord[]) => string | number | undefined) =>
     sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
-  const [row] = await db.run(commitRuns, {
+  const given = {
     dispatcherId,
     lines: linesOf(
       sorted.flatMap(([, records]) => records),
@@ -105,8 +105,8 @@ async function commitAllRuns(
     subscriptionIds: each((records) => records[0]?.subscriptionId),
     firsts: each((records) => records[0]?.sequence),
     lasts: each((records) => records.at(-1)?.sequence),
-  });
-  if (row === undefined) throw new Error("A commit answers one row.");
+  };
+  const row = onlyRow(await db.run(commitRuns, given));
   for (const id of row.left) committed.delete(id);
   const inactive = row.inactive.filter((id) => committed.has(id));
   return { fenced: row.held === 0, inactive, disabled: [], committed };
@@ -120,7 +120,5 @@ async function commitOthers(
   const ids = new Set(records.map((record) => record.subscriptionId));
   const lines = linesOf(records, monotonicMs);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-  const [row] = await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now });
-  if (row === undefined) throw new Error("A commit answers one row.");
-  return row;
+  return onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
 }

@@ -1,6 +1,6 @@
 import { fromMs } from "../../src/lib/clock.ts";
 import type { Entry, EventIdentity } from "../actor/entry.ts";
-import { BETWEEN_FIELDS } from "./lines.ts";
+import { BETWEEN_FIELDS } from "./attempt.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
 
@@ -64,6 +64,7 @@ export function readEntry(text: string, partnerId: number): ReadEntry {
     rest;
   const occurredAt = fromMs(Number(occurredMs));
   const id = { eventId, event, partnerId, occurredAt };
+  const review = reviewId ? Number(reviewId) : null;
   return {
     sequence: Number(sequence),
     gap: Number(gap),
@@ -72,15 +73,14 @@ export function readEntry(text: string, partnerId: number): ReadEntry {
     event,
     isTest: isTest === "t",
     payloadMode: isMinimal === "t" ? "minimal" : "full",
-    reviewId: numberOrNull(reviewId),
-    batchJobId: textOrNull(batchJobId),
+    reviewId: review,
+    batchJobId: batchJobId || null,
     recordedAt: fromMs(Number(recordedMs)),
     round: Number(round),
     attempt: Number(attempt),
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
     // A missing history row does not make an entry a test: only `is_test` does.
-    source:
-      isTest === "t" ? { kind: "test", ...id } : recorded(history, id, numberOrNull(reviewId)),
+    source: isTest === "t" ? { kind: "test", ...id } : recorded(history, id, review),
   };
 }
 
@@ -102,17 +102,9 @@ function recorded(
       storeReviewSiteId: Number(connectionId),
       axis: axis === "pull" || axis === "post" ? axis : null,
       actorJson,
-      reviewJson: textOrNull(reviewJson),
-      siteJson: textOrNull(siteJson),
+      reviewJson: reviewJson || null,
+      siteJson: siteJson || null,
       metadataJson,
     },
   };
-}
-
-function numberOrNull(text: string | undefined): number | null {
-  return text ? Number(text) : null;
-}
-
-function textOrNull(text: string | undefined): string | null {
-  return text || null;
 }

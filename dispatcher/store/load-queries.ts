@@ -127,30 +127,8 @@ export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
     entries.sort((a, b) => a.sequence - b.sequence);
-    const missing = missingOf(request, subscription, entries);
-    return { subscription, ...nextOf([...entries, ...missing], request, subscription) };
+    return { subscription, ...nextOf(entries, request, subscription) };
   });
-}
-
-/**
- * Entries in place of events that were removed from the log before they were settled (contract 7.3): what stands behind
- * them waits. Not looked for where reviews are left out.
- */
-function missingOf(
-  { after, limit, exceptReviews }: LoadRequest,
-  { settledThrough, lastLogged }: SubscriptionRow,
-  entries: readonly ReadEntry[],
-): Entry[] {
-  if (limit === 0 || exceptReviews.length > 0) return [];
-  const logged = entries.filter(({ isLogged }) => isLogged);
-  const missing: number[] = [];
-  let seen = Math.max(after, settledThrough);
-  for (const { sequence, gap } of logged) {
-    if (sequence - gap - 1 > seen) missing.push(sequence - gap - 1);
-    seen = sequence;
-  }
-  if (logged.length < limit && lastLogged > seen) missing.push(lastLogged);
-  return missing.map((sequence) => ({ ...MISSING, sequence }));
 }
 
 const MISSING = {
@@ -172,22 +150,42 @@ const MISSING = {
  * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
  * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
  */
-function nextOf(
-  found: readonly Entry[],
-  { limit, exceptReviews }: LoadRequest,
-  { settledThrough, lastLogged }: SubscriptionRow,
-) {
-  const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
-  const logged = sorted.filter(({ isLogged }) => isLogged);
-  const isCut =
-    exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
+function nextOf(found: readonly ReadEntry[], request: LoadRequest, settings: SubscriptionRow) {
+  const { limit, exceptReviews } = request;
+  const { settledThrough, lastLogged } = settings;
+  const logged = found.filter(({ isLogged }) => isLogged);
+  const hasAll = exceptReviews.length === 0;
+  const isCut = !hasAll && logged.length < limit && lastLogged - settledThrough > WINDOW;
   const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
-  const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
+  const missing = hasAll ? missingOf(logged, request, settings) : [];
+  const entries = [...found, ...missing]
+    .filter(({ isTest, sequence }) => !isTest && sequence <= end)
+    .toSorted((a, b) => a.sequence - b.sequence)
+    .slice(0, limit);
   return {
     /** In the order of the sequence, as many as were asked for. */
-    entries: entries.slice(0, limit),
-    tests: sorted.filter(({ isTest }) => isTest),
+    entries,
+    tests: found.filter(({ isTest }) => isTest),
     /** There may be more of them behind the window: the reviews that are left out fill it. */
     isFull: isCut && entries.length < limit,
   };
+}
+
+/**
+ * Entries in place of events that were removed from the log before they were settled (contract 7.3): what stands behind
+ * them waits. Not looked for where reviews are left out.
+ */
+function missingOf(
+  logged: readonly ReadEntry[],
+  { after, limit }: LoadRequest,
+  { settledThrough, lastLogged }: SubscriptionRow,
+): Entry[] {
+  const missing: number[] = [];
+  let seen = Math.max(after, settledThrough);
+  for (const { sequence, gap } of logged) {
+    if (sequence - gap - 1 > seen) missing.push(sequence - gap - 1);
+    seen = sequence;
+  }
+  if (logged.length < limit && lastLogged > seen) missing.push(lastLogged);
+  return missing.map((sequence) => ({ ...MISSING, sequence }));
 }

@@ -2,38 +2,55 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { GroupRunner } from "./group-runner.ts";
-import type { DispatchStore } from "./store.ts";
+import type { Answer, DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
 /** How long a query is left alone that failed because Postgres is out of reach. */
 const RETRY_MS = 250;
+/** How many windows are passed for one load; the next sweep goes on. Each takes some 10 ms. */
+const PASSES_PER_LOAD = 32;
 
 interface Asked {
   readonly request: LoadRequest;
   readonly take: (loaded: Loaded) => void;
+  /** Aborted by `clear`. */
+  readonly signal: AbortSignal;
+  /** How many windows were passed for it. */
+  readonly passes: number;
 }
 
 /**
  * Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. A subscription
  * whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
+ *
+ * Where the reviews that a request leaves out fill the window of its log, the offset passes that window and the request
+ * is read again, because other reviews must not wait behind them. That happens beside the other loads, one window at a
+ * time, so that they do not wait for it.
  */
 export class Loader {
   #queue: Asked[] = [];
   /** What a send waits for: it goes ahead of everything else, and in queries of its own. */
   #urgent: Asked[] = [];
   #running = 0;
-  readonly #runner: GroupRunner<Asked, Loaded[]>;
+  #current = new AbortController();
+  /** Ends when all windows are passed that have to be. */
+  #passing = Promise.resolve();
+  readonly #runner: GroupRunner<Asked, Answer[]>;
 
   constructor(deps: {
-    readonly store: Pick<DispatchStore, "load">;
+    readonly store: Pick<DispatchStore, "load" | "passWindow">;
     readonly clock: Clock;
     readonly log: Log;
   }) {
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
-      run: (group) => deps.store.load(group.map(({ request }) => request)),
-      done: (group, loaded) => loaded.forEach((one, i) => group[i]?.take(one)),
+      run: async (group) => {
+        for (const { request, passes } of group)
+          if (passes > 0) await deps.store.passWindow(request.id);
+        return deps.store.load(group.map(({ request }) => request));
+      },
+      done: (group, answers) => group.forEach((asked, i) => this.#take(asked, answers[i])),
       describe: ({ request }) => ({ subscription_id: request.id }),
       events: { failed: "outbox.unreadable", stuck: "load.stuck" },
       retryMs: RETRY_MS,
@@ -41,7 +58,12 @@ export class Loader {
   }
 
   load(request: LoadRequest, take: Asked["take"], turn: "first" | "in turn" = "in turn"): void {
-    (turn === "first" ? this.#urgent : this.#queue).push({ request, take });
+    (turn === "first" ? this.#urgent : this.#queue).push({
+      request,
+      take,
+      signal: this.#current.signal,
+      passes: 0,
+    });
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
@@ -50,6 +72,17 @@ export class Loader {
     this.#queue = [];
     this.#urgent = [];
     this.#runner.clear();
+    this.#current.abort("cleared");
+    this.#current = new AbortController();
+  }
+
+  #take(asked: Asked, answer: Answer | undefined): void {
+    if (answer === undefined || asked.signal.aborted) return;
+    if (!answer.isFull || asked.passes >= PASSES_PER_LOAD) return asked.take(answer);
+    const again = { ...asked, passes: asked.passes + 1 };
+    this.#passing = this.#passing.then(() =>
+      asked.signal.aborted ? undefined : this.#runner.run([again]),
+    );
   }
 
   async #run(): Promise<void> {

@@ -11,20 +11,29 @@ import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch-queries.ts";
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
-import * as queries from "./load-queries.ts";
-import { WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
+import { loadActive, WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
+
+export interface Answer extends Loaded {
+  /** The reviews that the request leaves out fill the window of its log: more may stand behind it. */
+  readonly isFull?: boolean;
+}
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
 export interface DispatchStore {
   /** Answers every request, in the same order. */
-  load(requests: readonly LoadRequest[]): Promise<Loaded[]>;
+  load(requests: readonly LoadRequest[]): Promise<Answer[]>;
+  /** Moves the offset of a subscription behind one window of its log: what it passes gets rows in `outbox`. */
+  passWindow(subscriptionId: string): Promise<void>;
   /** May be called again with records that were committed: they change nothing more. */
   commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   /** Of each shard the first so many subscriptions with entries, or else all. */
   sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]>;
 }
+
+/** As long as a commit waits for an offset. */
+const LOCK_MS = 100;
 
 interface StoreDeps {
   readonly db: Db;
@@ -39,9 +48,10 @@ export function createStore(deps: StoreDeps): DispatchStore {
   const { db, clock } = deps;
   return {
     load: async (requests) => {
-      const found = await loadPassing(db, requests);
-      return requests.map((request, i) => toLoaded(deps, request, found[i]));
+      const found = await loadActive(db, requests);
+      return requests.map((request, i) => toAnswer(deps, request, found[i]));
     },
+    passWindow: (id) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
     commit(dispatcherId, records) {
       const monotonicMs = clock.monotonicMs();
       return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });
@@ -51,41 +61,19 @@ export function createStore(deps: StoreDeps): DispatchStore {
       const found = await sweepShards(db, shards, limit);
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
       if (mailAt === undefined) return found;
-      return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
+      const dueInMs = mailAt.getTime() - clock.now().getTime();
+      return [...found, { ...MAIL_WAKE, dueInMs, waitedMs: null }];
     },
   };
 }
 
-/** What is left for the next sweep: each takes some 10 ms. */
-const PASSES_PER_LOAD = 32;
-/** As long as a commit waits for an offset: the other subscriptions of a load wait with it. */
-const LOCK_MS = 100;
-
-/**
- * Loads, and where the reviews that a request leaves out fill the window of its log, has the offset pass that window and
- * looks again: the other reviews are not to wait behind them.
- */
-async function loadPassing(
-  db: Db,
-  requests: readonly LoadRequest[],
-  passes = 0,
-): Promise<(LoadedRows | undefined)[]> {
-  const found = await queries.loadActive(db, requests);
-  const full = found.flatMap((rows, i) => (rows?.isFull ? [i] : []));
-  if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
-  const again = full.flatMap((i) => requests[i] ?? []);
-  for (const { id } of again) await passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS });
-  const next = await loadPassing(db, again, passes + 1);
-  full.forEach((i, n) => (found[i] = next[n]));
-  return found;
-}
-
-function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
+function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Answer {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
-  const { entries, tests } = rows;
+  const { entries, tests, isFull } = rows;
   return {
     request,
+    isFull,
     found: { subscription, entries, tests, lastSequence: rows.subscription.lastSequence },
   };
 }

@@ -23,10 +23,7 @@ const SWEPT = {
   waitedMs: nullable(value("double precision")),
 };
 
-type SweptRow = ValuesOf<typeof SWEPT>;
-
-export type SweptSubscription = Pick<SweptRow, "subscriptionId" | "shard" | "dueInMs"> &
-  Partial<Pick<SweptRow, "waitedMs">>;
+export type SweptSubscription = ValuesOf<typeof SWEPT>;
 
 const sweep = statement({
   name: "sweep.shards",
@@ -92,6 +89,6 @@ export function sweepShards(
   db: DbOrTx,
   shards: readonly number[],
   limit = NO_LIMIT,
-): Promise<SweptRow[]> {
+): Promise<SweptSubscription[]> {
   return db.run(sweep, { shards, limit, soonMs: SOON_MS });
 }

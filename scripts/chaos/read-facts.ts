@@ -1,9 +1,9 @@
 import type { RawDb } from "../../db/client.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
-import { CATALOG } from "../../src/outbox/event.ts";
+import { BATCH_EVENTS } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
-import { withRequests } from "../../src/webhooks/queries/requests.ts";
+import { withRequests } from "../../src/webhooks/queries/attempts.ts";
 import * as facts from "./verdict/facts.ts";
 
 type Tables = Pick<
@@ -19,8 +19,6 @@ type Tables = Pick<
   | "claims"
   | "reviews"
 >;
-
-const IN_BATCH: string[] = CATALOG.filter((one) => one.in_batch).map((one) => one.value);
 
 /** Reads all tables that the judge looks at, past every proxy. */
 export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Promise<Tables> {
@@ -80,7 +78,7 @@ async function readHistory(db: RawDb): Promise<facts.HistoryRow[]> {
            extract(epoch from recorded_at)::float8 * 1000 as "recordedMs",
            extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1000 as "committedMs"
       from review_history order by id`;
-  return rows.map((row) => ({ ...row, inBatch: IN_BATCH.includes(row.event) }));
+  return rows.map((row) => ({ ...row, inBatch: BATCH_EVENTS.some((one) => one === row.event) }));
 }
 
 async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {

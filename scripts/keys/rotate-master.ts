@@ -1,7 +1,9 @@
+import { getTableName } from "drizzle-orm";
+
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import type { RunningProcesses } from "../../src/outbox/master-key.ts";
-import { SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
+import type { RunningProcess } from "../../src/outbox/master-key.ts";
+import { contextOf, SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
 
 /** Rows per statement: so few that nobody notices how long they are locked. */
 const BATCH = 200;
@@ -58,11 +60,12 @@ async function resealColumn(db: RawDb, box: SecretBox, column: SealedColumn): Pr
     if (rows.length < BATCH) break;
     after = rows.at(-1)?.key ?? after;
   }
-  return { table: column.table, column: column.column, resealed, unopened };
+  const { table, name } = column.sealed;
+  return { table: getTableName(table), column: name, resealed, unopened };
 }
 
-function reseal(box: SecretBox, { context }: SealedColumn, row: SealedRow): string | undefined {
-  const bound = context(row.bound);
+function reseal(box: SecretBox, column: SealedColumn, row: SealedRow): string | undefined {
+  const bound = contextOf(column, row.bound);
   try {
     return box.seal(box.open(row.sealed, bound), bound);
   } catch {
@@ -70,52 +73,49 @@ function reseal(box: SecretBox, { context }: SealedColumn, row: SealedRow): stri
   }
 }
 
-async function sealedAfter({ sql }: RawDb, one: SealedColumn, after: string): Promise<SealedRow[]> {
-  const bound = one.bound.map((name) => sql`${name}::text, ${sql(name)}`);
+async function sealedAfter(
+  { sql }: RawDb,
+  { sealed, key, bound: columns }: SealedColumn,
+  after: string,
+): Promise<SealedRow[]> {
+  const bound = columns.map(({ name }) => sql`${name}::text, ${sql(name)}`);
   const pairs = bound.flatMap((pair, i) => (i === 0 ? [pair] : [sql`, `, pair]));
   return sql<SealedRow[]>`
-    select ${sql(one.key)} as key, ${sql(one.column)} as sealed, json_build_object(${pairs}) as bound
-      from ${sql(one.table)}
-     where ${sql(one.column)} is not null and ${sql(one.key)} > ${after}
-     order by ${sql(one.key)} limit ${BATCH}`;
+    select ${sql(key.name)} as key, ${sql(sealed.name)} as sealed, json_build_object(${pairs}) as bound
+      from ${sql(getTableName(sealed.table))}
+     where ${sql(sealed.name)} is not null and ${sql(key.name)} > ${after}
+     order by ${sql(key.name)} limit ${BATCH}`;
 }
 
 async function replace(
   { sql }: RawDb,
-  one: SealedColumn,
+  { sealed, key }: SealedColumn,
   values: readonly { key: string; before: string; after: string }[],
 ): Promise<number> {
   const { count } = await sql`
-    update ${sql(one.table)} t set ${sql(one.column)} = v.after
+    update ${sql(getTableName(sealed.table))} t set ${sql(sealed.name)} = v.after
       from json_to_recordset(${JSON.stringify(values)}::text::json) as v(key text, before text, after text)
-     where t.${sql(one.key)} = v.key and t.${sql(one.column)} = v.before`;
+     where t.${sql(key.name)} = v.key and t.${sql(sealed.name)} = v.before`;
   return count;
 }
 
 /** Shows each running process with its keys, the one that seals first. */
-export function showProcesses({ published, silentDispatchers }: RunningProcesses): string[] {
-  const lines = published.map(
+export function showProcesses(running: readonly RunningProcess[]): string[] {
+  const lines = running.map(
     ({ role, host, pid, masterKeys, ageS }) =>
       `${role.padEnd(10)}  ${host}, pid ${pid}  master keys ${masterKeys.join(", ")}  seen ${ageS} s ago`,
   );
-  if (silentDispatchers > 0)
-    lines.push(
-      `${silentDispatchers} dispatchers of an older version, which do not say which keys they have`,
-    );
   return lines.length === 0 ? ["No API and no dispatcher runs."] : lines;
 }
 
 /** Lists the running processes that would open nothing after a rotation; empty if it may begin. */
-export function lackOf(
-  { published, silentDispatchers }: RunningProcesses,
-  box: SecretBox,
-): string[] {
+export function lackOf(running: readonly RunningProcess[], box: SecretBox): string[] {
   const [current = ""] = box.keyIds;
-  const lacking = published.filter(({ masterKeys }) => !masterKeys.includes(current));
-  if (lacking.length === 0 && silentDispatchers === 0) return [];
+  const lacking = running.filter(({ masterKeys }) => !masterKeys.includes(current));
+  if (lacking.length === 0) return [];
   return [
     `These processes do not have the new master key (${current}):`,
-    ...showProcesses({ published: lacking, silentDispatchers }),
+    ...showProcesses(lacking),
   ];
 }
 

@@ -3,146 +3,77 @@ type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
 
-interface CatalogEvent {
-  readonly value: string;
-  readonly category: "review" | "response" | "posting" | "connection" | "test";
+interface EventKind {
   readonly envelope: EnvelopeKind;
-  readonly description: string;
   /** Review-impacting: a batch subscription sends it. */
   readonly in_batch: boolean;
   readonly subscribable: boolean;
 }
 
-const review = { envelope: "review", in_batch: true, subscribable: true } as const;
-const posting = {
-  category: "posting",
-  envelope: "site_connection",
-  in_batch: true,
-  subscribable: true,
-} as const;
-const connection = {
-  category: "connection",
-  envelope: "site_connection",
-  in_batch: false,
-  subscribable: true,
-} as const;
+const REVIEW: EventKind = { envelope: "review", in_batch: true, subscribable: true };
+const KINDS: Readonly<Record<string, EventKind>> = {
+  review: REVIEW,
+  response: REVIEW,
+  posting: { envelope: "site_connection", in_batch: true, subscribable: true },
+  connection: { envelope: "site_connection", in_batch: false, subscribable: true },
+  test: { envelope: "review", in_batch: false, subscribable: false },
+} satisfies Record<Category, EventKind>;
 
-/** Every event value there is (contract 8.1). */
-export const CATALOG = [
-  {
-    value: "review_received",
-    category: "review",
-    ...review,
-    description: "A review site reported a new review.",
+/** Every event value there is (contract 8.1), with its description, by category. */
+const EVENTS = {
+  review: {
+    review_received: "A review site reported a new review.",
+    review_updated: "The reviewer changed the rating or the text of a review.",
+    review_removed: "A review disappeared from its site.",
+    profanity_detected: "A new or changed review contains profanity.",
+    review_flagged: "The account flagged a review for a check.",
+    flag_status_changed: "The flag of a review moved to another status.",
+    review_assigned: "A review was assigned to a user.",
+    note_added: "A user added an internal note to a review.",
   },
-  {
-    value: "review_updated",
-    category: "review",
-    ...review,
-    description: "The reviewer changed the rating or the text of a review.",
-  },
-  {
-    value: "review_removed",
-    category: "review",
-    ...review,
-    description: "A review disappeared from its site.",
-  },
-  {
-    value: "profanity_detected",
-    category: "review",
-    ...review,
-    description: "A new or changed review contains profanity.",
-  },
-  {
-    value: "review_flagged",
-    category: "review",
-    ...review,
-    description: "The account flagged a review for a check.",
-  },
-  {
-    value: "flag_status_changed",
-    category: "review",
-    ...review,
-    description: "The flag of a review moved to another status.",
-  },
-  {
-    value: "review_assigned",
-    category: "review",
-    ...review,
-    description: "A review was assigned to a user.",
-  },
-  {
-    value: "note_added",
-    category: "review",
-    ...review,
-    description: "A user added an internal note to a review.",
-  },
-  {
-    value: "response_submitted",
-    category: "response",
-    ...review,
-    description: "The account submitted its first response to a review.",
-  },
-  {
-    value: "response_updated",
-    category: "response",
-    ...review,
-    description: "The account changed its response to a review.",
-  },
-  {
-    value: "response_deleted",
-    category: "response",
-    ...review,
-    description: "The account deleted its response to a review.",
-  },
-  {
-    value: "homeowner_notified_of_response",
-    category: "response",
-    ...review,
-    description:
+  response: {
+    response_submitted: "The account submitted its first response to a review.",
+    response_updated: "The account changed its response to a review.",
+    response_deleted: "The account deleted its response to a review.",
+    homeowner_notified_of_response:
       "The reviewer was to be told of a posted response; metadata.native_email says what became of the mail.",
   },
-  {
-    value: "response_post_succeeded",
-    ...posting,
-    description: "The review site published a response.",
+  posting: {
+    response_post_succeeded: "The review site published a response.",
+    response_post_failed: "The review site did not take a response.",
   },
-  {
-    value: "response_post_failed",
-    ...posting,
-    description: "The review site did not take a response.",
+  connection: {
+    review_pull_connected: "Review collection from a site works again.",
+    review_pull_disconnected: "Review collection from a site stopped working.",
+    response_post_connected: "Posting responses to a site works again.",
+    response_post_disconnected: "Posting responses to a site stopped working.",
   },
-  {
-    value: "review_pull_connected",
-    ...connection,
-    description: "Review collection from a site works again.",
+  test: {
+    "webhook.test": "A test that the partner asked for; sent whatever the filter says.",
   },
-  {
-    value: "review_pull_disconnected",
-    ...connection,
-    description: "Review collection from a site stopped working.",
-  },
-  {
-    value: "response_post_connected",
-    ...connection,
-    description: "Posting responses to a site works again.",
-  },
-  {
-    value: "response_post_disconnected",
-    ...connection,
-    description: "Posting responses to a site stopped working.",
-  },
-  {
-    value: "webhook.test",
-    category: "test",
-    envelope: "review",
-    in_batch: false,
-    subscribable: false,
-    description: "A test that the partner asked for; sent whatever the filter says.",
-  },
-] as const satisfies readonly CatalogEvent[];
+};
 
-export type EventValue = (typeof CATALOG)[number]["value"];
+type Category = keyof typeof EVENTS;
+type EventsOf<C extends Category> = C extends Category ? keyof (typeof EVENTS)[C] : never;
+export type EventValue = EventsOf<Category>;
+
+interface CatalogEvent extends EventKind {
+  readonly value: EventValue;
+  readonly category: Category;
+  readonly description: string;
+}
+
+// Object.entries does not say that it answers the keys.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
+  Object.entries(events).map(([value, description]) => ({
+    value,
+    category,
+    description,
+    ...KINDS[category],
+  })),
+) as readonly CatalogEvent[];
+
 export const TEST_EVENT = "webhook.test";
 
 /** The values of the events filter: all but `webhook.test`. */
@@ -150,13 +81,10 @@ export const SUBSCRIBABLE_EVENTS: readonly EventValue[] = CATALOG.filter(
   (one) => one.subscribable,
 ).map((one) => one.value);
 
-const IN_BATCH: ReadonlySet<string> = new Set(
-  CATALOG.filter((one) => one.in_batch).map((one) => one.value),
+/** The values that a batch subscription sends. */
+export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.in_batch).map(
+  (one) => one.value,
 );
-
-export function isInBatch(event: EventValue): boolean {
-  return IN_BATCH.has(event);
-}
 
 /** Who did it (contract 8.5): a user, or a review site as `system`. */
 type Actor =

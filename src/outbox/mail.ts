@@ -1,8 +1,10 @@
+import { sql } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
+import { mails } from "../../db/schema/alerts.ts";
+import { rows, statement } from "../../db/statement.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { insertMails, type NewMailRow } from "./mail-queries.ts";
 import type { Wake } from "./schedule.ts";
 
 /** What a mail is about: the only thing that may be told of it in a log. */
@@ -37,6 +39,23 @@ const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
 /** Whatever might end a header line, and with it every other control character. */
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
+const insertion = statement({
+  name: "mails.insert",
+  // A request of a provider may queue 500 mails: they are one parameter that is a table, not 500 rows of parameters.
+  params: {
+    given: rows({
+      id: mails.id,
+      kind: mails.kind,
+      sealedMessage: mails.sealedMessage,
+      expiresAt: mails.expiresAt,
+      createdAt: mails.createdAt,
+    }),
+  },
+  text: ({ given }) => sql`
+    insert into mails (id, kind, sealed_message, due_at, expires_at, created_at)
+    select id, kind, "sealedMessage", "createdAt", "expiresAt", "createdAt" from ${given}`,
+});
+
 /**
  * Queues mails in the transaction of what they tell of, in one statement. Answers what to wake after the commit.
  * Throws for a recipient that is not one plain address: ask `isMailAddress` first if it came from outside.
@@ -44,31 +63,20 @@ const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 export async function queueMails(
   tx: Tx,
   { box }: { readonly box: SecretBox },
-  mails: readonly NewMail[],
+  queued: readonly NewMail[],
   now: Date,
 ): Promise<Wake> {
-  const given = mails.map((mail) => rowOf(box, mail, now));
-  if (given.length > 0) await insertMails(tx, given);
+  const given = queued.map((mail) => rowOf(box, mail, now));
+  if (given.length > 0) await tx.run(insertion, { given });
   return MAIL_WAKE;
 }
 
-function rowOf(box: SecretBox, mail: NewMail, now: Date): NewMailRow {
-  if (!isMailAddress(mail.to))
-    throw new Error(`The recipient of a ${mail.kind} mail is no address.`);
-  const id = ulid(now.getTime());
-  const message: MailMessage = {
-    to: mail.to,
-    subject: oneLine(mail.subject),
-    text: mail.text,
-    ...(mail.html !== undefined && { html: mail.html }),
-  };
-  return {
-    id,
-    kind: mail.kind,
-    sealedMessage: box.seal(JSON.stringify(message), mailContext(id)),
-    expiresAt: mail.expiresAt ?? null,
-    createdAt: now,
-  };
+function rowOf(box: SecretBox, { kind, expiresAt, subject, ...mail }: NewMail, createdAt: Date) {
+  if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
+  const id = ulid(createdAt.getTime());
+  const message: MailMessage = { ...mail, subject: oneLine(subject) };
+  const sealedMessage = box.seal(JSON.stringify(message), mailContext(id));
+  return { id, kind, sealedMessage, expiresAt: expiresAt ?? null, createdAt };
 }
 
 /** Throws if no key opens it. */

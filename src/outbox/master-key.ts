@@ -1,8 +1,8 @@
-import { and, count, eq, like, min, not, sql } from "drizzle-orm";
+import { and, eq, getTableName, like, min, not, sql } from "drizzle-orm";
 import { hostname } from "node:os";
 
 import type { Db } from "../../db/client.ts";
-import { dispatchers, processes } from "../../db/schema/dispatchers.ts";
+import { processes } from "../../db/schema/dispatchers.ts";
 import type { Clock } from "../lib/clock.ts";
 import { EXIT_CONFIG } from "../lib/config.ts";
 import { errorFields, type Log } from "../lib/log.ts";
@@ -18,8 +18,6 @@ const GAP_MS = 5_000;
 const LOOK_SHARE = 50;
 /** A process that did not renew its row for so long has ended. */
 const EXPIRY_S = 60;
-/** The same for the lease of a dispatcher, which is renewed every second. */
-const LEASE_EXPIRY_S = 10;
 /** A process that stops does not wait longer for a database that does not answer. */
 const CLOSE_MS = 1_000;
 
@@ -116,38 +114,18 @@ export class MasterKeyWatch {
   }
 }
 
-/** A process, with the ids of its master keys as it published them; the first one seals. */
-interface RunningProcess {
-  readonly role: "api" | "dispatcher";
-  readonly host: string;
-  readonly pid: number;
-  readonly masterKeys: readonly string[];
-  /** How long ago it was seen. */
-  readonly ageS: number;
-}
-
-export interface RunningProcesses {
-  readonly published: readonly RunningProcess[];
-  /** Dispatchers that hold a lease and publish no keys: they are of a version that does not do so yet. */
-  readonly silentDispatchers: number;
-}
-
-/** Reads which APIs and dispatchers run. An API of a version that does not publish its keys leaves no trace. */
-export async function runningProcesses(db: Db): Promise<RunningProcesses> {
+/** Reads which APIs and dispatchers run, each with the ids of its master keys; the first one seals. */
+export function runningProcesses(db: Db) {
   const { role, host, pid, masterKeys, seenAt } = processes;
   const ageS = sql`extract(epoch from now() - ${seenAt})::int`.mapWith(Number);
-  const published = await db
+  return db
     .select({ role, host, pid, masterKeys, ageS })
     .from(processes)
     .where(isRunning)
     .orderBy(role, host, pid);
-  const [leases] = await db
-    .select({ count: count() })
-    .from(dispatchers)
-    .where(sql`${dispatchers.renewedAt} > now() - make_interval(secs => ${LEASE_EXPIRY_S})`);
-  const speaking = published.filter((one) => one.role === "dispatcher").length;
-  return { published, silentDispatchers: Math.max(0, (leases?.count ?? 0) - speaking) };
 }
+
+export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number];
 
 /** One line that says which key is missing; nothing if the keys at hand seal all that is stored. */
 export async function masterKeyFault(db: Db, box: SecretBox): Promise<string | undefined> {
@@ -157,7 +135,7 @@ export async function masterKeyFault(db: Db, box: SecretBox): Promise<string | u
     if (unknown === undefined) continue;
     const [, keyId] = unknown.split(".");
     return (
-      `The master key is wrong: ${column.table}.${column.column} holds values sealed with key ${keyId}, ` +
+      `The master key is wrong: ${getTableName(column.sealed.table)}.${column.sealed.name} holds values sealed with key ${keyId}, ` +
       "which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS."
     );
   }

@@ -4,7 +4,7 @@ import type { Tx } from "../../db/client.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
-import { isInBatch, type RecordedAction } from "./event.ts";
+import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
 import type { Wake } from "./schedule.ts";
 
 // The append is measured (`bun run bench ingest`), and SQL.
@@ -96,20 +96,20 @@ const append = statement({
   params: {
     given: rows({
       ord: value("integer"),
-      event_id: reviewHistory.eventId,
+      eventId: reviewHistory.eventId,
       event: reviewHistory.event,
-      in_batch: value("boolean"),
-      partner_id: reviewHistory.partnerId,
-      account_id: reviewHistory.accountId,
-      store_id: reviewHistory.storeId,
-      store_review_site_id: reviewHistory.storeReviewSiteId,
-      review_id: reviewHistory.reviewId,
+      inBatch: value("boolean"),
+      partnerId: reviewHistory.partnerId,
+      accountId: reviewHistory.accountId,
+      storeId: reviewHistory.storeId,
+      storeReviewSiteId: reviewHistory.storeReviewSiteId,
+      reviewId: reviewHistory.reviewId,
       axis: reviewHistory.axis,
       actor: reviewHistory.actor,
       review: reviewHistory.review,
       site: reviewHistory.site,
       metadata: reviewHistory.metadata,
-      occurred_at: reviewHistory.occurredAt,
+      occurredAt: reviewHistory.occurredAt,
     }),
     partners: list(webhookSubscriptions.partnerId),
     now: instant,
@@ -129,9 +129,9 @@ const append = statement({
       -- One row a subscription, with its events as an array: joined event by event to the numbers below, each would be
       -- compared with every subscription, because the planner takes all of these for a handful.
       select s.id, s.number, s.shard, s.payload_mode = 'minimal' as is_minimal,
-             array_agg(i.event_id order by i.ord) as event_ids
+             array_agg(i."eventId" order by i.ord) as event_ids
         from input i
-        join slots s on s.partner_id = i.partner_id
+        join slots s on s.partner_id = i."partnerId"
        where s.delivery_kind = 'immediate' and (s.events is null or i.event = any(s.events))
        group by s.id, s.number, s.shard, s.payload_mode
     ), numbered as (
@@ -151,47 +151,33 @@ const append = statement({
       select q.subscription_id, s.partner_id
         from slots s cross join lateral (
                select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
-       where s.delivery_kind = 'batch' and s.partner_id in (select partner_id from input where in_batch)
+       where s.delivery_kind = 'batch' and s.partner_id in (select "partnerId" from input where "inBatch")
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
                                   event, axis, actor, review, site, metadata, occurred_at, recorded_at,
                                   sequence, subscription_number, is_minimal, gap)
-      select i.event_id, i.partner_id, i.account_id, i.store_id, i.review_id, i.store_review_site_id,
-             i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now},
+      select i."eventId", i."partnerId", i."accountId", i."storeId", i."reviewId", i."storeReviewSiteId",
+             i.event, i.axis, i.actor, i.review, i.site, i.metadata, i."occurredAt", ${now},
              s.sequence, s.number, s.is_minimal, s.gap
         -- The counts make the insert wait until the sequence rows are held: ids drawn before a skip of a batch slot
         -- would be committed after it, and lost.
         from (select count(*) from numbered) held, (select count(*) from batches) shared,
-             input i left join sequenced s on s.event_id = i.event_id
+             input i left join sequenced s on s.event_id = i."eventId"
        order by i.ord
       returning id, event_id
     ), batched as (
       insert into batch_entries (subscription_id, review_history_id)
       select b.subscription_id, h.id
         from batches b
-        join input i on i.partner_id = b.partner_id and i.in_batch
-        join history h on h.event_id = i.event_id
+        join input i on i."partnerId" = b.partner_id and i."inBatch"
+        join history h on h.event_id = i."eventId"
     )
     select id as "subscriptionId", shard from numbered`,
 });
 
-function toInput(action: RecordedAction, ord: number) {
-  const site = "site" in action.about ? action.about.site : null;
-  return {
-    ord,
-    event_id: action.eventId,
-    event: action.event,
-    in_batch: isInBatch(action.event),
-    partner_id: action.partnerId,
-    account_id: action.accountId,
-    store_id: action.storeId,
-    store_review_site_id: action.storeReviewSiteId,
-    review_id: action.reviewId,
-    axis: site?.axis ?? null,
-    actor: action.actor,
-    review: "review" in action.about ? action.about.review : null,
-    site,
-    metadata: action.metadata,
-    occurred_at: action.occurredAt,
-  };
+function toInput({ about, ...action }: RecordedAction, ord: number) {
+  const site = "site" in about ? about.site : null;
+  const review = "review" in about ? about.review : null;
+  const inBatch = BATCH_EVENTS.includes(action.event);
+  return { ...action, ord, inBatch, axis: site?.axis ?? null, review, site };
 }

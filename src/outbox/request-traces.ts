@@ -8,18 +8,15 @@ import type { Intake } from "./intake.ts";
 import { APPEND } from "./queries.ts";
 import type { Waker } from "./schedule.ts";
 
-type Lasted = readonly [startMs: number, endMs: number];
-
-/** What was done for an event before its request was answered. */
-interface Traced {
-  readonly eventId: string;
-  commit: Lasted | undefined;
-  wake: Lasted | undefined;
-}
-
+/** A request under way, and the events that it has brought. */
 interface RequestTrace {
   readonly startedMs: number;
-  readonly events: Traced[];
+  readonly eventIds: string[];
+}
+
+interface Recorded {
+  readonly eventId: string;
+  readonly trace: RequestTrace;
 }
 
 /**
@@ -33,7 +30,7 @@ export class RequestTraces {
   readonly #current = new AsyncLocalStorage<RequestTrace>();
   /** A group is of several requests. Whatever is recorded of an event carries the very instant that its request named. */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
-  readonly #byWake = new WeakMap<object, readonly Traced[]>();
+  readonly #byWake = new WeakMap<object, readonly Recorded[]>();
 
   constructor(spans: Spans, clock: Clock) {
     this.#spans = spans;
@@ -41,7 +38,7 @@ export class RequestTraces {
   }
 
   begin(request: Request): void {
-    const trace = { startedMs: this.#clock.monotonicMs(), events: [] };
+    const trace = { startedMs: this.#clock.monotonicMs(), eventIds: [] };
     this.#requests.set(request, trace);
     this.#current.enterWith(trace);
   }
@@ -52,12 +49,12 @@ export class RequestTraces {
     if (trace !== undefined) for (const at of instants) this.#byInstant.set(at, trace);
   }
 
-  /** Tells the traces of the events that the request has brought. */
+  /** Tells how long the request of these events lasted. */
   answered(request: Request, route: string | undefined, status: number): void {
     const trace = this.#requests.get(request);
     if (trace === undefined) return;
     const endMs = this.#clock.monotonicMs();
-    for (const { eventId, commit, wake } of trace.events) {
+    for (const eventId of trace.eventIds)
       this.#spans.add({
         eventId,
         name: `${request.method} ${route ?? ""}`,
@@ -68,15 +65,13 @@ export class RequestTraces {
         caller: request.headers.get("traceparent"),
         attributes: { "http.route": route ?? "", "http.response.status_code": status },
       });
-      this.#add(eventId, "commit", commit);
-      this.#add(eventId, "wake", wake);
-    }
   }
 
-  #add(eventId: string, name: string, lasted: Lasted | undefined): void {
-    if (lasted === undefined) return;
-    const [startMs, endMs] = lasted;
-    this.#spans.add({ eventId, name, kind: "internal", startMs, endMs });
+  /** Ends now, for each of these events. */
+  #add(name: string, startMs: number, recorded: readonly Recorded[]): void {
+    const endMs = this.#clock.monotonicMs();
+    for (const { eventId } of recorded)
+      this.#spans.add({ eventId, name, kind: "internal", startMs, endMs });
   }
 
   intake(intake: Intake): Intake {
@@ -89,13 +84,10 @@ export class RequestTraces {
       const result = await run((tx) => {
         // A transaction that is the victim of a deadlock runs again.
         recorded = [];
-        return work(this.#watch(tx, (one) => recorded.push(one)));
+        return work(this.#watch(tx, recorded));
       });
-      const commit = [startMs, this.#clock.monotonicMs()] as const;
-      for (const { trace, traced: one } of recorded) {
-        one.commit = commit;
-        trace.events.push(one);
-      }
+      this.#add("commit", startMs, recorded);
+      for (const { trace, eventId } of recorded) trace.eventIds.push(eventId);
       return result;
     };
     return {
@@ -106,27 +98,21 @@ export class RequestTraces {
     };
   }
 
-  /** Sees which events a transaction appends, and whom it will wake. */
-  #watch(tx: Tx, saw: (recorded: Recorded) => void): Tx {
-    const watched = (run: Session["run"]) => this.#watchRun(run, saw);
+  /** Notes which events a transaction appends, and whom it will wake. */
+  #watch(tx: Tx, recorded: Recorded[]): Tx {
+    const watched =
+      (run: Session["run"]): Session["run"] =>
+      async (statement, given) => {
+        const rows = await run(statement, given);
+        if (statement.name !== APPEND) return rows;
+        for (const { eventId, occurredAt } of appendedBy(given)) {
+          const trace = this.#byInstant.get(occurredAt) ?? this.#current.getStore();
+          if (trace !== undefined) recorded.push({ eventId, trace });
+        }
+        for (const row of rows) this.#byWake.set(row, recorded);
+        return rows;
+      };
     return Object.assign(tx, { run: watched(tx.run.bind(tx)), runLast: watched(tx.runLast) });
-  }
-
-  #watchRun(run: Session["run"], saw: (recorded: Recorded) => void): Session["run"] {
-    return async (statement, given) => {
-      const rows = await run(statement, given);
-      if (statement.name !== APPEND) return rows;
-      const traced: Traced[] = [];
-      for (const { event_id: eventId, occurred_at: at } of appendedBy(given)) {
-        const trace = this.#byInstant.get(at) ?? this.#current.getStore();
-        if (trace === undefined) continue;
-        const one = { eventId, commit: undefined, wake: undefined };
-        traced.push(one);
-        saw({ trace, traced: one });
-      }
-      for (const row of rows) this.#byWake.set(row, traced);
-      return rows;
-    };
   }
 
   waker<W extends Waker>(schedule: W): W {
@@ -135,19 +121,14 @@ export class RequestTraces {
       wake: async (wakes) => {
         const startMs = this.#clock.monotonicMs();
         await schedule.wake(wakes);
-        const lasted = [startMs, this.#clock.monotonicMs()] as const;
-        for (const wake of wakes) for (const one of this.#byWake.get(wake) ?? []) one.wake = lasted;
+        const recorded = wakes.flatMap((wake) => this.#byWake.get(wake) ?? []);
+        this.#add("wake", startMs, [...new Set(recorded)]);
       },
     };
   }
 }
 
-interface Recorded {
-  readonly trace: RequestTrace;
-  readonly traced: Traced;
-}
-
-/** The rows that the append was given. */
-function appendedBy(given: object): readonly { event_id: string; occurred_at: Date }[] {
+/** The actions that the append was given. */
+function appendedBy(given: object): readonly { eventId: string; occurredAt: Date }[] {
   return Reflect.get(given, "given");
 }

@@ -14,18 +14,19 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
+const ONE: NewSubscription = {
+  name: "one",
+  partner: 0,
+  kind: "immediate",
+  ordering: "subscription",
+  shard: 7,
+  failures: 0,
+  intervalHours: 1,
+};
+
 async function subscribed(fields: Partial<NewSubscription> = {}): Promise<void> {
   stores = await TwoStores.on(postgres);
-  await stores.create({
-    name: "one",
-    partner: 0,
-    kind: "immediate",
-    ordering: "subscription",
-    shard: 7,
-    failures: 0,
-    intervalHours: 1,
-    ...fields,
-  });
+  await stores.create({ ...ONE, ...fields });
 }
 
 function append(reviews: readonly (number | null)[]): Promise<unknown> {
@@ -139,6 +140,18 @@ describe("a load", () => {
     const loaded = await stores.load(ask);
     expect(loaded?.entries.map((one) => one.event)).toEqual([`E${2 * WINDOW + 21}`]);
     expect(stores.subscription("one").settledThrough).toBe(2 * WINDOW);
+  });
+
+  test("answers the others of its group before it looks behind them", async () => {
+    await subscribed({ ordering: "review" });
+    await stores.create({ ...ONE, name: "two", partner: 1 });
+    await append([...Array.from({ length: WINDOW + 20 }, () => 0), 1]);
+    const ask = { after: 0, limit: 8, exceptReviews: ["p0 r0"] };
+    const answered = await stores.loadTogether([
+      { ...ask, subscription: "one" },
+      { ...ask, subscription: "two" },
+    ]);
+    expect(answered).toEqual(["two", "one"]);
   });
 
   test("shows no row before what the log has of the same review behind its window", async () => {

@@ -2,7 +2,7 @@ import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import type { RawDb } from "../../db/client.ts";
-import { addMs } from "../../src/lib/clock.ts";
+import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
 import type { Answer } from "../support/api.ts";
@@ -122,6 +122,10 @@ class PostgresStore implements TestedStore {
       this.#tenant(partner).reviewIds.forEach((id, review) =>
         this.reviews.set(`p${partner} r${review}`, id),
       );
+  }
+
+  get clock(): Clock {
+    return this.#world.clock;
   }
 
   now(): Date {

@@ -1,6 +1,7 @@
 import { CHUNK } from "../../db/log.ts";
 import { WINDOW } from "../../dispatcher/store/load-queries.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 import { Changes } from "../simulation/changes.ts";
@@ -98,6 +99,10 @@ export class SimulatedStore implements TestedStore {
     for (const partner of PARTNERS)
       for (let review = 0; review < REVIEWS; review++)
         this.reviews.set(`p${partner} r${review}`, reviewId(partner, review));
+  }
+
+  get clock(): Clock {
+    return this.#process.clock;
   }
 
   now(): Date {

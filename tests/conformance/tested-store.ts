@@ -1,10 +1,14 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
+import type { Loaded } from "../../dispatcher/actor/event.ts";
 import type { Claim } from "../../dispatcher/shards/leases.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { Loader } from "../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { TEST_EVENT } from "../../src/outbox/event.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
+import { silentLog } from "../support/dispatch.ts";
 import { inOrder, type TablesState } from "./tables.ts";
 
 /** How long an hour of a batch interval is, in both stores. */
@@ -94,6 +98,7 @@ export interface TestedStore {
   readonly subscriptions: Names<string>;
   readonly events: Names<string>;
   readonly reviews: Names<number>;
+  readonly clock: Clock;
   shardOf(subscription: string): number;
   now(): Date;
   monotonicMs(): number;
@@ -138,9 +143,11 @@ const KEPT_REQUEST = {
 /** A store that is asked by names and answers by names, so that the answers of both can be compared. */
 export class NamedStore {
   readonly on: TestedStore;
+  readonly #loader: Loader;
 
   constructor(on: TestedStore) {
     this.on = on;
+    this.#loader = new Loader({ store: on.store, clock: on.clock, log: silentLog });
   }
 
   async append(events: readonly NewEvent[]) {
@@ -149,18 +156,9 @@ export class NamedStore {
     return woken.toSorted();
   }
 
-  async load({ subscription, after, limit, exceptReviews }: Load) {
-    const { store, subscriptions, reviews, events } = this.on;
-    const request = {
-      id: subscriptions.idOf(subscription),
-      shard: this.on.shardOf(subscription),
-      generation: 1,
-      after,
-      limit,
-      exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
-    };
-    const [loaded] = await this.on.settle(store.load([request]));
-    const found = loaded?.found;
+  async load(load: Load) {
+    const { events } = this.on;
+    const { found } = await this.on.settle(this.#loaded(load));
     if (found === undefined) return undefined;
     const entry = ({
       sequence,
@@ -186,6 +184,27 @@ export class NamedStore {
       tests: found.tests.map(entry),
       lastSequence: found.lastSequence,
     };
+  }
+
+  /** Loads in one group; answers the subscriptions in the order in which their answers come. */
+  async loadTogether(loads: readonly Load[]): Promise<string[]> {
+    const names: string[] = [];
+    const all = loads.map((load) => this.#loaded(load).then(() => names.push(load.subscription)));
+    await this.on.settle(Promise.all(all));
+    return names;
+  }
+
+  #loaded({ subscription, after, limit, exceptReviews }: Load): Promise<Loaded> {
+    const { subscriptions, reviews } = this.on;
+    const request = {
+      id: subscriptions.idOf(subscription),
+      shard: this.on.shardOf(subscription),
+      generation: 1,
+      after,
+      limit,
+      exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
+    };
+    return new Promise((resolve) => this.#loader.load(request, resolve));
   }
 
   async commit(dispatcher: string, outcomes: readonly Outcome[]) {
@@ -241,7 +260,7 @@ export class NamedStore {
     const found = await this.on.settle(this.on.store.sweep(shards, limit));
     const swept = found
       .filter(({ subscriptionId }) => this.on.subscriptions.has(subscriptionId))
-      .map(({ subscriptionId, shard, dueInMs, waitedMs = null }) => ({
+      .map(({ subscriptionId, shard, dueInMs, waitedMs }) => ({
         subscription: this.on.subscriptions.nameOf(subscriptionId),
         shard,
         dueInMs,

@@ -75,6 +75,10 @@ export class TwoStores {
     return this.#both((store) => store.load(load));
   }
 
+  loadTogether(loads: readonly Load[]) {
+    return this.#both((store) => store.loadTogether(loads));
+  }
+
   sweep(shards: readonly number[], limit?: number) {
     return this.#both((store) => store.sweep(shards, limit));
   }

@@ -193,13 +193,6 @@ describe("a process that does not renew its row", () => {
   });
 });
 
-test("a dispatcher of a version that publishes no keys is seen by its lease", async () => {
-  await database.db
-    .sql`insert into dispatchers (id, started_at, renewed_at) values ('old', now(), now())`;
-  const { status, said } = await rotate();
-  expect([status, said]).toEqual([1, expect.stringContaining("of an older version")]);
-});
-
 test("a process that stops in order is forgotten at once", async () => {
   const api = await startApi(OLD);
   api.signal("SIGTERM");

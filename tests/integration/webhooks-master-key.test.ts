@@ -3,13 +3,14 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 
 import { verify } from "@octokit/webhooks-methods";
+import { getTableName } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import { reportOf, rotateMaster } from "../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
 import { queueMails } from "../../src/outbox/mail.ts";
 import { masterKeyFault } from "../../src/outbox/master-key.ts";
-import { SEALED_COLUMNS } from "../../src/outbox/sealed-columns.ts";
+import { contextOf, SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
 import { clientSecretContext } from "../../src/sso/actions/deps.ts";
 import { startApi } from "../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -46,6 +47,10 @@ afterAll(async () => {
 });
 
 const nameOf = ({ table, column }: { table: string; column: string }) => `${table}.${column}`;
+const nameOfSealed = ({ sealed }: SealedColumn) =>
+  nameOf({ table: getTableName(sealed.table), column: sealed.name });
+const filled = ({ bound }: SealedColumn, value: number) =>
+  Object.fromEntries(bound.map(({ name }) => [name, value]));
 
 /** Puts a value of the real code into every sealed column. */
 async function fillColumns(): Promise<void> {
@@ -71,11 +76,11 @@ async function sealedValues() {
   const found: { name: string; sealed: string; open: (by: SecretBox) => string }[] = [];
   for (const column of SEALED_COLUMNS) {
     const rows = await sql<Record<string, unknown>[]>`
-      select * from ${sql(column.table)} where ${sql(column.column)} is not null`;
+      select * from ${sql(getTableName(column.sealed.table))} where ${sql(column.sealed.name)} is not null`;
     for (const row of rows) {
-      const sealed = String(row[column.column]);
-      const open = (by: SecretBox) => by.open(sealed, column.context(row));
-      found.push({ name: nameOf(column), sealed, open });
+      const sealed = String(row[column.sealed.name]);
+      const open = (by: SecretBox) => by.open(sealed, contextOf(column, row));
+      found.push({ name: nameOfSealed(column), sealed, open });
     }
   }
   return found;
@@ -86,7 +91,7 @@ describe("the list of sealed columns", () => {
     const rows = await world.database.db.sql<{ table: string; column: string }[]>`
       select table_name as table, column_name as column from information_schema.columns
        where table_schema = 'public' and column_name like '%sealed%'`;
-    expect(rows.map(nameOf).toSorted()).toEqual(SEALED_COLUMNS.map(nameOf).toSorted());
+    expect(rows.map(nameOf).toSorted()).toEqual(SEALED_COLUMNS.map(nameOfSealed).toSorted());
   });
 
   test("knows the contexts of the code that seals", async () => {
@@ -94,14 +99,14 @@ describe("the list of sealed columns", () => {
     const values = await sealedValues();
     for (const value of values) expect(value.open(box)).not.toBe("");
     const covered = new Set(values.map(({ name }) => name));
-    expect(SEALED_COLUMNS.map(nameOf).filter((name) => !covered.has(name))).toEqual([]);
+    expect(SEALED_COLUMNS.map(nameOfSealed).filter((name) => !covered.has(name))).toEqual([]);
   });
 
   test("ties every value to its row: another row's key opens none", async () => {
     for (const column of SEALED_COLUMNS) {
-      const context = column.context(Object.fromEntries(column.bound.map((name) => [name, 1])));
+      const context = contextOf(column, filled(column, 1));
       const sealed = both.seal("secret", context);
-      const other = column.context(Object.fromEntries(column.bound.map((name) => [name, 2])));
+      const other = contextOf(column, filled(column, 2));
       expect(() => both.open(sealed, other)).toThrow();
     }
   });

@@ -1,11 +1,11 @@
-import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
+import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
-import type { DispatchStore } from "../../dispatcher/store/store.ts";
+import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
 import type { Monitor } from "./monitor.ts";
-import { SqlError, UNREADABLE, type Network, type Server, type Session } from "./network.ts";
+import { SqlError, UNREADABLE, type Network, type Server } from "./network.ts";
 import type { Process } from "./process.ts";
 import { isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
 import type { OutboxRow, QueuedRow, SubscriptionRow, Tables } from "./tables.ts";
@@ -27,14 +27,27 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
-      const found = await network.call(process, { server, name: "load" }, (session) =>
-        readPassing(deps, requests, session),
-      );
-      return found.map(({ loaded, snapshotMs }) => {
-        monitor.loaded(process, loaded, snapshotMs);
-        return loaded;
+      const found = await network.call(process, { server, name: "load" }, async (session) => {
+        failIfUnreadable(deps, requests);
+        const reads = requests.map((request) => read(deps, request));
+        const walked = reads.reduce((sum, one) => sum + one.walked, 0);
+        if (world.settings.rowMs > 0) await session.work(world.settings.rowMs * walked);
+        return reads;
+      });
+      return found.map(({ answer, snapshotMs }) => {
+        monitor.loaded(process, answer, snapshotMs);
+        return answer;
       });
     },
+    passWindow: (id) =>
+      network.call(process, { server, name: "pass window" }, async (session) => {
+        // Entries behind a long queue of reviews that are left out are late by as much as it takes to pass that.
+        const watch = monitor.watch(id);
+        watch.hinderedMs = Math.max(watch.hinderedMs, world.nowMs);
+        await session.work(world.random.latency(1, 20));
+        passLogged(tables.subscription(id), world.settings.window);
+        world.trace("postgres", `gives the next events of ${id} rows`);
+      }),
     commit(dispatcherId, records) {
       const monotonicMs = process.clock.monotonicMs();
       const commit = { world, tables, monitor, dispatcherId, records, monotonicMs };
@@ -66,56 +79,20 @@ function failIfUnreadable(
   throw new SqlError(UNREADABLE);
 }
 
-/** `PASSES_PER_LOAD` of the real store. */
-const PASSES_PER_LOAD = 32;
-
 interface Read {
-  readonly loaded: Loaded;
+  readonly answer: Answer;
   readonly snapshotMs: number;
-}
-
-/** A full window of left-out reviews is passed, and then looked behind: each is a statement of its own. */
-async function readPassing(
-  deps: StoreDeps,
-  requests: readonly LoadRequest[],
-  session: Session,
-  passes = 0,
-): Promise<Read[]> {
-  const { world, tables, monitor } = deps;
-  failIfUnreadable(deps, requests);
-  const found = requests.map((request) => read(deps, request));
-  const walked = found.reduce((sum, one) => sum + one.walked, 0);
-  if (world.settings.rowMs > 0) await session.work(world.settings.rowMs * walked);
-  const full = found.flatMap(({ isFull }, i) => (isFull ? [i] : []));
-  if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
-  const again = full.flatMap((i) => requests[i] ?? []);
-  for (const { id } of again) {
-    // Entries behind a long queue of reviews that are left out are late by as much as it takes to pass that.
-    const watch = monitor.watch(id);
-    watch.hinderedMs = Math.max(watch.hinderedMs, world.nowMs);
-    await session.pass(world.random.latency(1, 20));
-    passLogged(tables.subscription(id), world.settings.window);
-    world.trace("postgres", `gives the next events of ${id} rows`);
-  }
-  await session.pass(world.random.latency(1, 20));
-  const next = await readPassing(deps, again, session, passes + 1);
-  full.forEach((i, n) => {
-    const one = next[n];
-    if (one !== undefined) found[i] = { ...one, isFull: false, walked: 0 };
-  });
-  return found;
+  /** How many rows and events were looked at. */
+  readonly walked: number;
 }
 
 /** Subscription and entries as they are at one moment. */
-function read(
-  { tables, world }: StoreDeps,
-  request: LoadRequest,
-): Read & { readonly isFull: boolean; readonly walked: number } {
+function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   const row = tables.subscription(request.id);
   const snapshotMs = world.nowMs;
   const subscription = activeSubscription(tables, request.id);
   if (subscription === undefined)
-    return { loaded: { request, found: undefined }, snapshotMs, isFull: false, walked: 0 };
+    return { answer: { request, found: undefined }, snapshotMs, walked: 0 };
   const { entries, isFull, walked } = readQueue(row, request, world.settings.window);
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
@@ -124,7 +101,7 @@ function read(
     tests: tests.map((test) => toEntry({ ...test, isLogged: false })),
     lastSequence: row.lastSequence,
   };
-  return { loaded: { request, found }, snapshotMs, isFull, walked };
+  return { answer: { request, found, isFull }, snapshotMs, walked };
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {

@@ -4,8 +4,7 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import { bookmarkOf, messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, fromMs, type Clock } from "../../lib/clock.ts";
 import { showAttempt, showAttemptSummary } from "../delivery-model.ts";
-import { attemptIdsFrom, attemptsById } from "../queries/attempts.ts";
-import { withRequests } from "../queries/requests.ts";
+import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 /**

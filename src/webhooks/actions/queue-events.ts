@@ -7,7 +7,7 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { CATALOG, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
+import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
@@ -178,5 +178,5 @@ async function holdActive(tx: Tx, found: Subscription): Promise<Held> {
 /** What matches: the filter of immediate; every review-impacting event for batch (contract 7.6 and 7.14). */
 function wantedEvents({ deliveryKind, events }: Subscription): readonly string[] {
   if (deliveryKind === "immediate") return events ?? SUBSCRIBABLE_EVENTS;
-  return CATALOG.filter((one) => one.in_batch).map((one) => one.value);
+  return BATCH_EVENTS;
 }

@@ -3,14 +3,16 @@ import type { SelectedFields } from "drizzle-orm/pg-core";
 
 import { hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { reviewHistory } from "../../../db/schema/reviews.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
-import { CATALOG } from "../../outbox/event.ts";
+import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, Outcome } from "../delivery-model.ts";
+import { requestOf, type KeptRequest, type ShownRequest } from "../request.ts";
 import type { FirstFailure } from "../stats-model.ts";
-import { withRequests } from "./requests.ts";
 import { ID_AHEAD_MS } from "./stats.ts";
 
 /** Without what was sent and answered, which may be long. */
@@ -64,15 +66,15 @@ export function attemptsWithin<C extends SelectedFields>(
   subscription: string,
   { firstId, endId, more, ...range }: AttemptRange,
 ) {
+  const value = range.event === undefined ? undefined : literalOf(range.event);
   const isOwn =
     range.eventId === undefined
-      ? isOfSubscription(subscription, range.event)
+      ? and(eq(subscriptionId, subscription), value && hashOfValue(subscription, value))
       : // No index knows this form: where the planner expects many attempts of an event, it would also read the index of
         // all that the subscription has.
         and(
           sql`${subscriptionId} || '' = ${subscription}`,
           isAttemptOf(eventId, sql`${range.eventId}::text`),
-          isOfValue(range.event),
         );
   return db
     .select(columns)
@@ -80,6 +82,7 @@ export function attemptsWithin<C extends SelectedFields>(
     .where(
       and(
         isOwn,
+        value && sql`${event} = ${value}`,
         range.outcome && eq(outcome, range.outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
         range.outcome && range.outcome !== "delivered" ? sql`${outcome} <> 'delivered'` : undefined,
@@ -107,18 +110,6 @@ function literalOf(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);
   if (known === undefined) throw new Error("The catalog has no such event.");
   return sql.raw(`'${known.value}'`);
-}
-
-function isOfValue(value: string | undefined): SQL | undefined {
-  return value === undefined ? undefined : sql`${event} = ${literalOf(value)}`;
-}
-
-function isOfSubscription(subscription: string, value: string | undefined): SQL | undefined {
-  return and(
-    eq(subscriptionId, subscription),
-    isOfValue(value),
-    value === undefined ? undefined : hashOfValue(subscription, literalOf(value)),
-  );
 }
 
 /** Newest first by id. Only the partitions between the bounds are read. */
@@ -185,4 +176,36 @@ export async function firstOfFailures(
     .limit(1)
     .offset(count - 1);
   return row;
+}
+
+const FACTS = {
+  eventId: reviewHistory.eventId,
+  event: reviewHistory.event,
+  occurredAt: reviewHistory.occurredAt,
+  partnerId: reviewHistory.partnerId,
+  reviewId: reviewHistory.reviewId,
+  storeId: reviewHistory.storeId,
+  storeReviewSiteId: reviewHistory.storeReviewSiteId,
+  axis: reviewHistory.axis,
+  reviewHistoryId: reviewHistory.id,
+  // JSON is read as the text that was stored: it went into the body as it is.
+  actorJson: sql`${reviewHistory.actor}::text`.mapWith(String),
+  reviewJson: sql`${reviewHistory.review}::text`.mapWith(String),
+  siteJson: sql`${reviewHistory.site}::text`.mapWith(String),
+  metadataJson: sql`${reviewHistory.metadata}::text`.mapWith(String),
+};
+
+/** Gives each attempt its exact request, with one look at the history for all of them. */
+export async function withRequests<T extends KeptRequest>(
+  db: DbOrTx,
+  attempts: readonly T[],
+): Promise<(Omit<T, keyof ShownRequest> & ShownRequest)[]> {
+  const composed = attempts.filter(({ composer }) => composer !== null);
+  const eventIds = new Set(composed.map((one) => one.eventId));
+  const found =
+    eventIds.size === 0
+      ? []
+      : await db.select(FACTS).from(reviewHistory).where(anyOf(reviewHistory.eventId, eventIds));
+  const known = new Map<string, EventFacts>(found.map((one) => [one.eventId, one]));
+  return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
 }

@@ -20,13 +20,6 @@ export interface IdRange {
   readonly endId: string;
 }
 
-export interface WalkedAttempt {
-  readonly id: string;
-  readonly eventId: string;
-  readonly startedAt: Date;
-  readonly isMatch: boolean;
-}
-
 interface AttemptWalk extends AttemptRange {
   readonly test: AttemptTest | undefined;
   readonly limit: number;
@@ -51,7 +44,7 @@ export function walkAttempts(
   db: DbOrTx,
   subscriptionId: string,
   { test = ANY, limit, ...range }: AttemptWalk,
-): Promise<WalkedAttempt[]> {
+) {
   const { id, eventId, startedAt } = deliveryAttempts;
   const isMatch = passes({
     outcomes: sql`${sql.param(test.outcomes)}`,
@@ -67,6 +60,8 @@ export function walkAttempts(
   );
   return newestFirst(walks, limit);
 }
+
+export type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];
 
 /** Which entries: the queued ones, those that wait for a retry, those that were or are to be skipped, or all. */
 export type EntryKind = "queued" | "waiting" | "skipped" | "any";

@@ -13,7 +13,6 @@ import {
   READ_PER_SLICE,
   segmentsOf,
   slicesOf,
-  type CountedAttempts,
   type Range,
 } from "../stats.ts";
 
@@ -97,10 +96,6 @@ const counting = statement({
   text: counts,
 });
 
-export interface PointCount extends CountedAttempts {
-  readonly at: Date;
-}
-
 /** Where the counts of a range are, if all buckets before `counted` are. */
 export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
   const parts = segmentsOf(range, counted);
@@ -120,10 +115,7 @@ export function whereCounted(id: string, range: Range, counted: Date, now: Date)
   };
 }
 
-export function countsOf(
-  db: DbOrTx,
-  where: ReturnType<typeof whereCounted>,
-): Promise<PointCount[]> {
+export function countsOf(db: DbOrTx, where: ReturnType<typeof whereCounted>) {
   return db.run(counting, where);
 }
 
@@ -131,11 +123,6 @@ export function countsOf(
 export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   const [row] = await db.select({ until: statsProgress.countedUntil }).from(statsProgress);
   return row?.until;
-}
-
-interface Backlog {
-  readonly at: Date;
-  readonly entries: number;
 }
 
 const highest = statement({
@@ -163,8 +150,8 @@ const events = statement({
     slices: rows({
       since: instant,
       until: instant,
-      first_id: deliveryAttempts.id,
-      end_id: deliveryAttempts.id,
+      firstId: deliveryAttempts.id,
+      endId: deliveryAttempts.id,
     }),
     limit: value("bigint"),
   },
@@ -174,7 +161,7 @@ const events = statement({
     select s.since as at, a.event, count(*)::int as count
       from (select * from ${slices}) s cross join lateral (
              select event, outcome, started_at from delivery_attempts
-              where subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since
+              where subscription_id = ${id} and id >= s."firstId" and id < s."endId" and started_at >= s.since
               order by id limit (select ${limit}::bigint)) a
      where a.started_at < s.until and a.outcome <> 'interrupted'
      group by 1, 2 order by 1, 2`,
@@ -183,14 +170,11 @@ const events = statement({
 /** Attempts of each step by event, of so many that were read. */
 export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
   const { steps, limit } = eventSlices(range, now);
-  const slices = steps.map(({ since, until }) => {
-    const { firstId, endId } = idsWithin({ since, until });
-    return { since, until, first_id: firstId, end_id: endId };
-  });
+  const slices = steps.map((step) => ({ ...step, ...idsWithin(step) }));
   return db.run(events, { id, slices, limit });
 }
 
 /** The highest backlog of each step. */
-export function backlogs(db: DbOrTx, id: string, range: Range): Promise<Backlog[]> {
+export function backlogs(db: DbOrTx, id: string, range: Range) {
   return db.run(highest, { id, ...range });
 }

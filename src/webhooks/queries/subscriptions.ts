@@ -4,7 +4,6 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
 import type { Subscription } from "../model.ts";
 
@@ -21,24 +20,19 @@ const isThere: SQL = ne(webhookSubscriptions.state, "deleted");
 
 const { id: ulid, partnerId: tenant } = shown;
 
-const pages = prepared({ tenant, before: ulid, limit: value("integer") }, (db, given) =>
-  db
-    .select(SHOWN)
-    .from(webhookSubscriptions)
-    .where(and(eq(tenant, given.tenant), isThere, lt(ulid, given.before)))
-    .orderBy(desc(ulid))
-    .limit(sql.placeholder("limit")),
-);
-/** The first character of a ULID is at most 7. */
-const BEHIND_ALL = "8";
-
 /** Newest first: the ids are ULIDs. */
 export function subscriptionsOf(
   db: DbOrTx,
   partnerId: number,
-  { after = BEHIND_ALL, limit }: Page,
+  { after, limit }: Page,
 ): Promise<Subscription[]> {
-  return pages(db, { tenant: partnerId, before: after, limit: limit + 1 });
+  const isBehind = after === undefined ? undefined : lt(ulid, after);
+  return db
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(tenant, partnerId), isThere, isBehind))
+    .orderBy(desc(ulid))
+    .limit(limit + 1);
 }
 
 const byUlid = prepared({ ulid, tenant }, (db, given) =>

@@ -18,8 +18,6 @@ import {
   table,
   value,
 } from "../../../db/statement.ts";
-import type { AttemptSummary } from "../delivery-model.ts";
-import type { Subscription } from "../model.ts";
 import { SUMMARY } from "./attempts.ts";
 import { SHOWN } from "./subscriptions.ts";
 
@@ -64,28 +62,23 @@ const looking = statement({
   },
 });
 
-export interface Look {
-  readonly countedUntil: Date | null;
-  /** Those that are not deleted, by id. */
-  readonly subscriptions: ReadonlyMap<string, Subscription>;
-  /** By subscription, the newest first. */
-  readonly attempts: ReadonlyMap<string, readonly AttemptSummary[]>;
-  /** Of each live token, by jti, what changes with anything that its bearer check depends on. */
-  readonly bearers: ReadonlyMap<string, string>;
-}
-
 /** These subscriptions, their attempts since then, and these tokens. */
 export async function lookAt(
   db: DbOrTx,
   { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
-): Promise<Look> {
+) {
   const row = onlyRow(await db.run(looking, { ...given, firstId: ulidFloor(since) }));
   return {
     countedUntil: row.countedUntil,
+    /** Those that are not deleted, by id. */
     subscriptions: new Map(
       row.subscriptions.map((one) => [one.id, { ...one, events: one.events && [...one.events] }]),
     ),
+    /** By subscription, the newest first. */
     attempts: Map.groupBy(row.attempts, (one) => one.subscriptionId),
+    /** Of each live token, by jti, what changes with anything that its bearer check depends on. */
     bearers: new Map(row.bearers.map((one) => [one.jti, one.state])),
   };
 }
+
+export type Look = Awaited<ReturnType<typeof lookAt>>;

@@ -52,7 +52,8 @@ test("a subscription that cannot be read keeps none of the others from being rea
   const stuck: unknown[] = [];
   const clock = createFakeClock();
   let isDamaged = true;
-  const store: Pick<DispatchStore, "load"> = {
+  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+    passWindow: async () => {},
     load: async (requests) => {
       if (isDamaged && requests.some(({ id }) => id === "L7")) throw new Error("damaged");
       return requests.map((request): Loaded => ({ request, found: undefined }));
@@ -109,4 +110,51 @@ test("what a send waits for is read ahead of the loads, in a query of its own", 
   await Promise.all(taken);
   expect(asked[0]).toEqual(["U"]);
   expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
+});
+
+/** A loader over a store in which the windows of these are full until so many were passed. */
+function loaderWithFull(left: Record<string, number>) {
+  const passed: string[] = [];
+  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+    passWindow: async (id) => {
+      passed.push(id);
+      left[id] = (left[id] ?? 0) - 1;
+    },
+    load: async (requests) =>
+      requests.map((request) => ({
+        request,
+        found: undefined,
+        isFull: (left[request.id] ?? 0) > 0,
+      })),
+  };
+  return { loader: new Loader({ store, clock: createFakeClock(), log }), passed };
+}
+
+test("those whose windows have to be passed keep nobody waiting, and take turns", async () => {
+  const { loader, passed } = loaderWithFull({ A: 2, B: 1 });
+  const taken: [id: string, passed: number][] = [];
+  await new Promise<void>((resolve) => {
+    for (const id of ["A", "B", "C"])
+      loader.load(ask(id), () => {
+        taken.push([id, passed.length]);
+        if (taken.length === 3) resolve();
+      });
+  });
+  expect(taken).toEqual([
+    ["C", 0],
+    ["B", 2],
+    ["A", 3],
+  ]);
+  expect(passed).toEqual(["A", "B", "A"]);
+});
+
+test("a load passes 32 windows at the most, and none after what was asked for is forgotten", async () => {
+  const { loader, passed } = loaderWithFull({ A: 100, B: 100 });
+  await new Promise<void>((resolve) => loader.load(ask("A"), () => resolve()));
+  expect(passed.length).toBe(32);
+  loader.load(ask("B"), () => {});
+  while (!passed.includes("B")) await Promise.resolve();
+  loader.clear();
+  for (let n = 0; n < 100; n++) await Promise.resolve();
+  expect(passed.length).toBe(33);
 });

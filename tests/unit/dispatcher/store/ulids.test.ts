@@ -8,7 +8,7 @@ const AT = Date.parse("2026-06-01T12:00:00.000Z");
 
 test("are ULIDs of their instant", () => {
   const newUlid = createUlids();
-  for (const atMs of [0, 1, AT, AT + 1]) {
+  for (const atMs of [1, AT, AT + 1]) {
     const id = newUlid(atMs);
     expect(isValid(id)).toBe(true);
     expect(decodeTime(id)).toBe(atMs);
