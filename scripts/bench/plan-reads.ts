@@ -14,7 +14,8 @@ import {
   attemptsOfEvent,
   firstOfFailures,
 } from "../../src/webhooks/queries/attempts.ts";
-import { deliveryOf, stillMissing, undelivered } from "../../src/webhooks/queries/events.ts";
+import { deliveryOf } from "../../src/webhooks/queries/events.ts";
+import { stillMissing, undelivered } from "../../src/webhooks/queries/missed.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";

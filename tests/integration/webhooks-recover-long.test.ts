@@ -7,7 +7,7 @@ import type { Db, RawDb } from "../../db/client.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../src/outbox/event.ts";
 import { recover, RECOVER_LIMIT } from "../../src/webhooks/actions/queue-events.ts";
 import { findSubscription } from "../../src/webhooks/actions/subscriptions.ts";
-import { PIECE, undelivered } from "../../src/webhooks/queries/events.ts";
+import { PIECE, undelivered } from "../../src/webhooks/queries/missed.ts";
 import { forgetQueue, insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
