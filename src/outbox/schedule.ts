@@ -43,7 +43,12 @@ const AT_ONCE = 0;
 
 /** One key, so it runs on Redis Cluster; the score is the due time in ms since the epoch. */
 const TAKE_DUE = script(`
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+local due = redis.pcall('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+-- What somebody else put there is dropped: it would stand in the way for ever.
+if due.err then
+  redis.call('DEL', KEYS[1])
+  due = {}
+end
 if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 return {due, first[2] or ''}`);
@@ -80,6 +85,8 @@ export function refuseCluster(
 export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule {
   const key = (shard: number) => `${prefix}{${shard}}:due`;
   const channel = `${prefix}wake`;
+  const take = (shard: number, now: number, limit: number) =>
+    runScript(redis, TAKE_DUE, [key(shard)], [now, limit]);
   const run = async (wakes: readonly Wake[], add: (pipeline: ChainableCommander) => void) => {
     if (wakes.length === 0) return;
     try {
@@ -90,6 +97,10 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
       if (failed) throw failed;
     } catch (error) {
       log.warn("schedule.failed", { wakes: wakes.length, ...errorFields(error) });
+      if (!(error instanceof Error) || !error.message.startsWith("WRONGTYPE")) return;
+      // Taking nothing drops what has the wrong type.
+      const shards = new Set(wakes.map(({ shard }) => shard));
+      await Promise.allSettled([...shards].map((shard) => take(shard, 0, 0)));
     }
   };
   return {
@@ -111,7 +122,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
         for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
       }),
     async takeDue(shard, now, limit) {
-      const answer = await runScript(redis, TAKE_DUE, [key(shard)], [now.getTime(), limit]);
+      const answer = await take(shard, now.getTime(), limit);
       const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
       const ids = Array.isArray(due) ? due.map(String) : [];
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
