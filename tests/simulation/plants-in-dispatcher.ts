@@ -170,7 +170,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return effects;
       });
     },
-    breaks: ["nothing after settled", "no repeat"],
+    breaks: ["nothing after settled", "no repeat", "right attempt"],
   },
   {
     name: "unseen-lane",
