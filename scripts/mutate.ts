@@ -1,8 +1,9 @@
 // Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal of the product at a
 // time and runs the tests of that area. A mutant that no test fails on has survived: a fault there would go unnoticed.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 
 import { ROOT, ensureInstalled } from "./install/install.ts";
 
@@ -59,18 +60,34 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
     stores: false,
   },
+  shards: {
+    mutate: ["dispatcher/shards/{alarm,holdings,leases,sweeper,undertaker}.ts"],
+    tests: ["tests/unit/dispatcher/shards"],
+    seeds: 3,
+    stores: false,
+  },
   store: {
-    mutate: ["dispatcher/store/{attempt-queries,heads,store,sweep}.ts"],
+    mutate: ["dispatcher/store/*.ts"],
     tests: [
+      "tests/unit/dispatcher/store",
       "tests/conformance/cases.test.ts",
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
-      "tests/unit/dispatcher/store",
     ],
     stores: true,
   },
-  intake: {
-    mutate: ["src/providers/{admit,group,joining}.ts"],
+  outbox: {
+    mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
+    tests: [
+      "tests/unit/outbox",
+      "tests/conformance/cases.test.ts",
+      "tests/integration/grouped-intake.test.ts",
+      "tests/integration/deliver.test.ts",
+    ],
+    stores: true,
+  },
+  providers: {
+    mutate: ["src/providers/{actions,admit,group,input,joining}.ts"],
     tests: [
       "tests/integration/grouped-intake.test.ts",
       "tests/integration/activity-ingest.test.ts",
@@ -79,9 +96,13 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
-const USAGE = `bun run mutate [area …]
+/** Lines of a block of `--sample`: a few mutants that stand together. */
+const BLOCK = 10;
+
+const USAGE = `bun run mutate [area …] [--sample N]
   Areas: ${Object.keys(AREAS).join(", ")}; without one, all.
-  "store" and "intake" run integration tests for every mutant and take about half an hour each.`;
+  With --sample, only every Nth block of ${BLOCK} lines is mutated.
+  "store", "outbox" and "providers" run integration tests for every mutant, which takes ten seconds each.`;
 
 const FOLDER = ".cache/mutate";
 
@@ -92,11 +113,22 @@ interface Score {
 }
 
 async function main(): Promise<number> {
-  const names = process.argv.slice(2);
+  const { positionals: names, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      sample: { type: "string", default: "1" },
+      help: { type: "boolean", default: false },
+    },
+  });
   const unknown = names.filter((name) => !Object.hasOwn(AREAS, name));
-  if (unknown.length > 0) {
-    console.log(names.includes("--help") ? USAGE : `Unknown area: ${unknown.join(", ")}\n${USAGE}`);
-    return names.includes("--help") ? 0 : 64;
+  const sample = Number(values.sample);
+  if (values.help || unknown.length > 0 || !(Number.isInteger(sample) && sample > 0)) {
+    console.log(
+      values.help
+        ? USAGE
+        : `Unknown area or sample: ${[...unknown, values.sample].join(", ")}\n${USAGE}`,
+    );
+    return values.help ? 0 : 64;
   }
   await ensureInstalled("all");
   const { withTestStores } = await import("./demo/stores/test-stores.ts");
@@ -106,12 +138,28 @@ async function main(): Promise<number> {
   const scores: [string, Score][] = [];
   for (const [name, area] of chosen) {
     const run = (environment: NodeJS.ProcessEnv) =>
-      Promise.resolve(mutateArea(name, area, environment));
+      Promise.resolve(
+        mutateArea(name, { ...area, mutate: sampled(area.mutate, sample) }, environment),
+      );
     scores.push([name, await (area.stores ? withTestStores(run) : run(process.env))]);
   }
   for (const [name, score] of scores) console.log(describe(name, score));
   console.log(describe("all", sum(scores.map(([, score]) => score))));
   return 0;
+}
+
+/** Every Nth block of lines of these files. */
+function sampled(patterns: readonly string[], every: number): string[] {
+  return patterns
+    .flatMap((pattern) => globSync(pattern, { cwd: ROOT }).toSorted())
+    .flatMap((file) => {
+      const lines = readFileSync(join(ROOT, file), "utf8").split("\n").length;
+      const count = Math.ceil(lines / BLOCK / every);
+      const from = (n: number) => n * every * BLOCK + 1;
+      return every === 1
+        ? [file]
+        : Array.from({ length: count }, (_, n) => `${file}:${from(n)}-${from(n) + BLOCK}`);
+    });
 }
 
 function mutateArea(name: string, area: Area, environment: NodeJS.ProcessEnv): Score {
