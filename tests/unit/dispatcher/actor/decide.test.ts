@@ -31,6 +31,11 @@ describe("an attempt", () => {
     );
 });
 
+test("the fourth failure is permanent, however many delays there are", () => {
+  const delays = [1, 2, 3, 4];
+  expect(decideNext("failed", { attempt: 4, retryDelaysMs: delays })).toEqual(failed);
+});
+
 describe("the next batch", () => {
   const dueAt = new Date("2026-06-01T12:00:00.000Z");
   const hour = 3_600_000;

@@ -1,18 +1,18 @@
-import { beforeEach, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 
 import {
   complete,
   Inheritance,
   inherit,
   isResolved,
+  resolve,
 } from "../../../../dispatcher/actor/inheritance.ts";
 import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
-import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
-import type { LoadRequest } from "../../../../dispatcher/actor/event.ts";
-import { Actor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
-import { step } from "../../../../dispatcher/actor/step.ts";
+import type { Entry } from "../../../../dispatcher/actor/entry.ts";
+import { MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
+import { DrivenActor, entry, load, sends, start } from "../../../support/actor.ts";
 
-const takeover = new Date("2026-06-01T12:00:00.000Z");
+const takeover = start;
 const at = (ms: number) => new Date(takeover.getTime() + ms);
 
 let inheritance: Inheritance;
@@ -25,31 +25,11 @@ beforeEach(() => {
 /** Shows these entries of a review, each of which is a lane, due as is said. */
 function show(reviewId: number, sequences: number[], dueAt: Date | null = null): void {
   for (const sequence of sequences) {
-    inherit(inheritance, { ...testEvent(sequence, dueAt), isTest: false, reviewId });
+    inherit(inheritance, entry(sequence, { dueAt, reviewId }));
   }
 }
 function testEvent(sequence: number, dueAt: Date | null): Entry {
-  return {
-    sequence,
-    isLogged: false,
-    eventId: `E${sequence}`,
-    event: "webhook.test",
-    isTest: true,
-    payloadMode: "full",
-    reviewId: null,
-    batchJobId: null,
-    recordedAt: takeover,
-    round: 1,
-    attempt: 1,
-    dueAt,
-    source: {
-      kind: "test",
-      event: "webhook.test",
-      eventId: `E${sequence}`,
-      partnerId: 1,
-      occurredAt: takeover,
-    },
-  };
+  return entry(sequence, { isTest: true, dueAt });
 }
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 
@@ -100,33 +80,77 @@ test("nothing is marked once every lane was seen; it is resolved when the last w
 });
 
 test("a test event that stands behind more new ones than a load shows is marked when its turn comes", () => {
-  const subscription: Subscription = {
-    id: "S",
-    shard: 1,
-    partnerId: 1,
-    webhookUrl: "https://receiver.test/",
-    ordering: "review",
-    secret: "",
-    previousSecret: null,
-    nextBatchAt: null,
-  };
-  const request: LoadRequest = {
-    id: "S",
-    shard: 1,
-    generation: 0,
-    after: 0,
-    limit: 18,
-    exceptReviews: [],
-  };
-  const actor = new Actor("S", 1, inheritance);
-  const load = (tests: Entry[]) => {
-    const found = { subscription, entries: [], tests, lastSequence: 100 };
-    step(actor, { kind: "loaded", loaded: { request, found } }, at(10));
-  };
+  const driven = new DrivenActor(inheritance);
   const fresh = Array.from({ length: MAX_TESTS }, (_, n) => testEvent(20 + n, null));
-  load(fresh);
+  const request = load(driven.wake());
+  driven.show(request, { tests: fresh, settings: { ordering: "review" }, lastSequence: 100 });
   expect(inheritance.isComplete).toBe(false);
-  load([...fresh.slice(0, 3), testEvent(1, at(-1))]);
+  const tests = [...fresh.slice(0, 3), testEvent(1, at(-1))];
+  driven.show(request, { tests, settings: { ordering: "review" }, lastSequence: 100 });
   expect(inheritance.marked).toContain(1);
   expect(inheritance.isComplete).toBe(true);
+});
+
+test("nothing is left to be repeated once it is resolved, and nothing is marked any more", () => {
+  show(1, [1]);
+  resolve(inheritance);
+  expect(isResolved(inheritance)).toBe(true);
+  show(1, [2]);
+  expect([...inheritance.marked]).toEqual([]);
+});
+
+describe("the actor of an inherited subscription", () => {
+  test("asks for 18 entries at first: the head and the 17 that may have been sent", () => {
+    expect(load(new DrivenActor(new Inheritance(takeover)).wake()).limit).toBe(18);
+  });
+
+  test("tells of a possible repeat with what was there at the takeover, and with nothing later", () => {
+    const driven = new DrivenActor(new Inheritance(takeover));
+    const effects = driven.loaded({ entries: [entry(1), entry(2)], lastSequence: 1 });
+    expect(sends(effects)).toMatchObject([{ possiblyRepeated: true }]);
+    expect(sends(driven.answer("main"))).toMatchObject([{ possiblyRepeated: false }]);
+  });
+
+  test("tells of no possible repeat without an inheritance", () => {
+    const effects = new DrivenActor().loaded({ entries: [entry(1)], lastSequence: 1 });
+    expect(sends(effects)).toMatchObject([{ possiblyRepeated: false }]);
+  });
+
+  interface Case {
+    readonly title: string;
+    readonly ordering: "subscription" | "review";
+    readonly limit: number;
+    readonly exceptReviews?: readonly number[];
+    readonly sequences: readonly number[];
+    readonly isComplete: boolean;
+  }
+  const single = (title: string, limit: number, sequences: readonly number[]) =>
+    ({ title, ordering: "subscription", limit, sequences }) as const;
+  const byReview = (title: string, sequences: readonly number[]) =>
+    ({ title, ordering: "review", limit: 18, sequences }) as const;
+  test.each<Case>([
+    { ...single("has not seen all after a load of the settings", 0, []), isComplete: false },
+    { ...single("has seen all when a load is not full", 18, upTo(17)), isComplete: true },
+    { ...single("has seen all of a single lane in 18 entries", 18, upTo(18)), isComplete: true },
+    { ...single("has not seen all of it in 17 entries", 17, upTo(17)), isComplete: false },
+    { ...single("has seen all with the last entry", 2, [99, 100]), isComplete: true },
+    { ...single("has not seen all with the last but one", 2, [98, 99]), isComplete: false },
+    { ...byReview("has not seen all reviews in 18 entries", upTo(18)), isComplete: false },
+    {
+      ...byReview("has seen all reviews with the last entry", [...upTo(17), 100]),
+      isComplete: true,
+    },
+    { ...byReview("has seen all reviews when a load is not full", upTo(17)), isComplete: true },
+    {
+      ...byReview("has not seen all while a load leaves a review out", upTo(17)),
+      exceptReviews: [7],
+      isComplete: false,
+    },
+  ])("$title", ({ ordering, limit, exceptReviews = [], sequences, isComplete }) => {
+    const own = new Inheritance(takeover);
+    const request = { id: "S", shard: 1, generation: 0, after: 0, limit, exceptReviews };
+    const entries = sequences.map((sequence) => entry(sequence));
+    new DrivenActor(own).show(request, { entries, settings: { ordering }, lastSequence: 100 });
+    expect(own.isComplete).toBe(isComplete);
+  });
 });

@@ -6,46 +6,9 @@ import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts
 import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
+import { entry, kinds, later, load, sent, start, subscription } from "../../../support/actor.ts";
 
-const start = new Date("2026-06-01T12:00:00.000Z");
-const later = (ms: number) => new Date(start.getTime() + ms);
 const delivered: Decision = { kind: "delivered" };
-
-const subscription: Subscription = {
-  id: "S",
-  shard: 1,
-  partnerId: 1,
-  webhookUrl: "https://receiver.example/hook",
-  ordering: "subscription",
-  secret: "secret",
-  previousSecret: null,
-  nextBatchAt: null,
-};
-
-function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
-  return {
-    sequence,
-    isLogged: true,
-    eventId: `E${sequence}`,
-    event: "review_received",
-    isTest: false,
-    payloadMode: "full",
-    reviewId: 1,
-    batchJobId: null,
-    recordedAt: start,
-    round: 1,
-    attempt: 1,
-    dueAt: null,
-    source: {
-      kind: "test",
-      event: "webhook.test",
-      eventId: `E${sequence}`,
-      partnerId: 1,
-      occurredAt: start,
-    },
-    ...overrides,
-  };
-}
 
 let actor: Actor;
 let now: Date;
@@ -55,15 +18,6 @@ beforeEach(() => {
 });
 
 const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
-const sent = (effects: Effect[]) =>
-  effects.flatMap((effect) => (effect.kind === "send" ? [effect.entry.sequence] : []));
-const kinds = (effects: Effect[]) => effects.map((effect) => effect.kind);
-
-function load(effects: Effect[]) {
-  const found = effects.find((effect) => effect.kind === "load");
-  if (found === undefined) throw new Error(`No load in ${kinds(effects).join(", ")}`);
-  return found.request;
-}
 
 /** Wakes the actor and answers its load. */
 function loaded(

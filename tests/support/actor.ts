@@ -1,0 +1,110 @@
+import type { Decision } from "../../dispatcher/actor/decide.ts";
+import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
+import type { ActorEvent, Effect, LoadRequest } from "../../dispatcher/actor/event.ts";
+import type { Inheritance } from "../../dispatcher/actor/inheritance.ts";
+import { Actor } from "../../dispatcher/actor/state.ts";
+import { step } from "../../dispatcher/actor/step.ts";
+
+export const start = new Date("2026-06-01T12:00:00.000Z");
+export const later = (ms: number) => new Date(start.getTime() + ms);
+
+export const subscription: Subscription = {
+  id: "S",
+  shard: 1,
+  partnerId: 1,
+  webhookUrl: "https://receiver.example/hook",
+  ordering: "subscription",
+  secret: "secret",
+  previousSecret: null,
+  nextBatchAt: null,
+};
+
+export function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
+  return {
+    sequence,
+    isLogged: true,
+    eventId: `E${sequence}`,
+    event: "review_received",
+    isTest: false,
+    payloadMode: "full",
+    reviewId: 1,
+    batchJobId: null,
+    recordedAt: start,
+    round: 1,
+    attempt: 1,
+    dueAt: null,
+    source: {
+      kind: "test",
+      event: "webhook.test",
+      eventId: `E${sequence}`,
+      partnerId: 1,
+      occurredAt: start,
+    },
+    ...overrides,
+  };
+}
+
+export const kinds = (effects: readonly Effect[]) => effects.map((effect) => effect.kind);
+
+export const sends = (effects: readonly Effect[]) =>
+  effects.filter((effect) => effect.kind === "send");
+
+export const sent = (effects: readonly Effect[]) =>
+  sends(effects).map((effect) => effect.entry.sequence);
+
+/** The load that these effects ask for. */
+export function load(effects: readonly Effect[]): LoadRequest {
+  const found = effects.find((effect) => effect.kind === "load");
+  if (found === undefined) throw new Error(`No load in ${kinds(effects).join(", ")}`);
+  return found.request;
+}
+
+export interface Found {
+  readonly entries?: readonly Entry[];
+  readonly tests?: readonly Entry[];
+  readonly settings?: Partial<Subscription>;
+  readonly lastSequence?: number;
+}
+
+/** An actor with a clock that stands still. */
+export class DrivenActor {
+  readonly actor: Actor;
+  now = start;
+
+  constructor(inheritance?: Inheritance) {
+    this.actor = new Actor("S", 1, inheritance);
+  }
+
+  tell(event: ActorEvent): Effect[] {
+    return step(this.actor, event, this.now);
+  }
+
+  wake(): Effect[] {
+    return this.tell({ kind: "woken" });
+  }
+
+  /** Answers a load; without `found`, the subscription is not active. */
+  show(request: LoadRequest, found?: Found): Effect[] {
+    const { entries = [], tests = [], settings, lastSequence = 0 } = found ?? {};
+    const shown = { subscription: { ...subscription, ...settings }, entries, tests, lastSequence };
+    return this.tell({ kind: "loaded", loaded: { request, found: found && shown } });
+  }
+
+  /** Wakes the actor and answers its load. */
+  loaded(found: Found): Effect[] {
+    return this.show(load(this.wake()), found);
+  }
+
+  answer(lane: string, decision: Decision = { kind: "delivered" }): Effect[] {
+    return this.tell({ kind: "answered", lane, decision });
+  }
+
+  commit(lane: string, decision: Decision = { kind: "delivered" }): Effect[] {
+    return this.tell({ kind: "committed", lane, decision, active: true });
+  }
+
+  /** Answers what is under way in a lane, and commits it. */
+  end(lane: string, decision?: Decision): Effect[] {
+    return [...this.answer(lane, decision), ...this.commit(lane, decision)];
+  }
+}
