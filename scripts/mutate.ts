@@ -158,7 +158,7 @@ function sampled(patterns: readonly string[], every: number): string[] {
       const from = (n: number) => n * every * BLOCK + 1;
       return every === 1
         ? [file]
-        : Array.from({ length: count }, (_, n) => `${file}:${from(n)}-${from(n) + BLOCK}`);
+        : Array.from({ length: count }, (_, n) => `${file}:${from(n)}-${from(n) + BLOCK - 1}`);
     });
 }
 
