@@ -1,7 +1,11 @@
+import { addMs } from "../../src/lib/clock.ts";
 import type { Effect, LoadRequest } from "./event.ts";
 import { INHERITED } from "./inheritance.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+
+/** With a full queue, a wake looks for test events at most this often. */
+const RECHECK_MS = 100;
 
 /** A subscription that waits for the retries of this many reviews waits as a whole: its endpoint is down. */
 const MAX_WAITING_LANES = 256;
@@ -9,7 +13,8 @@ const MAX_WAITING_LANES = 256;
 export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
-  readonly kind: "none" | "load";
+  /** `recheck`: decide again RECHECK_MS after the last load. */
+  readonly kind: "none" | "recheck" | "load";
   /** Whether more has to be read as soon as there is room. */
   readonly more: boolean;
   /** Entries to load at the most, tests apart; 0 for the settings and tests alone. */
@@ -21,6 +26,8 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
   actor.more = plan.more;
+  if (plan.kind === "recheck" && actor.loadedAt !== undefined)
+    sleepUntil(actor, addMs(actor.loadedAt, RECHECK_MS), effects);
   if (plan.kind !== "load") return;
   actor.loading = true;
   actor.wanted = false;
@@ -31,18 +38,20 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
 /**
  * Decides by what the actor has. A dash stands for either, and of the lines exactly one fits.
  *
- *     repeats   stale   wanted   more   room   waits     plan           more after it
- *     yes       -       -        -      -      -         none           as before
- *     no        yes     -        -      -      yes       load 0         no
- *     no        yes     -        -      yes    no        load to fill   as before
- *     no        yes     no       -      no     no        load 0         as before
- *     no        yes     yes      -      no     no        load 0         yes
- *     no        no      yes      -      -      yes       load 0         no
- *     no        no      no       -      -      yes       none           no
- *     no        no      yes      -      yes    no        load to fill   as before
- *     no        no      no       yes    yes    no        load to fill   yes
- *     no        no      no       no     yes    no        none           no
- *     no        no      -        -      no     no        none           as before
+ *     repeats   stale   wanted   more   room   waits   recent   plan           more after it
+ *     yes       -       -        -      -      -       -        none           as before
+ *     no        yes     -        -      -      yes     -        load 0         no
+ *     no        yes     -        -      yes    no      -        load to fill   as before
+ *     no        yes     no       -      no     no      -        load 0         as before
+ *     no        yes     yes      -      no     no      -        load 0         yes
+ *     no        no      yes      -      -      yes     -        load 0         no
+ *     no        no      no       -      -      yes     -        none           no
+ *     no        no      yes      -      yes    no      -        load to fill   as before
+ *     no        no      no       yes    yes    no      -        load to fill   yes
+ *     no        no      no       no     yes    no      -        none           no
+ *     no        no      no       -      no     no      -        none           as before
+ *     no        no      yes      -      no     no      yes      recheck        as before
+ *     no        no      yes      -      no     no      no       load 0         yes
  *
  * There is room while half of the queue is empty, or a review could be sent that has nothing in memory.
  */
@@ -52,8 +61,8 @@ export function decideLoad(state: LoadState): LoadPlan {
   const more = state.more && !waits;
   const hasRoom = !waits && (state.queued <= state.capacity / 2 || state.freeReviews > 0);
   const isFull = !hasRoom && !waits;
-  const isUseful = (wanted && !isFull) || (more && hasRoom);
-  if (!stale && !isUseful) return { kind: "none", more, limit: 0 };
+  if (!stale && !wanted && !(more && hasRoom)) return { kind: "none", more, limit: 0 };
+  if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
   return {
     kind: "load",
     // What the wake announced stands behind a full queue: it is read when there is room.
@@ -89,6 +98,8 @@ function loadState(actor: Actor, now: Date) {
     freeReviews,
     /** The endpoint is down: what stands behind the waits is read when they are over. */
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
+    /** The last load was answered less than RECHECK_MS ago. */
+    recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
     /** Something is queued, and its settings are too old to be sent with. */
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
   };
@@ -110,6 +121,13 @@ function wouldRepeat(actor: Actor): boolean {
     if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
   }
   return false;
+}
+
+/** Plans a wake, unless an earlier one is planned. */
+export function sleepUntil(actor: Actor, until: Date, effects: Effect[]): void {
+  if (actor.plannedFor !== undefined && actor.plannedFor <= until) return;
+  actor.plannedFor = until;
+  effects.push({ kind: "sleep", until });
 }
 
 /** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */

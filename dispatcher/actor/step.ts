@@ -1,6 +1,6 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
 import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts";
-import { isOutdated, planLoad } from "./load.ts";
+import { isOutdated, planLoad, sleepUntil } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import {
@@ -278,8 +278,5 @@ function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   for (const { waitingUntil } of actor.lanes.values())
     if (waitingUntil !== undefined && waitingUntil > now && (!first || waitingUntil < first))
       first = waitingUntil;
-  if (first === undefined) return;
-  if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
-  actor.plannedFor = first;
-  effects.push({ kind: "sleep", until: first });
+  if (first !== undefined) sleepUntil(actor, first, effects);
 }

@@ -14,8 +14,9 @@ interface Line {
     readonly more: Flag;
     readonly room: Flag;
     readonly waits: Flag;
+    readonly recent: Flag;
   };
-  readonly plan: "none" | "settings" | "fill";
+  readonly plan: "none" | "recheck" | "settings" | "fill";
   readonly more: boolean | "as before";
 }
 
@@ -23,11 +24,11 @@ const any = undefined;
 const [Y, N] = [true, false];
 
 function line(
-  [repeats, stale, wanted, more, room, waits]: readonly [Flag, Flag, Flag, Flag, Flag, Flag],
+  [repeats, stale, wanted, more, room, waits, recent = undefined]: readonly Flag[],
   plan: Line["plan"],
   after: Line["more"],
 ): Line {
-  return { when: { repeats, stale, wanted, more, room, waits }, plan, more: after };
+  return { when: { repeats, stale, wanted, more, room, waits, recent }, plan, more: after };
 }
 
 const TABLE: readonly Line[] = [
@@ -41,12 +42,14 @@ const TABLE: readonly Line[] = [
   line([N, N, Y, any, Y, N], "fill", "as before"),
   line([N, N, N, Y, Y, N], "fill", Y),
   line([N, N, N, N, Y, N], "none", N),
-  line([N, N, any, any, N, N], "none", "as before"),
+  line([N, N, N, any, N, N], "none", "as before"),
+  line([N, N, Y, any, N, N, Y], "recheck", "as before"),
+  line([N, N, Y, any, N, N, N], "settings", Y),
 ];
 
 const QUEUED = 10;
 
-const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits"] as const;
+const FLAGS = ["repeats", "stale", "wanted", "more", "room", "waits", "recent"] as const;
 
 /** Every combination of the flags. */
 const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
@@ -65,7 +68,7 @@ function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
 function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
   const after = more === "as before" ? state.more : more;
   const limit = plan === "fill" ? MAX_QUEUED - QUEUED : 0;
-  return { kind: plan === "none" ? plan : "load", more: after, limit };
+  return { kind: plan === "none" || plan === "recheck" ? plan : "load", more: after, limit };
 }
 
 describe("what an actor loads next", () => {
@@ -81,6 +84,7 @@ describe("what an actor loads next", () => {
 
   const woken: LoadState = {
     repeats: false,
+    recent: false,
     stale: false,
     wanted: true,
     more: false,

@@ -305,9 +305,19 @@ describe("several causes at once", () => {
     const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
     loaded(entries);
     now = later(200);
-    tell({ kind: "woken" });
+    const request = load(tell({ kind: "woken" }));
+    expect(request.limit).toBe(0);
+    answer(request, []);
     const effects = tell({ kind: "answered", lane: "main", decision: delivered });
     expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
+  });
+
+  test("looks for test events behind a full queue 100 ms after its last load, and no sooner", () => {
+    loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
+    now = later(99);
+    expect(tell({ kind: "woken" })).toEqual([{ kind: "sleep", until: later(100) }]);
+    now = later(100);
+    expect(load(tell({ kind: "woken" })).limit).toBe(0);
   });
 
   test("reads other reviews while one has a long queue", () => {
