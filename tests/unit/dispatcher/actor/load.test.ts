@@ -24,7 +24,7 @@ const any = undefined;
 const [Y, N] = [true, false];
 
 function line(
-  [repeats, stale, wanted, more, room, waits, recent = undefined]: readonly Flag[],
+  [repeats, stale, wanted, more, room, waits, recent]: readonly Flag[],
   plan: Line["plan"],
   after: Line["more"],
 ): Line {
