@@ -35,8 +35,8 @@ export type ActorEvent =
   /** There may be something new in Postgres, or a wait is over. */
   | { readonly kind: "woken" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }
-  /** The send was never begun. */
-  | { readonly kind: "unsent"; readonly lane: string }
+  /** The send was never begun; `isEnded`: because its subscription is not active any more. */
+  | { readonly kind: "unsent"; readonly lane: string; readonly isEnded: boolean }
   /** The send failed on our side, before anything reached the receiver. */
   | { readonly kind: "postponed"; readonly lane: string; readonly until: Date }
   | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }

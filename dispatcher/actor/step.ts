@@ -35,7 +35,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       takeLoaded(actor, event.loaded, now);
       break;
     case "unsent":
-      takeUnsent(actor, event.lane);
+      takeUnsent(actor, event);
       break;
     case "postponed":
       takePostponed(actor, event.lane, event.until);
@@ -122,10 +122,12 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   lane.queue.push(entry);
 }
 
-function takeUnsent(actor: Actor, name: string): void {
-  const lane = actor.lanes.get(name);
+function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void {
+  const lane = actor.lanes.get(event.lane);
   if (lane !== undefined) lane.sending = false;
   forget(actor);
+  // The load that this asks for shows whether it was enabled again in the meantime.
+  if (event.isEnded) actor.subscription = undefined;
 }
 
 /** Postgres knows nothing of this wait, so the actor stays in memory, or a sweep would make it try again sooner. */

@@ -238,8 +238,8 @@ export class Sender {
   }
 
   /** Tells the actor that its send was not begun. */
-  #withhold(actor: Actor, lane: string): void {
-    this.#tell(actor, { kind: "unsent", lane });
+  #withhold(actor: Actor, lane: string, isEnded = false): void {
+    this.#tell(actor, { kind: "unsent", lane, isEnded });
   }
 
   /** Tells the actor of the end of a send. */
@@ -293,8 +293,9 @@ export class Sender {
         subscription?.ordering === effect.subscription.ordering &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
+      // Before the slot is free: what else waits for one is not begun with what was read earlier.
+      this.#withhold(actor, effect.lane, subscription === undefined);
       this.#release(slot);
-      this.#withhold(actor, effect.lane);
     };
     loader.load(settingsRequest(actor), take, "first");
   }
