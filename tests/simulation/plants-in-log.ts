@@ -84,13 +84,14 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "rows-ahead",
-    seed: 1_110,
+    seed: 200,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
-      // Many events of few reviews, of which some wait for a retry.
+      // Runs of one review that waits for a retry, longer than one load passes, and redeliveries of another behind them.
       await drawInstead((noFaults) => ({
-        window: 4,
-        reviewsPerPartner: 6,
+        window: 1,
+        changeEveryMs: 3_000,
+        reviewsPerPartner: 2,
         eventsPerWrite: 12,
         badReceivers: 0.5,
         faults: noFaults,

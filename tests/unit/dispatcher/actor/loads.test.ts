@@ -133,7 +133,7 @@ describe("a batch slot", () => {
 });
 
 test.each([
-  { kind: "unsent", lane: "review:9" },
+  { kind: "unsent", lane: "review:9", isEnded: false },
   { kind: "postponed", lane: "review:9", until: later(100) },
   { kind: "answered", lane: "review:9", decision: { kind: "delivered" } },
   { kind: "committed", lane: "review:9", decision: { kind: "delivered" }, active: true },

@@ -78,15 +78,23 @@ describe("a lane that failed", () => {
 
   test("makes a send again that was never begun, before what stands behind it", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
-    const unsent = driven.tell({ kind: "unsent", lane: "main" });
+    const unsent = driven.tell({ kind: "unsent", lane: "main", isEnded: false });
     expect(sent(unsent)).toEqual([]);
     expect(sent(driven.show(load(unsent), { entries: [entry(1), entry(2)] }))).toEqual([1]);
+  });
+
+  test("sends nothing while it is not known to be active, and goes on when a load shows that it is", () => {
+    driven.loaded({ entries: [busy(1), entry(2)], settings: byReview });
+    const ended = driven.tell({ kind: "unsent", lane: "review:1", isEnded: true });
+    expect(driven.actor.subscription).toBeUndefined();
+    expect(sent(ended)).toEqual([]);
+    expect(sent(driven.show(load(ended), { entries: [busy(1)], settings: byReview }))).toEqual([1]);
   });
 
   test("is read again only when what it delivered before is recorded", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
     driven.answer("main");
-    expect(driven.tell({ kind: "unsent", lane: "main" })).toEqual([]);
+    expect(driven.tell({ kind: "unsent", lane: "main", isEnded: false })).toEqual([]);
     expect(load(driven.commit("main")).after).toBe(0);
   });
 });
