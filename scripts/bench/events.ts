@@ -61,7 +61,7 @@ export function actionOf(place: Place, subscription: BenchSubscription): Recorde
   };
 }
 
-/** Many events for each subscription at once, without waking anybody. */
+/** Many events of the log for each subscription at once, without waking a dispatcher. */
 export async function insertBacklog(
   db: RawDb,
   place: Place,
@@ -69,51 +69,37 @@ export async function insertBacklog(
   each: number,
 ): Promise<void> {
   const ids = subscriptions.map((one) => one.subscriptionId);
-  const review = JSON.stringify(
-    "review" in
-      actionOf(place, subscriptions[0] ?? { partnerId: 0, subscriptionId: "", shard: 0 }).about
-      ? {
-          id: place.reviewId,
-          external_review_id: "ext-1",
-          store_id: place.storeId,
-          review_site_id: 1,
-          source_platform: "google",
-          rate: 4,
-          reviewer: "Ada",
-        }
-      : {},
-  );
-  const metadata = JSON.stringify({ rate: 4, padding });
+  const first = subscriptions[0] ?? { partnerId: 0, subscriptionId: "", shard: 0 };
+  const { about, actor, event, metadata } = actionOf(place, first);
+  const review = JSON.stringify("review" in about ? about.review : {});
   await db.sql`
-    with wanted as (
-      select s.id, s.shard, s.partner_id, n, q.last_sequence + n as sequence,
-             lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad((q.last_sequence + n)::text, 18, '0') as event_id
-        from webhook_subscriptions s
-        join outbox_sequences q on q.subscription_id = s.id
-       cross join generate_series(1, ${each}::int) n
-       where s.id = any(${ids}::text[])
-    ), history as (
-      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-        actor, review, metadata, occurred_at, recorded_at)
-      select event_id, partner_id, ${place.accountId}, ${place.storeId}, ${place.reviewId}, ${place.storeReviewSiteId},
-             'review_received', '{"type":"system","id":null,"name":"google"}', ${review}::text::json,
-             ${metadata}::text::json, now(), now()
-        from wanted returning id, event_id
-    ), counted as (
-      update outbox_sequences set last_sequence = last_sequence + ${each} where subscription_id = any(${ids}::text[])
+    with numbered as (
+      update outbox_sequences set last_sequence = last_sequence + ${each}, last_logged = last_sequence + ${each}
+       where subscription_id = any(${ids}::text[])
+      returning subscription_id, last_sequence - ${each} as base
     )
-    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
-                        recorded_at)
-    select w.shard, w.id, w.sequence, w.event_id, 'review_received', 'full', h.id, ${place.reviewId}, now()
-      from wanted w join history h using (event_id)`;
-  await db.sql`analyze outbox`;
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor,
+      review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+    select lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad((q.base + n)::text, 18, '0'), s.partner_id,
+           ${place.accountId}, ${place.storeId}, ${place.reviewId}, ${place.storeReviewSiteId}, ${event},
+           ${JSON.stringify(actor)}::text::json, ${review}::text::json, ${JSON.stringify(metadata)}::text::json, now(), now(),
+           q.base + n, s.number, false
+      from numbered q
+      join webhook_subscriptions s on s.id = q.subscription_id
+     cross join generate_series(1, ${each}::int) n`;
   await db.sql`analyze review_history`;
 }
 
-/** 1 while any entry is unsettled, else 0. It asks the primary key, because a walk of the table would load what is measured. */
+/** 1 while any event or entry of an active subscription is unsettled, else 0. It stops at the first, so that it costs little. */
 export async function unsettled(db: RawDb): Promise<number> {
   const rows = await db.sql`
-    select from outbox order by shard, subscription_id, sequence limit 1`;
+    (select from outbox limit 1)
+     union all
+    (select from outbox_sequences q
+      where q.last_logged > (select settled_through from outbox_offsets where subscription_id = q.subscription_id)
+        and (select state = 'active' from webhook_subscriptions where id = q.subscription_id)
+      limit 1)
+     limit 1`;
   return rows.length;
 }
 
