@@ -10,7 +10,7 @@ import { Committer } from "./store/committer.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import { Inheritances } from "./inheritances.ts";
 import { Holdings } from "./shards/holdings.ts";
-import type { Leases } from "./shards/leases.ts";
+import type { Leases } from "./shards/lease-queries.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Loader } from "./store/loader.ts";

@@ -1,12 +1,12 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
+import type { Leases } from "./lease-queries.ts";
 import {
   LEASE_BLIND_MS,
   LEASE_GLANCE_MS,
   LEASE_TTL_MS,
   LEASE_WATCH_MS,
   type Heartbeat,
-  type Leases,
 } from "./leases.ts";
 
 /** When the rows were asked for and when they came, by the monotonic clock of who looks. */
