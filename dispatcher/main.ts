@@ -2,7 +2,7 @@ import { ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/schema-state.ts";
+import { schemaFault } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { writable } from "../db/writable.ts";
 import { systemClock } from "../src/lib/clock.ts";

@@ -3,7 +3,7 @@ import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/schema-state.ts";
+import { schemaFault } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { writable } from "../db/writable.ts";
 import { createApp } from "./app.ts";

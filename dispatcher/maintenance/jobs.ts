@@ -1,6 +1,10 @@
 import type { RawDb } from "../../db/client.ts";
-import { deleteExpiredStrays, dropExpiredPartition, indexEndedDays } from "../../db/retention.ts";
-import { ensurePartitions } from "../../db/partitions.ts";
+import {
+  deleteExpiredStrays,
+  dropExpiredPartition,
+  indexEndedDays,
+  ensurePartitions,
+} from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";

@@ -4,7 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { neverNull } from "../../../db/rows.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
