@@ -105,10 +105,7 @@ const strays = statement({
 });
 
 /** How many rows of each of these days are in the default partition, by the name of the partition that they belong in. */
-async function countStrays(
-  db: RawDb,
-  partitions: readonly DayPartition[],
-): Promise<Map<string, number>> {
+async function countStrays(db: RawDb, partitions: readonly DayPartition[]) {
   const days = partitions.map(({ name, from, to }) => ({ name, low: from, high: to }));
   return new Map((await db.run(strays, { days })).map(({ name, count }) => [name, count]));
 }

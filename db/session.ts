@@ -106,10 +106,7 @@ export function runOver(sql: StatementClient, { onRows, watch }: Watching): Sess
   };
 }
 
-export function sessionOver(
-  sql: postgres.Sql<DriverTypes> | Transaction,
-  watching: Watching,
-): Session & Raw {
+export function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, watching: Watching) {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;

@@ -50,11 +50,7 @@ export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
  * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the shards
  * of the others. Later it is only warned of: a process that works by its sweeps is not ended for a hint.
  */
-export function refuseCluster(
-  redis: Redis,
-  prefix: string,
-  refuse: (reason: string) => void,
-): void {
+export function refuseCluster(redis: Redis, prefix: string, refuse: (reason: string) => void) {
   redis.once("ready", () => {
     probeRedis(redis, prefix).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("MOVED")) refuse(error.message);

@@ -72,10 +72,7 @@ export function createProfanityFinder(): ProfanityFinder {
 const CHARS_PER_TURN = 10_000;
 
 /** Finds the profane words of the texts of these events, in parts between which the event loop turns. */
-export async function checkTexts(
-  find: ProfanityFinder,
-  events: readonly ProviderEvent[],
-): Promise<ReadonlyMap<string, readonly string[]>> {
+export async function checkTexts(find: ProfanityFinder, events: readonly ProviderEvent[]) {
   const checked = new Map<string, readonly string[]>();
   let chars = 0;
   for (const text of textsOf(events)) {
