@@ -58,14 +58,13 @@ export const alerts = pgTable(
       .references(() => incidents.id, { onDelete: "cascade" }),
     subscriptionId: bytewise("subscription_id").notNull(),
     partnerId: integer("partner_id").notNull(),
-    /** The gravest last, but for the one that says that the trouble has ended. */
     kind: text("kind", {
       enum: [
         "head_retrying",
-        "oldest_waiting",
         "failures_5",
         "failures_10",
         "failures_18",
+        "oldest_waiting",
         "disabled",
         "recovered",
       ],

@@ -2,7 +2,7 @@ import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_DEFAULTS, ALERT_KINDS, type AlertKind } from "../../src/outbox/alert.ts";
+import { ALERT_DEFAULTS, TROUBLE_KINDS, type AlertKind } from "../../src/outbox/alert.ts";
 import { brandedMail, type MailBrand } from "../../src/outbox/branded-mail.ts";
 import { queueMails, type NewMail } from "../../src/outbox/mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
@@ -188,8 +188,7 @@ function leadOf(alerts: readonly ToldAlert[]): ToldAlert {
 }
 
 const byTime = (a: ToldAlert, b: ToldAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
-/** The end of the trouble is the least. */
-const gravity = ({ kind }: ToldAlert) => (kind === "recovered" ? -1 : ALERT_KINDS.indexOf(kind));
+const gravity = ({ kind }: ToldAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
 /** Of an instant in UTC, as all of ours are. */
 const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;

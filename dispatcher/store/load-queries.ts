@@ -10,6 +10,37 @@ import type { Entry, EventIdentity } from "../actor/entry.ts";
 import { MAX_TESTS } from "../actor/state.ts";
 import { BETWEEN_FIELDS } from "./attempt.ts";
 
+const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
+
+/**
+ * The parts of a line in the order in which `readEntry` takes them: of a row `e` of `outbox` with its history `h`, and of an
+ * event `h` of the log. A test has no history: it occurred when it was asked for.
+ */
+const PARTS = [
+  ["e.sequence", "h.sequence"],
+  ["false", "true"],
+  ["e.event_id", "h.event_id"],
+  ["e.event", "h.event"],
+  ["e.is_test", "false"],
+  ["e.payload_mode = 'minimal'", "h.is_minimal"],
+  ["e.review_id", "h.review_id"],
+  ["e.batch_job_id", "''"],
+  [ms("e.recorded_at"), ms("h.recorded_at")],
+  ["e.round", "1"],
+  ["e.attempt", "1"],
+  [ms("e.due_at"), "''"],
+  [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
+  ["''", "h.gap"],
+] as const;
+/** The rest of both. JSON is read as the text that was stored, because it goes into the body as it is. */
+const HISTORY =
+  "h.id, h.store_id, h.store_review_site_id, h.axis, h.actor, h.review, h.site, h.metadata";
+
+const line = (own: readonly string[]) =>
+  `concat(${[...own, ...HISTORY.split(", ")].join(", chr(31), ")})`;
+export const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
+export const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
+
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
 
@@ -189,37 +220,6 @@ function missingOf(
   if (logged.length < limit && lastLogged > seen) missing.push(lastLogged);
   return missing.map((sequence) => ({ ...MISSING, sequence }));
 }
-
-const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
-
-/**
- * The parts of a line in the order in which `readEntry` takes them: of a row `e` of `outbox` with its history `h`, and of an
- * event `h` of the log. A test has no history: it occurred when it was asked for.
- */
-const PARTS = [
-  ["e.sequence", "h.sequence"],
-  ["false", "true"],
-  ["e.event_id", "h.event_id"],
-  ["e.event", "h.event"],
-  ["e.is_test", "false"],
-  ["e.payload_mode = 'minimal'", "h.is_minimal"],
-  ["e.review_id", "h.review_id"],
-  ["e.batch_job_id", "''"],
-  [ms("e.recorded_at"), ms("h.recorded_at")],
-  ["e.round", "1"],
-  ["e.attempt", "1"],
-  [ms("e.due_at"), "''"],
-  [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
-  ["''", "h.gap"],
-] as const;
-/** The rest of both. JSON is read as the text that was stored, because it goes into the body as it is. */
-const HISTORY =
-  "h.id, h.store_id, h.store_review_site_id, h.axis, h.actor, h.review, h.site, h.metadata";
-
-const line = (own: readonly string[]) =>
-  `concat(${[...own, ...HISTORY.split(", ")].join(", chr(31), ")})`;
-export const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
-export const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
 
 /** An entry as it was read; `gap` of an event of the log says how many numbers before its own are not in the log. */
 export type ReadEntry = Entry & { readonly gap: number };

@@ -1,10 +1,16 @@
-import { alerts } from "../../db/schema/alerts.ts";
+/** What partners are told of trouble with their webhooks (contract 7.17), the gravest last, and that it has ended. */
+export const TROUBLE_KINDS = [
+  "head_retrying",
+  "oldest_waiting",
+  "failures_5",
+  "failures_10",
+  "failures_18",
+  "disabled",
+] as const;
+export const ALERT_KINDS = [...TROUBLE_KINDS, "recovered"] as const;
 
-/** Alerts about trouble with webhooks (contract 7.17), the gravest last, and behind them the one that it has ended. */
-export const ALERT_KINDS = alerts.kind.enumValues;
-
+export type TroubleKind = (typeof TROUBLE_KINDS)[number];
 export type AlertKind = (typeof ALERT_KINDS)[number];
-export type TroubleKind = Exclude<AlertKind, "recovered">;
 
 /** What holds for a partner that has set nothing: every kind, to its owners. */
 export const ALERT_DEFAULTS = { oldestWaitingMinutes: 15, digestMinutes: 10 } as const;
