@@ -76,11 +76,10 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
     ...[query, fields, name, ...rest]: BuiltQuery
   ): PgPreparedQuery<T> {
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
-    const prepared = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
-    const execute = prepared.execute.bind(prepared);
-    prepared.execute = (given) =>
-      this.#watch.time(query.sql, () => execute(given)).catch(throwCause);
-    return prepared;
+    const made = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
+    const execute = made.execute.bind(made);
+    made.execute = (given) => this.#watch.time(query.sql, () => execute(given)).catch(throwCause);
+    return made;
   }
 }
 
