@@ -22,7 +22,7 @@ export function ulidFloor(at: Date): string {
 }
 
 /** The daily partitions of delivery_attempts, the oldest first. */
-export const dailyPartitions = statement({
+const dailyPartitions = statement({
   name: "partitions.daily",
   // The catalog is not in the schema.
   columns: {

@@ -38,8 +38,8 @@ const HISTORY =
 
 const line = (own: readonly string[]) =>
   `concat(${[...own, ...HISTORY.split(", ")].join(", chr(31), ")})`;
-export const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
-export const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
+const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
+const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
@@ -225,7 +225,7 @@ function missingOf(
 export type ReadEntry = Entry & { readonly gap: number };
 
 /** Reads the line of an entry of this partner. */
-export function readEntry(text: string, partnerId: number): ReadEntry {
+function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
   const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, gap, ...history] =

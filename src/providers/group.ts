@@ -51,7 +51,7 @@ type Waits = "nothing" | "sequences" | "rows and sequences";
  * Takes requests in one transaction. It waits for rows before sequences, as whoever acts on a review does, and for what
  * comes after the look-up for 100 ms at most. So no two transactions wait for each other in a circle.
  */
-export async function takeGroup(
+async function takeGroup(
   deps: TakingDeps,
   asked: readonly Asking[],
   waits: Waits,
