@@ -6,7 +6,7 @@ import type { RawDb, RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
 import { rows, statement, value } from "./statement.ts";
-import { waitForTurn } from "./server.ts";
+import { waitForTurn, serverTime } from "./server.ts";
 
 const DAY_MS = 86_400_000;
 /** Days from today for which partitions exist at the least. */
@@ -22,7 +22,7 @@ export function ulidFloor(at: Date): string {
 }
 
 /** The daily partitions of delivery_attempts, the oldest first. */
-export const dailyPartitions = statement({
+const dailyPartitions = statement({
   name: "partitions.daily",
   // The catalog is not in the schema.
   columns: {
@@ -31,7 +31,7 @@ export const dailyPartitions = statement({
     estimate: value("double precision"),
     /** How long ago its day has ended, by Postgres' clock. */
     endedHours: value("double precision"),
-    /** Whether it has the index by event value (db/retention.ts). */
+    /** Whether it has the index by event value (`indexEndedDays`). */
     isIndexed: value("boolean"),
   },
   text: () => sql`
@@ -44,15 +44,13 @@ export const dailyPartitions = statement({
      order by right(c.relname, 8), c.relname`,
 });
 
-interface DayPartition {
-  readonly name: string;
-  /** Ids from this one on, below the other. */
-  readonly from: string;
-  readonly to: string;
-}
+type DayPartition = ReturnType<typeof partitionsAhead>[number];
 
-/** The daily partitions of delivery_attempts from the day of `now` on; names end in the UTC day, `_20260601`. */
-export function partitionsAhead(now: Date, days: number): DayPartition[] {
+/**
+ * The daily partitions of delivery_attempts from the day of `now` on. Names end in the UTC day, `_20260601`. A partition
+ * holds the ids from `from` on, below `to`.
+ */
+export function partitionsAhead(now: Date, days: number) {
   const today = now.getTime() - (now.getTime() % DAY_MS);
   return Array.from({ length: days + 1 }, (_, i) => {
     const from = new Date(today + i * DAY_MS);
@@ -107,10 +105,7 @@ const strays = statement({
 });
 
 /** How many rows of each of these days are in the default partition, by the name of the partition that they belong in. */
-async function countStrays(
-  db: RawDb,
-  partitions: readonly DayPartition[],
-): Promise<Map<string, number>> {
+async function countStrays(db: RawDb, partitions: readonly DayPartition[]) {
   const days = partitions.map(({ name, from, to }) => ({ name, low: from, high: to }));
   return new Map((await db.run(strays, { days })).map(({ name, count }) => [name, count]));
 }
@@ -169,15 +164,12 @@ const PAUSE_S = 0.05;
 /** The longest of one statement here: one of a few thousand rows, on a loaded server. */
 const STATEMENT_MS = 60_000;
 
-export const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
+const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
 /** Of a transaction that makes or drops a partition. */
-export const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
+const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
 /** Runs `work` in a transaction; undefined if a lock that it needs is not to be had. */
-export async function underLocks<T>(
-  db: RawDb,
-  work: (tx: RawTx) => Promise<T>,
-): Promise<T | undefined> {
+async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T | undefined> {
   try {
     return await db.transaction(work);
   } catch (error) {
@@ -190,7 +182,7 @@ export async function underLocks<T>(
  * A statement that tries others again when they have waited for a lock for too long, without losing what was done before.
  * Between two tries those who had queued behind it get their turn.
  */
-export function patiently(statements: string): string {
+function patiently(statements: string): string {
   return `do $$ begin
     for tried in 1..${LOCK_TRIES} loop
       begin
@@ -202,4 +194,93 @@ export function patiently(statements: string): string {
       perform pg_sleep(${PAUSE_S});
     end loop;
   end $$`;
+}
+
+/** Where the server has no estimate of the rows of a partition, they are counted up to this. */
+const COUNTED = 10_000;
+
+/**
+ * Drops the oldest of the daily partitions that ended more than `days` ago by Postgres' clock, if there is one. Only one:
+ * should that clock be wrong, somebody has the time to see it. A partition whose locks are not to be had stays for the
+ * next time.
+ */
+export function dropExpiredPartition(db: RawDb, days: number) {
+  return underLocks(db, async (tx) => {
+    const [oldest] = await tx.run(dailyPartitions, {});
+    if (oldest === undefined || oldest.endedHours < days * 24) return undefined;
+    await tx.sql.unsafe(LOCK_LIMITS);
+    const { name, estimate } = oldest;
+    const dropped =
+      estimate < 0
+        ? await countUpTo(tx, name)
+        : { name, rows: Math.round(estimate), isCounted: false };
+    await tx.sql.unsafe(patiently(`drop table ${name};`));
+    return dropped;
+  });
+}
+
+/** For a partition that was never analysed. `isCounted` is false if it has more rows than were counted. */
+async function countUpTo(tx: RawTx, name: string) {
+  const [found] = await tx.sql.unsafe<{ rows: number }[]>(
+    `select count(*) as rows from (select from ${name} limit ${COUNTED}) counted`,
+  );
+  const counted = found?.rows ?? 0;
+  return { name, rows: counted, isCounted: counted < COUNTED };
+}
+
+const expiredAttempts = statement({
+  name: "partitions.deleteStrayAttempts",
+  // The builder knows the whole table, not its default partition.
+  params: { floor: deliveryAttempts.id, limit: value("bigint") },
+  text: ({ floor, limit }) => sql`
+    delete from delivery_attempts_default where ctid = any (array(
+      select ctid from delivery_attempts_default where id < ${floor} limit ${limit}))`,
+});
+
+/**
+ * Removes at most so many rows from the default partition that are older than `days` by Postgres' clock. They are there
+ * because no partition of their day was made while they were young.
+ */
+export async function deleteExpiredStrays(db: RawDb, days: number, limit: number): Promise<number> {
+  const now = await serverTime(db);
+  const floor = ulidFloor(new Date(now.getTime() - days * DAY_MS));
+  return (await db.run(expiredAttempts, { floor, limit })).count;
+}
+
+/** Days that one call indexes: one ends each day, and after an upgrade there are as many as are retained. */
+const DAYS_AT_ONCE = 4;
+
+/**
+ * A hash of both texts takes the place of both, which would double the index (`hashOfValue` asks for it). The day is
+ * written to no more, so pages need no room.
+ */
+const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
+
+/**
+ * An attempt is written after its start, which its day follows from: the margin is for those that end after midnight.
+ * One that comes later still, because Postgres was away, waits until the index is there. A day that was given an index
+ * with both texts (`_of_event`), as all were before, keeps it.
+ */
+const MARGIN_HOURS = 1;
+
+/**
+ * Makes the index by event value of the newest ended days that lack it; answers the names of their partitions. A day that
+ * is written to right now stays for the next time.
+ *
+ * It is no `concurrently`: that would wait for every transaction that is older, a dump of hours among them, and would
+ * leave an index that is not valid behind where it gave up. Here nobody waits but who writes to a day that has ended.
+ */
+export async function indexEndedDays(db: RawDb): Promise<string[]> {
+  const made: string[] = [];
+  const days = await db.run(dailyPartitions, {});
+  const due = days.filter((one) => one.endedHours >= MARGIN_HOURS && !one.isIndexed).toReversed();
+  for (const { name } of due.slice(0, DAYS_AT_ONCE))
+    await underLocks(db, async (tx) => {
+      await tx.sql.unsafe(LOCK_WAIT);
+      // Stronger than an index needs: it also keeps out another process that makes the same one.
+      await tx.sql.unsafe(patiently(`lock table ${name} in share row exclusive mode;`));
+      await tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`);
+      made.push(name);
+    });
+  return made;
 }

@@ -264,3 +264,17 @@ export function typeOf(shape: Shape): string {
 function sqlTypeOf(shape: Shape): string {
   return shape instanceof Value ? shape.type : shape.getSQLType();
 }
+
+/** For a column that may be null, but not in these rows: a check of the table, or a condition of the statement, says so. */
+export function neverNull<T>(held: T | null): T {
+  if (held === null) throw new Error("A value that the schema rules out to be null is null.");
+  return held;
+}
+
+/** The row of a statement that answers one, such as the insert of one. */
+export function onlyRow<T>(found: readonly T[]): T {
+  const [row] = found;
+  if (row === undefined || found.length > 1)
+    throw new Error(`The statement answered ${found.length} rows.`);
+  return row;
+}

@@ -1,3 +1,5 @@
+import { aborted } from "node:util";
+
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
@@ -10,7 +12,7 @@ import { Committer } from "./store/committer.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import { Inheritances } from "./inheritances.ts";
 import { Holdings } from "./shards/holdings.ts";
-import type { Leases } from "./shards/leases.ts";
+import type { Leases } from "./shards/lease-queries.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Loader } from "./store/loader.ts";
@@ -116,7 +118,7 @@ export class Dispatcher {
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
     const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
-    await Promise.race([working, aborted(signal)]);
+    await Promise.race([working, aborted(signal, this)]);
     await this.#drain();
     ended.abort();
     await working;
@@ -248,7 +250,7 @@ export class Dispatcher {
     mailer?.stop();
     this.#stopActors(() => true);
     await this.#untilIdle(DRAIN_MS);
-    this.#sender.breakOffAll();
+    this.#sender.breakOff();
     mailer?.breakOff();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
@@ -260,11 +262,4 @@ export class Dispatcher {
     const isBusy = () => this.#actors.size > 0 || mailer?.busy;
     while (isBusy() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve());
-  });
 }

@@ -2,9 +2,8 @@ import { ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/schema-state.ts";
-import { serverTime } from "../db/server.ts";
-import { writable } from "../db/writable.ts";
+import { schemaFault } from "../db/migrate.ts";
+import { serverTime, writable } from "../db/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import {

@@ -4,7 +4,7 @@
 // keys.
 import { connect, type RawDb } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
-import { schemaFault } from "../db/schema-state.ts";
+import { schemaFault } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";

@@ -61,7 +61,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     stores: false,
   },
   shards: {
-    mutate: ["dispatcher/shards/{alarm,holdings,leases,sweeper,undertaker}.ts"],
+    mutate: ["dispatcher/shards/{alarm,holdings,leases,undertaker}.ts"],
     tests: ["tests/unit/dispatcher/shards"],
     seeds: 3,
     stores: false,
@@ -87,7 +87,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     stores: true,
   },
   providers: {
-    mutate: ["src/providers/{actions,admit,group,input,joining}.ts"],
+    mutate: ["src/providers/{actions,admit,group,input}.ts"],
     tests: [
       "tests/integration/grouped-intake.test.ts",
       "tests/integration/activity-ingest.test.ts",

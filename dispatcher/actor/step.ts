@@ -95,11 +95,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
 }
 
 /** Notes if this load was the last that can show entries which a dead process may have sent. */
-function takeEnd(
-  inheritance: Inheritance,
-  { more, moreTests }: Actor,
-  { request, found }: Loaded,
-): void {
+function takeEnd(inheritance: Inheritance, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inheritance.lastSequence ?? 0);

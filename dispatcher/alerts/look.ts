@@ -23,11 +23,7 @@ const AT_ONCE = 100;
  * raised. The lock that each transaction takes keeps two processes from writing the same. `everywhere`: also looks at the
  * subscriptions that only have a backlog.
  */
-export async function lookForTrouble(
-  deps: LookDeps,
-  everywhere: boolean,
-  stop: AbortSignal,
-): Promise<Raised[]> {
+export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: AbortSignal) {
   const { db, clock, log, schedule } = deps;
   const at = clock.now();
   const { troubled, unmailed } = await findTrouble(db, everywhere);

@@ -3,15 +3,9 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
-import { skippedThrough } from "../../db/log.ts";
-import { onlyRow } from "../../db/rows.ts";
-import { firstQueued, NO_TEST } from "../../db/queue.ts";
-import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
-import { deliveryAttempts } from "../../db/schema/attempts.ts";
-import { companies, users } from "../../db/schema/companies.ts";
-import { outbox } from "../../db/schema/outbox.ts";
-import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import { skippedThrough, firstQueued, NO_TEST } from "../../db/log.ts";
 import {
+  onlyRow,
   asTable,
   list,
   nullable,
@@ -20,6 +14,11 @@ import {
   value,
   type ValuesOf,
 } from "../../db/statement.ts";
+import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
+import { companies, users } from "../../db/schema/companies.ts";
+import { outbox } from "../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { addMs } from "../../src/lib/clock.ts";
 
 // What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.

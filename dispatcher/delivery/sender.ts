@@ -106,17 +106,14 @@ export class Sender {
     this.#slots.withdraw(shard);
   }
 
-  breakOff(shard: number): void {
-    for (const one of this.#underWay) if (one.shard === shard) one.breakOff();
-  }
-
-  breakOffAll(): void {
-    for (const one of this.#underWay) one.breakOff();
+  /** Breaks off the requests under way: those of a shard, or all. */
+  breakOff(shard?: number): void {
+    for (const one of this.#underWay) if (one.shard === (shard ?? one.shard)) one.breakOff();
   }
 
   /** Throws away what waits and what is under way: the lease is lost, so no actor may hear of any of it. */
   startOver(): void {
-    this.breakOffAll();
+    this.breakOff();
     this.#underWay.clear();
     this.#slots.pause();
     this.#slots.clear();

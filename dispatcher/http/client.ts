@@ -5,14 +5,7 @@ import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import { encodeRequest } from "./encode.ts";
-import {
-  awaited,
-  closeCode,
-  closeDetail,
-  isAboutAddress,
-  lacksDescriptors,
-  type FailureCode,
-} from "./ending.ts";
+import * as ending from "./ending.ts";
 import type { BodyRecord } from "./excerpt.ts";
 import { ConnectionPool, type PoolOptions } from "./pool.ts";
 import { ResponseParser } from "./response.ts";
@@ -63,7 +56,7 @@ type Ended =
   /** `reached`: the request left, so that whatever went wrong then is about the receiver. */
   | {
       readonly kind: "failed";
-      readonly errorCode: FailureCode;
+      readonly errorCode: ending.FailureCode;
       readonly detail: string;
       readonly reached: boolean;
     }
@@ -158,7 +151,7 @@ class Exchange implements ConnectionUser, Expiring {
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
     const code = this.#connection?.isReachingProxy === true ? "ours" : "timeout";
-    this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
+    this.#fail(code, `no ${ending.awaited(this.#connection)} before the deadline`);
   }
 
   /** The request is broken off. An answer that is already decided is not thrown away. */
@@ -201,12 +194,12 @@ class Exchange implements ConnectionUser, Expiring {
       else this.#parser.cut();
       return this.#answer();
     }
-    if (isAboutAddress(phase, error)) {
+    if (ending.isAboutAddress(phase, error)) {
       this.#blame();
       if (this.#addresses.length > 0) return this.#openNext();
     }
     if (this.#mayResend() && !this.#isAnswering) return this.#replace();
-    this.#fail(closeCode(phase, error), closeDetail(phase, error));
+    this.#fail(ending.closeCode(phase, error), ending.closeDetail(phase, error));
   }
 
   #blame(): void {
@@ -243,7 +236,7 @@ class Exchange implements ConnectionUser, Expiring {
       .then((resolution) => {
         if (this.#resolve === undefined) return;
         if (resolution.kind === "unresolved")
-          return this.#fail(lacksDescriptors() ? "ours" : "dns", resolution.reason);
+          return this.#fail(ending.lacksDescriptors() ? "ours" : "dns", resolution.reason);
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
@@ -287,7 +280,7 @@ class Exchange implements ConnectionUser, Expiring {
     this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
-  #fail(errorCode: FailureCode | "ours", detail: string): void {
+  #fail(errorCode: ending.FailureCode | "ours", detail: string): void {
     if (errorCode === "ours") this.#settle({ kind: "unsent", detail });
     else this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }

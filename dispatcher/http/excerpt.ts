@@ -44,12 +44,6 @@ export class BodyRecord {
   }
 }
 
-export interface Excerpt {
-  readonly text: string;
-  /** The text is not the whole body, whichever bound cut it. */
-  readonly truncated: boolean;
-}
-
 type Headers = Readonly<Record<string, string>>;
 
 const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
@@ -61,8 +55,8 @@ function isCompressed(headers: Headers): boolean {
   return coding !== undefined && COMPRESSED.test(coding);
 }
 
-/** The beginning of a body as text that any column holds. */
-export async function readExcerpt(body: BodyRecord, headers: Headers): Promise<Excerpt> {
+/** Reads the beginning of a body as text that any column holds. `truncated`: it is not the whole body, whatever cut it. */
+export async function readExcerpt(body: BodyRecord, headers: Headers) {
   let bytes = body.bytes();
   let truncated = body.cut || body.bytesRead > bytes.length;
   if (isCompressed(headers) && bytes.length > 0) {

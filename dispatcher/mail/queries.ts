@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, lte, or, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
-import { neverNull } from "../../db/rows.ts";
+import { neverNull } from "../../db/statement.ts";
 import { mails } from "../../db/schema/alerts.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { MailDecision } from "./decide.ts";

@@ -1,20 +1,10 @@
 import type { RawDb } from "../../db/client.ts";
-import { deleteExpiredStrays, dropExpiredPartition, indexEndedDays } from "../../db/retention.ts";
-import { ensurePartitions } from "../../db/partitions.ts";
+import * as partitions from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
 import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./queue-queries.ts";
-import {
-  again,
-  CHUNK_ROWS,
-  removeOldAudit,
-  removeOldHistory,
-  removeOldIncidents,
-  removeOldMails,
-  removeOldSignIns,
-  type Old,
-} from "./records-queries.ts";
+import * as records from "./records-queries.ts";
 
 const HOUR_S = 3_600;
 /** The most rows that one run removes of data that is kept for years, so that a wrong setting is noticed in time. */
@@ -38,7 +28,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
   const limited = { rowsAtMost: ROWS_AT_MOST };
   const removal = (
     name: string,
-    removeOld: (db: RawDb, old: Old) => Promise<Done>,
+    removeOld: (db: RawDb, old: records.Old) => Promise<Done>,
     { days = retentionDays, ...more }: Partial<Job> & { readonly days?: number } = {},
   ): Job[] => {
     const run: Job["run"] = ({ reached }) => removeOld(db, { days, reached });
@@ -59,14 +49,14 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     },
   });
   return [
-    ...removal("history", removeOldHistory, {
+    ...removal("history", records.removeOldHistory, {
       ...limited,
       days: deps.historyRetentionDays,
       // What an attempt that was just dropped had been asked for meanwhile is queued by then, and keeps its history.
       restsAfter: ["attempts", "skipped_entries"],
     }),
     making("partitions", db, {
-      make: async () => ensurePartitions(db, await serverTime(db), retentionDays),
+      make: async () => partitions.ensurePartitions(db, await serverTime(db), retentionDays),
       event: "partitions.made",
     }),
     // A run that was lost, or has failed, may have dropped its partition, and the next one is an hour's.
@@ -75,16 +65,22 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     ...removal("held_entries", expireHeldEntries),
     ...removal("skipped_entries", removeSkipped),
     ...removal("batch_entries", removeBatchEntries),
-    ...removal("mails", removeOldMails),
-    ...removal("incidents", removeOldIncidents),
-    ...removal("audit_log", removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
-    ...removal("sign_ins", removeOldSignIns, { ...limited, days: deps.signInRetentionDays }),
-    making("day_indexes", indexDb, { make: () => indexEndedDays(indexDb), event: "indexes.made" }),
+    ...removal("mails", records.removeOldMails),
+    ...removal("incidents", records.removeOldIncidents),
+    ...removal("audit_log", records.removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
+    ...removal("sign_ins", records.removeOldSignIns, {
+      ...limited,
+      days: deps.signInRetentionDays,
+    }),
+    making("day_indexes", indexDb, {
+      make: () => partitions.indexEndedDays(indexDb),
+      event: "indexes.made",
+    }),
   ];
 }
 
 async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Done> {
-  const dropped = await dropExpiredPartition(db, days);
+  const dropped = await partitions.dropExpiredPartition(db, days);
   if (dropped === undefined) return { rows: 0 };
   const { name, rows, isCounted } = dropped;
   log.warn("partition.dropped", { partition: name, rows, rows_counted: isCounted });
@@ -92,6 +88,6 @@ async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Don
 }
 
 /** Removes what is old from the default partition. */
-async function removeStrays(db: RawDb, { days }: Old): Promise<Done> {
-  return again(await deleteExpiredStrays(db, days, CHUNK_ROWS));
+async function removeStrays(db: RawDb, { days }: records.Old): Promise<Done> {
+  return records.again(await partitions.deleteExpiredStrays(db, days, records.CHUNK_ROWS));
 }

@@ -158,10 +158,7 @@ export class Maintenance {
   }
 
   /** Undefined if the run was left to another process. */
-  async #runChunks(
-    job: Job,
-    { isSteady, reached: begunAt }: Begun,
-  ): Promise<{ readonly rows: number; readonly unsaved: number } | undefined> {
+  async #runChunks(job: Job, { isSteady, reached: begunAt }: Begun) {
     const { db, clock, log } = this.#deps;
     const { name, rowsAtMost = Infinity } = job;
     if (job.isRemoval && !isSteady) {

@@ -2,10 +2,9 @@ import { and, eq, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
-import { allQueued, queuesOf } from "../../db/queue.ts";
-import { onlyRow } from "../../db/rows.ts";
-import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
+import { allQueued, queuesOf } from "../../db/log.ts";
 import {
+  onlyRow,
   asTable,
   list,
   oneOf,
@@ -15,6 +14,7 @@ import {
   value,
   type ValuesOf,
 } from "../../db/statement.ts";
+import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
 const JOB = {
   name: maintenanceJobs.name,

@@ -3,10 +3,9 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
-import { onlyRow } from "../../db/rows.ts";
-import { firstQueued } from "../../db/queue.ts";
+import { onlyRow, statement, value, type Statement } from "../../db/statement.ts";
+import { firstQueued } from "../../db/log.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { statement, value, type Statement } from "../../db/statement.ts";
 import type { Done } from "./loop.ts";
 import { CHUNK_ROWS, type Old } from "./records-queries.ts";
 

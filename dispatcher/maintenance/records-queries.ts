@@ -4,14 +4,13 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 
 import { isAttemptOf } from "../../db/conditions.ts";
 import type { RawDb } from "../../db/client.ts";
-import { onlyRow } from "../../db/rows.ts";
+import { onlyRow, nullable, statement, value } from "../../db/statement.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import { incidents, mails } from "../../db/schema/alerts.ts";
 import { auditLog } from "../../db/schema/companies.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { authenticationEvents } from "../../db/schema/tokens.ts";
 import { serverTime } from "../../db/server.ts";
-import { nullable, statement, value } from "../../db/statement.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { Done } from "./loop.ts";
 

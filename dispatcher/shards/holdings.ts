@@ -1,7 +1,7 @@
-import type { Claim } from "./leases.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./leases.ts";
+import type { Leases } from "./lease-queries.ts";
+import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Claim } from "./leases.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { Undertaker } from "./undertaker.ts";
 

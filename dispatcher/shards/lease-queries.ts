@@ -3,7 +3,7 @@ import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../db/client.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
 import { rows, statement } from "../../db/statement.ts";
-import { fairShare, type Claim, type Heartbeat, type Leases } from "./leases.ts";
+import { fairShare, type Claim, type Heartbeat } from "./leases.ts";
 
 // What updates by a list is SQL.
 
@@ -11,22 +11,29 @@ const NOW = sql`now()`;
 const MIB = 1_048_576;
 const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
 
+/** The leases as the dispatcher uses them; the simulation has its own. */
+export type Leases = ReturnType<typeof createLeases>;
+
 /** `renewals` is for the renewals alone: they must not wait for a connection that does anything else. */
-export function createLeases(db: Db, renewals: Db): Leases {
+export function createLeases(db: Db, renewals: Db) {
+  /** Gives up shards, each only if it still has this epoch; `orphaned` of the claim says in which state. */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
     const given = Array.from(claims, ([shard, claim]) => ({ id: shard, ...claim }));
     if (given.length > 0) await db.run(releasing, { id, given });
   };
   return {
-    async join(id) {
+    async join(id: string) {
       await renewals
         .insert(dispatchers)
         .values({ id, startedAt: NOW, renewedAt: NOW })
         .onConflictDoNothing();
     },
-    // `renewed_at` moves on even if the clock of Postgres stands still or steps back, because others look for nothing but
-    // a movement.
-    async renew(id) {
+    /**
+     * Renews the lease and answers the time by the clock of Postgres; undefined if another process has ended the lease.
+     * `renewed_at` moves on even if the clock of Postgres stands still or steps back, because other processes only compare
+     * it with the value that they read before.
+     */
+    async renew(id: string): Promise<Date | undefined> {
       const { renewedAt } = dispatchers;
       const [renewed] = await renewals
         .update(dispatchers)
@@ -38,7 +45,11 @@ export function createLeases(db: Db, renewals: Db): Leases {
         .returning({ now: NOW.mapWith(renewedAt) });
       return renewed?.now;
     },
-    async assign(id) {
+    /**
+     * Claims free shards up to the fair share. Answers all shards that this dispatcher holds now, and how many of them it
+     * has to give up for the others.
+     */
+    async assign(id: string) {
       const found = await db
         .select({ dispatcher: dispatchers.id, claim: CLAIM })
         .from(dispatchers)
@@ -49,12 +60,14 @@ export function createLeases(db: Db, renewals: Db): Leases {
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await claimShards(db, id, missing) : [];
       const all = [...owned, ...claimed].map(({ id: shard, ...claim }) => [shard, claim] as const);
-      return { owned: new Map(all), surplus: Math.max(0, -missing) };
+      const owns: ReadonlyMap<number, Claim> = new Map(all);
+      return { owned: owns, surplus: Math.max(0, -missing) };
     },
-    heartbeats: () => db.run(allHeartbeats, {}),
-    bury: (dead) => db.transaction((tx) => buryDispatcher(tx, dead)),
+    heartbeats: (): Promise<readonly Heartbeat[]> => db.run(allHeartbeats, {}),
+    bury: (dead: Heartbeat) => db.transaction((tx) => buryDispatcher(tx, dead)),
     release,
-    async leave(id, claims) {
+    /** Gives up these shards like `release`, all others as they are, and the lease. */
+    async leave(id: string, claims: ReadonlyMap<number, Claim>) {
       await release(id, claims);
       // Frees with it what it still holds.
       await db.delete(dispatchers).where(eq(dispatchers.id, id));

@@ -36,27 +36,6 @@ export interface Heartbeat {
   readonly renewedAt: Date;
 }
 
-/** What the dispatcher needs of the leases; the simulation has its own. */
-export interface Leases {
-  join(id: string): Promise<void>;
-  /** Renews the lease, and answers the time by the clock of Postgres; undefined if it was ended by another. */
-  renew(id: string): Promise<Date | undefined>;
-  /**
-   * Claims free shards up to the fair share. Answers all that are ours now, and how many are to be given up for the others.
-   */
-  assign(id: string): Promise<{ owned: ReadonlyMap<number, Claim>; surplus: number }>;
-  heartbeats(): Promise<readonly Heartbeat[]>;
-  /**
-   * Ends the lease of the dead if its heartbeat still is the one that was seen, frees its shards and answers how many
-   * these were; undefined if it lives or is buried already.
-   */
-  bury(dead: Heartbeat): Promise<number | undefined>;
-  /** Gives up shards, each only if this is still its epoch, as orphaned as is said here. */
-  release(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
-  /** Gives up these shards like `release`, all others as they are, and the lease. */
-  leave(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
-}
-
 /** How many shards a dispatcher should hold. All compute the same: of a remainder the first ones by id get one each. */
 export function fairShare(living: readonly string[], id: string): number {
   const sorted = living.toSorted();

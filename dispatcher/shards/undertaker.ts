@@ -1,19 +1,13 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
+import type { Leases } from "./lease-queries.ts";
 import {
   LEASE_BLIND_MS,
   LEASE_GLANCE_MS,
   LEASE_TTL_MS,
   LEASE_WATCH_MS,
   type Heartbeat,
-  type Leases,
 } from "./leases.ts";
-
-/** When the rows were asked for and when they came, by the monotonic clock of who looks. */
-interface Look {
-  readonly askedMs: number;
-  readonly answeredMs: number;
-}
 
 interface Seen {
   readonly renewedAt: Date;
@@ -29,8 +23,14 @@ export class Heartbeats {
   #seen = new Map<string, Seen>();
   #lookedMs = Number.NEGATIVE_INFINITY;
 
-  /** Takes in all rows and answers those that did not move for the TTL. */
-  look(rows: readonly Heartbeat[], { askedMs, answeredMs }: Look): Heartbeat[] {
+  /**
+   * Takes in all rows and answers those that did not move for the TTL. When the rows were asked for and when they came is
+   * by the monotonic clock of this process.
+   */
+  look(
+    rows: readonly Heartbeat[],
+    { askedMs, answeredMs }: Readonly<Record<"askedMs" | "answeredMs", number>>,
+  ): Heartbeat[] {
     // Who could not look for a while must not conclude that others are dead: they may not have reached Postgres either.
     const isGap = answeredMs - this.#lookedMs > LEASE_BLIND_MS;
     const before = isGap ? new Map<string, Seen>() : this.#seen;

@@ -2,12 +2,11 @@ import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
-import { neverNull, onlyRow } from "../../db/rows.ts";
+import { neverNull, onlyRow, instant, nullable, statement, value } from "../../db/statement.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, nullable, statement, value } from "../../db/statement.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 
 // The statement that moves and numbers the events is SQL.
@@ -44,10 +43,7 @@ export async function dispatchBatch(db: Db, batch: BatchDispatch): Promise<Batch
 }
 
 /** `more`: something of the window is left. */
-async function dispatchChunk(
-  tx: Tx,
-  batch: BatchDispatch,
-): Promise<BatchResult & { more: boolean }> {
+async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { subscriptionId, now } = batch;
   const lease = await tx
     .select({ id: dispatchers.id })

@@ -1,5 +1,5 @@
 import type { DbOrTx } from "../../db/client.ts";
-import { onlyRow } from "../../db/rows.ts";
+import { onlyRow } from "../../db/statement.ts";
 import { commitAny, commitRuns } from "./attempt-queries.ts";
 import { BETWEEN_RECORDS, linesOf, type AttemptRecord } from "./attempt.ts";
 

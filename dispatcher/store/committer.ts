@@ -1,9 +1,7 @@
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../actor/lane.ts";
 import type { CommitResult } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
-import { GroupRunner } from "./group-runner.ts";
+import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { DispatchStore } from "./store.ts";
 
 interface Pending {
@@ -13,11 +11,7 @@ interface Pending {
   readonly done: (active: boolean) => void;
 }
 
-interface CommitDeps {
-  readonly store: Pick<DispatchStore, "commit">;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+type CommitDeps = RunnerDeps & { readonly store: Pick<DispatchStore, "commit"> };
 
 const RECORDS_PER_COMMIT = 512;
 /**

@@ -32,6 +32,11 @@ export function failureOf(error: unknown): Failure {
   return STORE_CLASSES.has(code.slice(0, 2)) ? "store" : "refused";
 }
 
+export interface RunnerDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 export interface Work<T, R> {
   /** Items with the same key stay in their order. A group is never split between them. */
   readonly keyOf: (item: T) => string | number;
@@ -75,10 +80,10 @@ export class GroupRunner<T, R> {
   #retrying = false;
   /** Ended by `clear`. */
   #current = new AbortController();
-  readonly #deps: { readonly clock: Clock; readonly log: Log };
+  readonly #deps: RunnerDeps;
   readonly #work: Work<T, R>;
 
-  constructor(deps: { clock: Clock; log: Log }, work: Work<T, R>) {
+  constructor(deps: RunnerDeps, work: Work<T, R>) {
     this.#deps = deps;
     this.#work = work;
   }

@@ -1,7 +1,5 @@
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
-import { GroupRunner } from "./group-runner.ts";
+import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 import type { Answer, DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
@@ -38,11 +36,7 @@ export class Loader {
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<Asked, Answer[]>;
 
-  constructor(deps: {
-    readonly store: Pick<DispatchStore, "load" | "passWindow">;
-    readonly clock: Clock;
-    readonly log: Log;
-  }) {
+  constructor(deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow"> }) {
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
       run: async (group) => {

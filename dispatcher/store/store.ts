@@ -6,9 +6,9 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
-import { commitAttempts, type CommitResult } from "./commit.ts";
+import { commitAttempts } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
-import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch-queries.ts";
+import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import { loadActive, WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
@@ -20,17 +20,7 @@ export interface Answer extends Loaded {
 }
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
-export interface DispatchStore {
-  /** Answers every request, in the same order. */
-  load(requests: readonly LoadRequest[]): Promise<Answer[]>;
-  /** Moves the offset of a subscription behind one window of its log: what it passes gets rows in `outbox`. */
-  passWindow(subscriptionId: string): Promise<void>;
-  /** May be called again with records that were committed: they change nothing more. */
-  commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
-  dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
-  /** Of each shard the first so many subscriptions with entries, or else all. */
-  sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]>;
-}
+export type DispatchStore = ReturnType<typeof createStore>;
 
 /** As long as a commit waits for an offset. */
 const LOCK_MS = 100;
@@ -44,20 +34,25 @@ interface StoreDeps {
   readonly config: { readonly batchHourMs: number };
 }
 
-export function createStore(deps: StoreDeps): DispatchStore {
+export function createStore(deps: StoreDeps) {
   const { db, clock } = deps;
   return {
-    load: async (requests) => {
+    /** Answers every request, in the same order. */
+    load: async (requests: readonly LoadRequest[]) => {
       const found = await loadActive(db, requests);
       return requests.map((request, i) => toAnswer(deps, request, found[i]));
     },
-    passWindow: (id) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
-    commit(dispatcherId, records) {
+    /** Moves the offset of a subscription behind one window of its log: what it passes gets rows in `outbox`. */
+    passWindow: (id: string) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
+    /** May be called again with records that were committed: they change nothing more. */
+    commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();
       return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });
     },
-    dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    async sweep(shards, limit) {
+    dispatchBatch: (batch: Omit<BatchDispatch, "hourMs">) =>
+      dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
+    /** Answers the first `limit` subscriptions of each shard that have entries, or all. */
+    async sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]> {
       const found = await sweepShards(db, shards, limit);
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
       if (mailAt === undefined) return found;

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { NO_LIMIT, queuesOf } from "../../db/queue.ts";
+import { NO_LIMIT, queuesOf } from "../../db/log.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
 
@@ -85,10 +85,6 @@ const sweep = statement({
  * with the time until then; with a limit about so many of each shard. What is due later is found by a later sweep;
  * whoever made it wait has planned a look. Its cost follows the subscriptions, not the entries.
  */
-export function sweepShards(
-  db: DbOrTx,
-  shards: readonly number[],
-  limit = NO_LIMIT,
-): Promise<SweptSubscription[]> {
+export function sweepShards(db: DbOrTx, shards: readonly number[], limit = NO_LIMIT) {
   return db.run(sweep, { shards, limit, soonMs: SOON_MS });
 }

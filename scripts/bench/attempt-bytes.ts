@@ -2,8 +2,7 @@
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays } from "../../db/retention.ts";
-import { ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
+import { indexEndedDays, ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
 import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";

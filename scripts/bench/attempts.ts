@@ -5,8 +5,7 @@ import { parseArgs } from "node:util";
 import { ulid } from "ulid";
 
 import { connect, type Db, type RawDb } from "../../db/client.ts";
-import { indexEndedDays } from "../../db/retention.ts";
-import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
+import { indexEndedDays, ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countStats, showHealth } from "../../src/webhooks/actions/stats.ts";
 import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";

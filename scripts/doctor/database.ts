@@ -1,6 +1,6 @@
 // What the doctor looks at in Postgres.
 import type { RawDb } from "../../db/client.ts";
-import { schemaState } from "../../db/schema-state.ts";
+import { schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 import { connect, ping } from "../../db/client.ts";
-import { writable } from "../../db/writable.ts";
+import { writable } from "../../db/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";

@@ -3,7 +3,12 @@ import { getTableName } from "drizzle-orm";
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RunningProcess } from "../../src/outbox/master-key.ts";
-import { contextOf, SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
+import {
+  boundBy,
+  contextOf,
+  SEALED_COLUMNS,
+  type SealedColumn,
+} from "../../src/outbox/sealed-columns.ts";
 
 /** Rows per statement: so few that nobody notices how long they are locked. */
 const BATCH = 200;
@@ -75,10 +80,11 @@ function reseal(box: SecretBox, column: SealedColumn, row: SealedRow): string | 
 
 async function sealedAfter(
   { sql }: RawDb,
-  { sealed, key, bound: columns }: SealedColumn,
+  column: SealedColumn,
   after: string,
 ): Promise<SealedRow[]> {
-  const bound = columns.map(({ name }) => sql`${name}::text, ${sql(name)}`);
+  const { sealed, key } = column;
+  const bound = boundBy(column).map(({ name }) => sql`${name}::text, ${sql(name)}`);
   const pairs = bound.flatMap((pair, i) => (i === 0 ? [pair] : [sql`, `, pair]));
   return sql<SealedRow[]>`
     select ${sql(key.name)} as key, ${sql(sealed.name)} as sealed, json_build_object(${pairs}) as bound

@@ -1,7 +1,6 @@
 import { connect, ping } from "../../db/client.ts";
 import { isPoolerFound } from "../../db/errors.ts";
-import { ForeignSchemaError, migrate } from "../../db/migrate.ts";
-import { schemaState } from "../../db/schema-state.ts";
+import { ForeignSchemaError, migrate, schemaState } from "../../db/migrate.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { readDatabaseUrl } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";

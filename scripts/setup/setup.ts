@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto";
 
 import { connect, ping, type RawDb } from "../../db/client.ts";
 import { isPoolerFound } from "../../db/errors.ts";
-import { migrate } from "../../db/migrate.ts";
-import { FOREIGN_SCHEMA, schemaState } from "../../db/schema-state.ts";
+import { migrate, FOREIGN_SCHEMA, schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { systemClock } from "../../src/lib/clock.ts";

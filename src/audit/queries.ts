@@ -2,7 +2,7 @@ import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { anyOf, idBefore } from "../../db/conditions.ts";
-import { prepared } from "../../db/prepared.ts";
+import { prepared } from "../../db/session.ts";
 import { auditLog, companies, users } from "../../db/schema/companies.ts";
 import type { Page } from "../http/list.ts";
 import type { StoredAuditRow } from "./model.ts";

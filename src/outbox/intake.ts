@@ -8,24 +8,7 @@ import { unavailable } from "../lib/problem.ts";
  * waits for the partner's other appends, so that of these connections a partner has a share alone: one whose sequence
  * is held keeps the others from nothing.
  */
-export interface Intake {
-  /**
-   * Runs `work` in a transaction, as `Db` does, once all of these partners have room. Throws `unavailable` if they
-   * have none in time. `readsFirst`: its first statements are sent with the begin.
-   */
-  transaction<T>(
-    partnerIds: readonly number[],
-    work: (tx: Tx) => Promise<T>,
-    options?: { readonly readsFirst: boolean },
-  ): Promise<T>;
-  /**
-   * Runs `work` in a transaction that waits for nobody's sequence, so it needs no room. One at a time, and it has a
-   * connection of its own. It reads before it writes: its first statements are sent with the begin.
-   */
-  group<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Whether somebody waited in vain for the sequence of one of these partners, a short time ago. */
-  isStuck(partnerIds: readonly number[]): boolean;
-}
+export type Intake = ReturnType<typeof createIntake>;
 
 interface IntakeOptions {
   /** All of the pool's but that of the groups. */
@@ -35,10 +18,18 @@ interface IntakeOptions {
   readonly waitMs: number;
 }
 
-export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Intake {
+export function createIntake(db: Db, clock: Clock, options: IntakeOptions) {
   const gate = new Gate(clock, options);
   return {
-    async transaction(partnerIds, work, given) {
+    /**
+     * Runs `work` in a transaction, as `Db` does, once all of these partners have room. Throws `unavailable` if they have
+     * none in time. `readsFirst`: its first statements are sent with the begin.
+     */
+    async transaction<T>(
+      partnerIds: readonly number[],
+      work: (tx: Tx) => Promise<T>,
+      given?: { readonly readsFirst: boolean },
+    ): Promise<T> {
       const partners = [...new Set(partnerIds)];
       await gate.enter(partners);
       try {
@@ -52,8 +43,14 @@ export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Inta
         gate.leave(partners);
       }
     },
-    group: (work) => db.transaction(work, { readsFirst: true }),
-    isStuck: (partnerIds) => partnerIds.some((one) => gate.isStuck(one)),
+    /**
+     * Runs `work` in a transaction that waits for no sequence, so it needs no room. The caller runs one at a time, on a
+     * connection that is kept for it. It reads before it writes: its first statements are sent with the begin.
+     */
+    group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+      db.transaction(work, { readsFirst: true }),
+    /** Whether a transaction waited in vain for the sequence of one of these partners, a short time ago. */
+    isStuck: (partnerIds: readonly number[]) => partnerIds.some((one) => gate.isStuck(one)),
   };
 }
 

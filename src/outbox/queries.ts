@@ -5,7 +5,6 @@ import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
-import type { Wake } from "./schedule.ts";
 
 // The append is measured (`bun run bench ingest`), and SQL.
 
@@ -18,11 +17,7 @@ import type { Wake } from "./schedule.ts";
  * commits, and so do the ids of review_history, which are drawn while the rows are locked (contract 7.2). For several partners
  * `holdSequences` comes first: all must be taken in one order, or two writers deadlock.
  */
-export async function recordActions(
-  tx: Tx,
-  actions: readonly RecordedAction[],
-  now: Date,
-): Promise<Wake[]> {
+export async function recordActions(tx: Tx, actions: readonly RecordedAction[], now: Date) {
   if (actions.length === 0) return [];
   const partners = [...new Set(actions.map(({ partnerId }) => partnerId))];
   return tx.runLast(append, { given: actions.map(toInput), partners, now });
@@ -75,11 +70,7 @@ const holdAll = holding("outbox.holdSequences", sql``);
  * Takes the sequences of these partners until the commit and answers the partners of which it has not got all: somebody
  * else holds one, or, if it waits for them, has deleted one meanwhile.
  */
-export async function holdSequences(
-  tx: Tx,
-  partners: readonly number[],
-  waits: boolean,
-): Promise<ReadonlySet<number>> {
+export async function holdSequences(tx: Tx, partners: readonly number[], waits: boolean) {
   const bound = waits && partners.length > 1 ? tx.run(boundWait, { ms: SEVERAL_LOCK_MS }) : [];
   // Sent one behind the other.
   const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);

@@ -91,10 +91,10 @@ export class RequestTraces {
       return result;
     };
     return {
+      ...intake,
       transaction: (partnerIds, work, options) =>
         traced(work, (watched) => intake.transaction(partnerIds, watched, options)),
       group: (work) => traced(work, (watched) => intake.group(watched)),
-      isStuck: (partnerIds) => intake.isStuck(partnerIds),
     };
   }
 

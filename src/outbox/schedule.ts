@@ -13,30 +13,10 @@ export interface Wake {
   readonly shard: number;
 }
 
-/** What the API needs of the schedule: to say that there is work. */
-export interface Waker {
-  /**
-   * Asks the dispatchers to look at these subscriptions at once. Never throws: Postgres holds the work already,
-   * and the sweep finds what a lost wake would have announced.
-   */
-  wake(wakes: readonly Wake[]): Promise<void>;
-}
-
 /** Due times per shard. Redis only says when to look, and may be empty at any moment. */
-export interface Schedule extends Waker {
-  /** Plans a look at subscriptions of one's own shards: nobody else has to hear of it. */
-  plan(wakes: readonly (Wake & { readonly at: Date })[]): Promise<void>;
-  /** Forgets wakes that were acted on already. */
-  clear(wakes: readonly Wake[]): Promise<void>;
-  /** Removes the subscriptions of a shard that are due, at most `limit`; answers them and when the next one is due. */
-  takeDue(
-    shard: number,
-    now: Date,
-    limit: number,
-  ): Promise<{ due: string[]; nextAt: Date | undefined }>;
-  /** Calls back for every wake by any process while Redis can be reached; resolves once it can. */
-  onWake(listener: (wake: Wake) => void): Promise<void>;
-}
+export type Schedule = ReturnType<typeof createSchedule>;
+/** The part of the schedule that the API uses: it says that there is work. */
+export type Waker = Pick<Schedule, "wake">;
 
 /** The score of a wake: due by every clock, so that the one of its writer does not matter. */
 const AT_ONCE = 0;
@@ -70,11 +50,7 @@ export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
  * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the shards
  * of the others. Later it is only warned of: a process that works by its sweeps is not ended for a hint.
  */
-export function refuseCluster(
-  redis: Redis,
-  prefix: string,
-  refuse: (reason: string) => void,
-): void {
+export function refuseCluster(redis: Redis, prefix: string, refuse: (reason: string) => void) {
   redis.once("ready", () => {
     probeRedis(redis, prefix).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("MOVED")) refuse(error.message);
@@ -82,7 +58,7 @@ export function refuseCluster(
   });
 }
 
-export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule {
+export function createSchedule(redis: Redis, prefix: string, log: Log) {
   const key = (shard: number) => `${prefix}{${shard}}:due`;
   const channel = `${prefix}wake`;
   const take = (shard: number, now: number, limit: number) =>
@@ -104,30 +80,38 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
     }
   };
   return {
-    wake: (wakes) =>
+    /**
+     * Asks the dispatchers to look at these subscriptions at once. Never throws: Postgres holds the work already, and the
+     * sweep finds the subscriptions of a wake that was lost.
+     */
+    wake: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
         for (const { shard, subscriptionId } of wakes) {
           pipeline.zadd(key(shard), AT_ONCE, subscriptionId);
           pipeline.publish(channel, `${shard} ${subscriptionId}`);
         }
       }),
-    plan: (wakes) =>
+    /** Plans a look at subscriptions of the caller's own shards, of which no other process is told. */
+    plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
       run(wakes, (pipeline) => {
-        // LT: an earlier look that is already planned stays.
+        // LT: a look that is planned for an earlier instant stays.
         for (const { shard, subscriptionId, at } of wakes)
           pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
       }),
-    clear: (wakes) =>
+    /** Removes wakes on which the caller has acted already. */
+    clear: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
         for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
       }),
-    async takeDue(shard, now, limit) {
+    /** Removes the subscriptions of a shard that are due, at most `limit`; answers them and when the next one is due. */
+    async takeDue(shard: number, now: Date, limit: number) {
       const answer = await take(shard, now.getTime(), limit);
       const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
       const ids = Array.isArray(due) ? due.map(String) : [];
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
     },
-    onWake(listener) {
+    /** Calls back for every wake by any process while Redis can be reached; resolves once it can. */
+    onWake(listener: (wake: Wake) => void): Promise<void> {
       const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
         const [shard, subscriptionId] = message.split(" ");

@@ -10,21 +10,23 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 /** A column whose values are sealed with the master key. */
 export interface SealedColumn {
   readonly sealed: PgColumn;
+  /** The context of a value is this word with the values that its row has in `owner`, if it has one, and `key`. */
+  readonly word: string;
+  readonly owner?: PgColumn;
   /** A unique text column. */
   readonly key: PgColumn;
-  /** The context of a value is this word with what its row has in these columns. */
-  readonly word: string;
-  readonly bound: readonly PgColumn[];
   /** Further states of a row in which the column is empty, for the index that leaves them out. */
   readonly where?: SQL;
 }
 
+/** The columns whose values are in the context. */
+export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
+  return owner === undefined ? [key] : [owner, key];
+}
+
 /** The context that a value of this row is bound to. */
-export function contextOf(
-  { word, bound }: SealedColumn,
-  row: Readonly<Record<string, unknown>>,
-): string {
-  return [word, ...bound.map(({ name }) => String(row[name]))].join(":");
+export function contextOf(column: SealedColumn, row: Readonly<Record<string, unknown>>): string {
+  return [column.word, ...boundBy(column).map(({ name }) => String(row[name]))].join(":");
 }
 
 /** The context that a webhook secret is bound to: in another subscription or tenant it does not open (contract 6.6). */
@@ -33,9 +35,9 @@ export function webhookSecretContext(partnerId: number, subscriptionId: string):
 }
 
 const webhookSecret = {
-  key: webhookSubscriptions.id,
   word: "webhook",
-  bound: [webhookSubscriptions.partnerId, webhookSubscriptions.id],
+  owner: webhookSubscriptions.partnerId,
+  key: webhookSubscriptions.id,
 };
 
 /**
@@ -45,42 +47,31 @@ const webhookSecret = {
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
   { sealed: webhookSubscriptions.sealedPreviousSecret, ...webhookSecret },
-  {
-    sealed: reviewSites.sealedSecret,
-    key: reviewSites.slug,
-    word: "provider",
-    bound: [reviewSites.slug],
-  },
-  {
-    sealed: signingKeys.sealedPrivateKey,
-    key: signingKeys.kid,
-    word: "signing-key",
-    bound: [signingKeys.kid],
-  },
+  { sealed: reviewSites.sealedSecret, word: "provider", key: reviewSites.slug },
+  { sealed: signingKeys.sealedPrivateKey, word: "signing-key", key: signingKeys.kid },
   {
     sealed: tokens.sealedToken,
-    key: tokens.jti,
     word: "api-token",
-    bound: [tokens.userId, tokens.jti],
+    owner: tokens.userId,
+    key: tokens.jti,
     where: sql`${tokens.kind} = 'dashboard_pat'`,
   },
   {
     sealed: ssoConnections.sealedClientSecret,
-    key: ssoConnections.id,
     word: "sso",
-    bound: [ssoConnections.companyId, ssoConnections.id],
+    owner: ssoConnections.companyId,
+    key: ssoConnections.id,
   },
   {
     sealed: alertSettings.sealedSecret,
-    key: alertSettings.id,
     word: "alerts",
-    bound: [alertSettings.partnerId, alertSettings.id],
+    owner: alertSettings.partnerId,
+    key: alertSettings.id,
   },
   {
     sealed: mails.sealedMessage,
-    key: mails.id,
     word: "mail",
-    bound: [mails.id],
+    key: mails.id,
     where: sql`${mails.state} = 'queued'`,
   },
 ];

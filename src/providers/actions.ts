@@ -3,11 +3,10 @@ import type { Call } from "../http/call.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
-import type { ProviderDeps } from "./group.ts";
+import { type ProviderDeps, createTaking } from "./group.ts";
 import { readEvents } from "./input.ts";
-import { createTaking } from "./joining.ts";
 import { PROVIDER_SLUG, providerSecretContext } from "./model.ts";
-import { checkTexts, createProfanityFinder, type ProfanityFinder } from "./profanity.ts";
+import { checkTexts, createProfanityFinder } from "./profanity.ts";
 import { createPartnerFinder, createSecretFinder } from "./queries/finders.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);
@@ -67,29 +66,21 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   };
 }
 
-/** What takes the events of requests whose signatures were verified. */
-export function createReporting(deps: ProviderDeps, signatures: Signatures) {
-  const own = {
-    ...deps,
+/** Everything that takes the events of requests whose signatures were verified. */
+export function createReporting({ clock, traces, ...deps }: ProviderDeps, signatures: Signatures) {
+  return {
+    clock,
+    traces,
     signatures,
     partners: createPartnerFinder(deps.db),
     profanity: createProfanityFinder(),
-    take: createTaking(deps),
+    take: createTaking({ clock, ...deps }),
   };
-  return (slug: string, signed: Signed & { readonly body: unknown }) =>
-    takeEvents(own, slug, signed);
-}
-
-interface ReportingDeps extends Pick<ProviderDeps, "clock" | "traces"> {
-  readonly signatures: Pick<Signatures, "verifyAgain" | "sealedSecretOf">;
-  readonly partners: ReturnType<typeof createPartnerFinder>;
-  readonly profanity: ProfanityFinder;
-  readonly take: ReturnType<typeof createTaking>;
 }
 
 /** Takes all events of one request or none (contract 9.1). */
 export async function takeEvents(
-  deps: ReportingDeps,
+  deps: ReturnType<typeof createReporting>,
   slug: string,
   { body, ...signed }: Signed & { readonly body: unknown },
 ): Promise<{ accepted: number; duplicates: number }> {

@@ -58,13 +58,7 @@ export function readEvents(body: unknown, now: Date): ReadEvents {
   };
 }
 
-interface ReadEvent {
-  readonly event?: ProviderEvent;
-  readonly reference?: Reference;
-  readonly faults: FieldErrors;
-}
-
-function readEvent(given: unknown, index: number, now: Date): ReadEvent {
+function readEvent(given: unknown, index: number, now: Date) {
   const prefix = `events.${index}.`;
   if (typeof given !== "object" || given === null || Array.isArray(given))
     return { faults: { [`events.${index}`]: ["must be an object"] } };

@@ -4,47 +4,36 @@ import { nextTurn } from "../lib/groups.ts";
 import type { ProviderEvent } from "./model.ts";
 
 /** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */
-const HARMLESS = [
-  "cox",
-  "wang",
-  "flange",
-  "kum",
-  "kummer",
-  "hoar",
-  "hoare",
-  "pawn",
-  "dink",
-  "spac",
-];
+const HARMLESS = words("cox, wang, flange, kum, kummer, hoar, hoare, pawn, dink, spac");
 
 /**
  * The words that are taken from the library's other lists. Most of those are machine translations of the English one
  * and hold everyday words (`les`, `no`, `mais`, `pompa`), with which every review would be profane.
  */
 export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
-  de: `arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
+  de: words(`arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
     schwanzsauger, fotze, hundeficker, schwuchtel, schwuchteln, scheiße, scheißkerl, scheißkerle, scheißkopf, fick,
-    fick mich, ficks, gefickt, verfickt, hure, muschi, pisse, pisser, wichser, titten, verdammt`.split(
-    /,\s+/,
-  ),
-  es: `puta, putas, culo, culos, mierda, mierdas, maricón, maricas, hijo de puta, hijos de puta, cabrón, imbécil,
+    fick mich, ficks, gefickt, verfickt, hure, muschi, pisse, pisser, wichser, titten, verdammt`),
+  es: words(`puta, putas, culo, culos, mierda, mierdas, maricón, maricas, hijo de puta, hijos de puta, cabrón, imbécil,
     bastardo, polla, pollas, chupa pollas, follada, maldita sea, idiota, idiotas, culo de mierda,
-    puta mierda`.split(/,\s+/),
-  fr: `merde, putain, putains, connard, enculé, enculés, enfoiré, enfoirés, salope, salopes, bâtard, trou du cul,
+    puta mierda`),
+  fr: words(`merde, putain, putains, connard, enculé, enculés, enfoiré, enfoirés, salope, salopes, bâtard, trou du cul,
     fils de pute, pute, chatte, chattes, baise-moi, branleur, merdique, merdeux, des conneries, nom de dieu, pédé,
-    pédés, cul, crétin, crétins, tête de cul`.split(/,\s+/),
-  it: `cazzo, cazzata, cazzone, stronzo, stronza, stronzata, merda, merdoso, merdata, coglione, coglioni, puttana,
+    pédés, cul, crétin, crétins, tête de cul`),
+  it: words(`cazzo, cazzata, cazzone, stronzo, stronza, stronzata, merda, merdoso, merdata, coglione, coglioni, puttana,
     vaffanculo, minchia, minchione, bagascia, figlio di puttana, testa di cazzo, porca puttana, porca miseria,
     leccaculo, fottere, incazzarsi, mignotta, zoccola, rompipalle, rompiballe, cagata, cagare, imbecille, frocio,
-    pirla`.split(/,\s+/),
-  pt: `merda, merdas, caralho, caralhos, porra, puta, putas, filho da puta, filhos da puta, fodido, fodida, foda-se,
-    cabrão, cabrões, sacana, buceta, bunda, filho da mãe, que merda, idiota, idiotas, cona`.split(
-    /,\s+/,
-  ),
-  ru: `дерьмо, дерьмовый, сука, шлюха, шлюхи, мудак, пизда, пиздец, хуй, блядь, ебать, ебаный, ублюдок, ублюдки,
+    pirla`),
+  pt: words(`merda, merdas, caralho, caralhos, porra, puta, putas, filho da puta, filhos da puta, fodido, fodida, foda-se,
+    cabrão, cabrões, sacana, buceta, bunda, filho da mãe, que merda, idiota, idiotas, cona`),
+  ru: words(`дерьмо, дерьмовый, сука, шлюха, шлюхи, мудак, пизда, пиздец, хуй, блядь, ебать, ебаный, ублюдок, ублюдки,
     засранец, сволочь, гребаный, говнюк, говнюки, сукин сын, придурок, придурки, стерва, педик, педики,
-    чертов ублюдок, долбаный, задница`.split(/,\s+/),
+    чертов ублюдок, долбаный, задница`),
 };
+
+function words(list: string): string[] {
+  return list.split(/,\s+/);
+}
 
 /** Stands in for the first letter of a word that was found; of the private use area, so no text has it by itself. */
 const MARK = "\uE000";
@@ -83,10 +72,7 @@ export function createProfanityFinder(): ProfanityFinder {
 const CHARS_PER_TURN = 10_000;
 
 /** Finds the profane words of the texts of these events, in parts between which the event loop turns. */
-export async function checkTexts(
-  find: ProfanityFinder,
-  events: readonly ProviderEvent[],
-): Promise<ReadonlyMap<string, readonly string[]>> {
+export async function checkTexts(find: ProfanityFinder, events: readonly ProviderEvent[]) {
   const checked = new Map<string, readonly string[]>();
   let chars = 0;
   for (const text of textsOf(events)) {

@@ -5,7 +5,7 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { createReporting, createSignatures, hasSignature } from "./actions.ts";
+import { createReporting, createSignatures, hasSignature, takeEvents } from "./actions.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
@@ -25,12 +25,12 @@ interface SignedRequest {
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
   const signatures = createSignatures(deps);
-  const report = createReporting(deps, signatures);
+  const reporting = createReporting(deps, signatures);
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post(
       "/:provider/events",
-      ({ params, body, call, raw }) => report(params.provider, { call, raw, body }),
+      ({ params, body, call, raw }) => takeEvents(reporting, params.provider, { call, raw, body }),
       {
         public: {
           bodyLimit: BODY_LIMIT,

@@ -8,7 +8,7 @@ import { BUCKET_MS, bucketFloor, type Latency } from "./stats.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
 /** How the first event of a run of permanent failures ended. */
-export interface FirstFailure {
+interface FirstFailure {
   readonly eventId: string;
   readonly at: Date;
   readonly statusCode: number | null;

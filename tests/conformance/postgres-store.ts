@@ -1,5 +1,4 @@
-import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
-import type { Leases } from "../../dispatcher/shards/leases.ts";
+import { createLeases, type Leases } from "../../dispatcher/shards/lease-queries.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import type { RawDb } from "../../db/client.ts";
 import { addMs, type Clock } from "../../src/lib/clock.ts";

@@ -1,6 +1,6 @@
 import { CHUNK } from "../../db/log.ts";
 import { WINDOW } from "../../dispatcher/store/load-queries.ts";
-import type { Leases } from "../../dispatcher/shards/leases.ts";
+import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";

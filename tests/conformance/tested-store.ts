@@ -1,7 +1,7 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { Loaded } from "../../dispatcher/actor/event.ts";
 import type { Claim } from "../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../dispatcher/shards/leases.ts";
+import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { Loader } from "../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";

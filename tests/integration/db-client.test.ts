@@ -4,7 +4,7 @@ import { eq, sql } from "drizzle-orm";
 
 import { connect, type DbOrTx, type RawDb } from "../../db/client.ts";
 import { violatesUnique } from "../../db/errors.ts";
-import { prepared } from "../../db/prepared.ts";
+import { prepared } from "../../db/session.ts";
 import { companies, plans } from "../../db/schema/companies.ts";
 import { instant } from "../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
-import type { Leases } from "../../dispatcher/shards/leases.ts";
+import { createLeases, type Leases } from "../../dispatcher/shards/lease-queries.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 

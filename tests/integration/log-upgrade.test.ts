@@ -3,8 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { migrate } from "../../db/migrate.ts";
-import { ownMigrations } from "../../db/schema-state.ts";
+import { migrate, ownMigrations } from "../../db/migrate.ts";
 import { removeSkipped } from "../../dispatcher/maintenance/queue-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { showHealth } from "../../src/webhooks/actions/stats.ts";

@@ -1,8 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { deleteExpiredStrays, dropExpiredPartition, indexEndedDays } from "../../db/retention.ts";
-import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
+import {
+  deleteExpiredStrays,
+  dropExpiredPartition,
+  indexEndedDays,
+  ensurePartitions,
+  MOVED_AT_MOST,
+} from "../../db/partitions.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import { hourly, removeOnce, tickOnce } from "../support/maintenance.ts";
 import {

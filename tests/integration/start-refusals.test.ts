@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { connect } from "../../db/client.ts";
-import { schemaFault, schemaState } from "../../db/schema-state.ts";
+import { schemaFault, schemaState } from "../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../src/lib/config.ts";
 import { ApiProcess } from "../support/api-process.ts";
 import { runCommand } from "../support/command.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { LIMITS } from "../../db/limits.ts";
-import { writable } from "../../db/writable.ts";
+import { writable } from "../../db/server.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { operationsIn } from "../hostile/description.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

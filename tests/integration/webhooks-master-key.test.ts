@@ -10,7 +10,12 @@ import { reportOf, rotateMaster } from "../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
 import { queueMails } from "../../src/outbox/mail.ts";
 import { masterKeyFault } from "../../src/outbox/master-key.ts";
-import { contextOf, SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
+import {
+  boundBy,
+  contextOf,
+  SEALED_COLUMNS,
+  type SealedColumn,
+} from "../../src/outbox/sealed-columns.ts";
 import { clientSecretContext } from "../../src/sso/actions/deps.ts";
 import { startApi } from "../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -49,8 +54,8 @@ afterAll(async () => {
 const nameOf = ({ table, column }: { table: string; column: string }) => `${table}.${column}`;
 const nameOfSealed = ({ sealed }: SealedColumn) =>
   nameOf({ table: getTableName(sealed.table), column: sealed.name });
-const filled = ({ bound }: SealedColumn, value: number) =>
-  Object.fromEntries(bound.map(({ name }) => [name, value]));
+const filled = (column: SealedColumn, value: number) =>
+  Object.fromEntries(boundBy(column).map(({ name }) => [name, value]));
 
 /** Puts a value of the real code into every sealed column. */
 async function fillColumns(): Promise<void> {

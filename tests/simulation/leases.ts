@@ -1,5 +1,6 @@
 import type { Claim } from "../../dispatcher/shards/leases.ts";
-import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
+import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
+import { fairShare } from "../../dispatcher/shards/leases.ts";
 import { bury, heartbeatsOf } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";

@@ -10,7 +10,14 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     async grow() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
-      replaceMethod(Sender.prototype, "breakOff", () => () => {});
+      replaceMethod(
+        Sender.prototype,
+        "breakOff",
+        (real) =>
+          function (this: InstanceType<typeof Sender>, shard) {
+            if (shard === undefined) real.call(this);
+          },
+      );
     },
     breaks: ["no starvation"],
   },

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { firstQueued, queueLength, queuesOf } from "../../../db/queue.ts";
+import { firstQueued, queueLength, queuesOf } from "../../../db/log.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { shards } from "../../../db/schema/dispatchers.ts";

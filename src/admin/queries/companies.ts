@@ -3,7 +3,7 @@ import { and, desc, eq, ne, or, sql } from "drizzle-orm";
 import { arrayOf, idBefore } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { onlyRow } from "../../../db/rows.ts";
+import { onlyRow } from "../../../db/statement.ts";
 import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { isPartnerOfCompany, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";

@@ -2,9 +2,8 @@
 import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { skippedThrough } from "../../../db/log.ts";
-import { neverNull } from "../../../db/rows.ts";
-import { firstQueued, NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
+import { skippedThrough, firstQueued, NO_LIMIT, queueLength, queuesOf } from "../../../db/log.ts";
+import { neverNull, statement, value } from "../../../db/statement.ts";
 import {
   dispatchers as dispatcherTable,
   shards as shardTable,
@@ -12,7 +11,6 @@ import {
 import { mails } from "../../../db/schema/alerts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { statement, value } from "../../../db/statement.ts";
 import {
   LOOK_LIMITS,
   type BlockedRow,

@@ -3,7 +3,7 @@ import { desc, eq } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { onlyRow } from "../../../db/rows.ts";
+import { onlyRow } from "../../../db/statement.ts";
 import { reviewSites } from "../../../db/schema/providers.ts";
 import type { Page } from "../../http/list.ts";
 import type { Provider } from "../model.ts";

@@ -3,7 +3,7 @@ import { and, desc, eq } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { onlyRow } from "../../../db/rows.ts";
+import { onlyRow } from "../../../db/statement.ts";
 import { plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import type { Page } from "../../http/list.ts";

@@ -3,7 +3,7 @@ import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
 import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { onlyRow } from "../../../db/rows.ts";
+import { onlyRow } from "../../../db/statement.ts";
 import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
 import type { Role } from "../../http/principal.ts";

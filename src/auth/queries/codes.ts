@@ -1,7 +1,7 @@
 import { and, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { emailCodeLimits, emailCodes, emailCodeTries } from "../../../db/schema/sign-in.ts";
 import { statement, type ValuesOf } from "../../../db/statement.ts";
 import type { CodeLimits } from "../decide.ts";

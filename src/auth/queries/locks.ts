@@ -2,7 +2,7 @@
 import { and, eq, gt, or, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
 import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import { users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";

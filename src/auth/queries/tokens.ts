@@ -16,11 +16,18 @@ import { alias } from "drizzle-orm/pg-core";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
 import { instantBefore } from "../../../db/conditions.ts";
-import { neverNull } from "../../../db/rows.ts";
-import { prepared } from "../../../db/prepared.ts";
+import {
+  neverNull,
+  instant,
+  list,
+  nullable,
+  statement,
+  value,
+  type ValuesOf,
+} from "../../../db/statement.ts";
+import { prepared } from "../../../db/session.ts";
 import { companies, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
-import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";
 

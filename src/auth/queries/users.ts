@@ -3,11 +3,17 @@ import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "dr
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { neverNull } from "../../../db/rows.ts";
-import { prepared } from "../../../db/prepared.ts";
+import {
+  neverNull,
+  list,
+  nullable,
+  statement,
+  value,
+  type ValuesOf,
+} from "../../../db/statement.ts";
+import { prepared } from "../../../db/session.ts";
 import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
-import { list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 import { emailDomain } from "../email.ts";
 

@@ -19,10 +19,7 @@ const secrets = statement({
 });
 
 /** By slug. */
-export async function sealedSecretsOf(
-  db: DbOrTx,
-  slugs: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export async function sealedSecretsOf(db: DbOrTx, slugs: readonly string[]) {
   const found = await db.run(secrets, { slugs });
   return new Map(found.map(({ slug, sealedSecret }) => [slug, sealedSecret]));
 }

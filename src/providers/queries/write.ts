@@ -61,11 +61,7 @@ const update = statement({
      where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
 });
 
-export async function updateReviews(
-  tx: Tx,
-  given: readonly ReviewState[],
-  now: Date,
-): Promise<void> {
+export async function updateReviews(tx: Tx, given: readonly ReviewState[], now: Date) {
   await tx.run(update, { given, ids: given.map(({ id }) => id), now });
 }
 

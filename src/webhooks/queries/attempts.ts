@@ -12,7 +12,6 @@ import { addMs } from "../../lib/clock.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, Outcome } from "../delivery-model.ts";
 import { requestOf, type KeptRequest, type ShownRequest } from "../request.ts";
-import type { FirstFailure } from "../stats-model.ts";
 import { ID_AHEAD_MS } from "./stats.ts";
 
 /** Without what was sent and answered, which may be long. */
@@ -164,11 +163,7 @@ export function attemptsById(db: DbOrTx, subscription: string, ids: readonly str
 }
 
 /** Of the newest `count` permanent failures the first; undefined if there are fewer. */
-export async function firstOfFailures(
-  db: DbOrTx,
-  subscription: string,
-  count: number,
-): Promise<FirstFailure | undefined> {
+export async function firstOfFailures(db: DbOrTx, subscription: string, count: number) {
   const { statusCode, errorCode } = deliveryAttempts;
   const columns = { eventId, at: startedAt, statusCode, errorCode };
   const [row] = await attemptsWithin(db, columns, subscription, { outcome: "failed" })

@@ -2,7 +2,7 @@ import { asc, eq, min, sql, type SQL } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
+import { NO_LIMIT, queueLength, queuesOf } from "../../../db/log.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, statement, value, type Shapes } from "../../../db/statement.ts";

@@ -2,12 +2,10 @@ import { sql } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { skippedThrough } from "../../../db/log.ts";
-import { onlyRow } from "../../../db/rows.ts";
-import { firstQueued, queueLength } from "../../../db/queue.ts";
+import { skippedThrough, firstQueued, queueLength } from "../../../db/log.ts";
+import { onlyRow, asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
-import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import { COUNTED } from "./counting.ts";
 import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./stats.ts";
 

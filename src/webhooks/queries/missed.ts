@@ -254,11 +254,7 @@ export async function saveRecovered(
 const FAILED_AT_MOST = 100_000;
 
 /** Events of which a round failed since then; undefined if they are too many. */
-async function failedSince(
-  db: DbOrTx,
-  subscription: string,
-  since: Date,
-): Promise<ReadonlySet<string> | undefined> {
+async function failedSince(db: DbOrTx, subscription: string, since: Date) {
   const { eventId } = deliveryAttempts;
   const range = { outcome: "failed", firstId: ulidFloor(since) } as const;
   const rows = await attemptsWithin(db, { eventId }, subscription, range).limit(FAILED_AT_MOST + 1);

@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { prepared } from "../../../db/prepared.ts";
+import { prepared } from "../../../db/session.ts";
 import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import type { Page } from "../../http/list.ts";
@@ -21,11 +21,7 @@ const isThere: SQL = ne(webhookSubscriptions.state, "deleted");
 const { id: ulid, partnerId: tenant } = shown;
 
 /** Newest first: the ids are ULIDs. */
-export function subscriptionsOf(
-  db: DbOrTx,
-  partnerId: number,
-  { after, limit }: Page,
-): Promise<Subscription[]> {
+export function subscriptionsOf(db: DbOrTx, partnerId: number, { after, limit }: Page) {
   const isBehind = after === undefined ? undefined : lt(ulid, after);
   return db
     .select(SHOWN)
@@ -43,11 +39,7 @@ const byUlid = prepared({ ulid, tenant }, (db, given) =>
 );
 
 /** A subscription that is not deleted, within its tenant. */
-export async function subscriptionById(
-  db: DbOrTx,
-  partnerId: number,
-  id: string,
-): Promise<Subscription | undefined> {
+export async function subscriptionById(db: DbOrTx, partnerId: number, id: string) {
   const [row] = await byUlid(db, { ulid: id, tenant: partnerId });
   return row;
 }

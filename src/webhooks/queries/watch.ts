@@ -2,13 +2,8 @@ import { sql } from "drizzle-orm";
 
 import { liveBearers } from "../../../db/bearers.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { onlyRow } from "../../../db/rows.ts";
-import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { statsProgress } from "../../../db/schema/stats.ts";
-import { tokens } from "../../../db/schema/tokens.ts";
-import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import {
+  onlyRow,
   asTable,
   instant,
   list,
@@ -18,6 +13,11 @@ import {
   table,
   value,
 } from "../../../db/statement.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { statsProgress } from "../../../db/schema/stats.ts";
+import { tokens } from "../../../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { SUMMARY } from "./attempts.ts";
 import { SHOWN } from "./subscriptions.ts";
 

@@ -15,8 +15,6 @@ const EXEMPT = new Set([
   "db/client.ts",
   "db/migrate.ts",
   "db/partitions.ts",
-  "db/retention.ts",
-  "db/schema-state.ts",
   "db/session.ts",
   "db/statement.ts",
 ]);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { compareSchemas } from "../../../db/schema-state.ts";
+import { compareSchemas } from "../../../db/migrate.ts";
 
 test.each([
   ["the same migrations are the current schema", [1, 2], [1, 2], { kind: "current" }],

@@ -5,7 +5,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { takeEvents } from "../../../src/providers/actions.ts";
 import type { Asking } from "../../../src/providers/admit.ts";
 import { readEvents } from "../../../src/providers/input.ts";
-import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/joining.ts";
+import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/group.ts";
 import { checkTexts } from "../../../src/providers/profanity.ts";
 
 const SITE = 7;
