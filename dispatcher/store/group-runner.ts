@@ -58,8 +58,10 @@ const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = { waits: 1_000, store: 1_000, refused: 30_000 };
 
 interface Quarantined<T> {
-  /** In their order. The first is tried alone, so that those before a refused one succeed. */
+  /** In their order. */
   readonly pending: T[];
+  /** How many of them the next try takes: one, and twice as many after each success, so that only a refused one is stuck. */
+  size: number;
   delayMs: number;
   /** By the monotonic clock. */
   retryAtMs: number;
@@ -162,6 +164,7 @@ export class GroupRunner<T, R> {
     if (first === undefined) return;
     this.#quarantine.set(this.#work.keyOf(first), {
       pending: [...rest],
+      size: 1,
       delayMs: FIRST_RETRY_MS,
       retryAtMs: this.#deps.clock.monotonicMs() + FIRST_RETRY_MS,
     });
@@ -183,17 +186,22 @@ export class GroupRunner<T, R> {
 
   async #retry(key: string | number, one: Quarantined<T>): Promise<void> {
     if (this.#quarantine.get(key) !== one) return;
-    const [first] = one.pending;
-    const failed = first === undefined ? undefined : await this.#try([first]);
+    const group = one.pending.slice(0, one.size);
+    const failed = await this.#try(group);
     // `clear` may have been called during the try.
     if (this.#quarantine.get(key) !== one) return;
-    if (failed !== undefined) return this.#putOff(one, failed);
-    one.pending.shift();
+    if (failed !== undefined) return this.#putOff(one, failed, group.length);
+    one.pending.splice(0, group.length);
+    one.size = 2 * group.length;
     one.delayMs = FIRST_RETRY_MS;
     if (one.pending.length === 0) this.#quarantine.delete(key);
   }
 
-  #putOff(one: Quarantined<T>, { failure, error }: Failed): void {
+  /** After a try of so many items. */
+  #putOff(one: Quarantined<T>, { failure, error }: Failed, tried: number): void {
+    one.size = 1;
+    // Any of them may be refused: the first is tried alone at once.
+    if (failure === "refused" && tried > 1) return;
     one.retryAtMs = this.#deps.clock.monotonicMs() + one.delayMs;
     one.delayMs = Math.min(2 * one.delayMs, LONGEST_RETRY_MS[failure]);
     const [first] = one.pending;

@@ -108,6 +108,32 @@ describe("a quarantined key", () => {
     runner.clear();
   });
 
+  test("that is free again is done in groups that double, so that it catches up with what joins it", async () => {
+    let isLocked = true;
+    const { runner, tried, done, pass } = running(() => {
+      if (isLocked) throw failure("55P03");
+    });
+    const items = Array.from({ length: 9 }, (_, i) => `A${i}`);
+    await runner.run(items);
+    isLocked = false;
+    tried.length = 0;
+    await pass(500);
+    expect(tried).toEqual(["A0", "A1 A2", "A3 A4 A5 A6", "A7 A8"]);
+    expect([done, runner.quarantined]).toEqual([items, 0]);
+  });
+
+  test("with one item that is refused has all before it done without a pause, and keeps the rest", async () => {
+    const { runner, tried, done, pass } = running((group) => {
+      if (group.includes("A4")) throw failure("XX001");
+    });
+    await runner.run(["A0", "A1", "A2", "A3", "A4", "A5"]);
+    tried.length = 0;
+    await pass(100);
+    expect(tried).toEqual(["A0", "A1 A2", "A3 A4 A5", "A3", "A4 A5", "A4"]);
+    expect([done, runner.waiting]).toEqual([["A0", "A1", "A2", "A3"], 2]);
+    runner.clear();
+  });
+
   test("takes an item once that waits there already", async () => {
     const { runner } = running(() => {
       throw failure("XX001");
