@@ -1,5 +1,4 @@
 import { getTableColumns } from "drizzle-orm";
-import { types } from "node:util";
 
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
@@ -60,8 +59,8 @@ function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
   const held = record[field];
   if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
   if (held === null) return "";
-  if (types.isDate(held)) return held.toISOString();
-  return typeof held === "object" ? JSON.stringify(held) : `${held}`;
+  if (typeof held !== "object") return `${held}`;
+  return held instanceof Date ? held.toISOString() : JSON.stringify(held);
 }
 
 const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
