@@ -1,4 +1,4 @@
-import { aborted } from "node:util";
+import { once } from "node:events";
 
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
@@ -118,7 +118,7 @@ export class Dispatcher {
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
     const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
-    await Promise.race([working, aborted(signal, this)]);
+    await Promise.race([working, signal.aborted || once(signal, "abort")]);
     await this.#drain();
     ended.abort();
     await working;

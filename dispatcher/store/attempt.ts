@@ -1,4 +1,5 @@
 import { getTableColumns } from "drizzle-orm";
+import { types } from "node:util";
 
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
@@ -60,7 +61,7 @@ function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
   if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
   if (held === null) return "";
   if (typeof held !== "object") return `${held}`;
-  return held instanceof Date ? held.toISOString() : JSON.stringify(held);
+  return types.isDate(held) ? held.toISOString() : JSON.stringify(held);
 }
 
 const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
