@@ -1,8 +1,22 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
+import type { Clock } from "../lib/clock.ts";
+import { EXIT, Failure } from "./failure.ts";
 import type { Surroundings } from "./surroundings.ts";
+
+const LOCK_POLL_MS = 20;
+/** A lock this old was left by a command that died. */
+const LOCK_STALE_MS = 30_000;
 
 export interface Credentials {
   readonly accessToken: string;
@@ -44,6 +58,41 @@ export function forgetCredentials(env: Env, server: string): void {
   const [next] = Object.keys(servers);
   if (next === undefined) rmSync(credentialsFile(env), { force: true });
   else write(env, { server: next, servers });
+}
+
+/**
+ * Runs `work` while no other command of this user renews a token: a refresh token works once, and its second use ends
+ * the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be made, for example in a folder that is read-only.
+ */
+export async function withCredentialsLock<T>(
+  env: Env,
+  clock: Clock,
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = `${credentialsFile(env)}.lock`;
+  while (!takeLock(lock, clock)) await clock.sleep(LOCK_POLL_MS);
+  try {
+    return await work();
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+/** Makes the file of the lock; returns false if another command has it. */
+function takeLock(lock: string, clock: Clock): boolean {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    const { code = "unknown" } = Object(error);
+    if (code !== "EEXIST")
+      throw new Failure(EXIT.failed, `The file ${lock} cannot be made (${code}).`, {
+        cause: error,
+      });
+  }
+  const madeAtMs = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+  if (clock.now().getTime() - madeAtMs > LOCK_STALE_MS) rmSync(lock, { force: true });
+  return false;
 }
 
 function read(env: Env): Kept | undefined {

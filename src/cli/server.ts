@@ -1,5 +1,11 @@
 import type { Clock } from "../lib/clock.ts";
-import { keepCredentials, keptCredentials, keptServer, type Credentials } from "./credentials.ts";
+import {
+  keepCredentials,
+  keptCredentials,
+  keptServer,
+  withCredentialsLock,
+  type Credentials,
+} from "./credentials.ts";
 import { EXIT, Failure, usage } from "./failure.ts";
 import { objectOf, redeem, unreachable } from "./oauth.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -95,19 +101,20 @@ export class Server {
     return this.#renew(kept);
   }
 
-  /** A refresh token is good once: another command may have used it meanwhile, and then has left what we need. */
-  async #renew(kept: Credentials): Promise<string> {
-    const { refreshToken = "", clientId = "" } = kept;
-    const grant = { grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId };
-    try {
-      const fresh = await redeem(this.#clock, this.root, grant);
-      keepCredentials(this.#env, this.root, fresh);
-      return fresh.accessToken;
-    } catch (error) {
+  /** Renews the token, unless another command has done so since `kept` was read. */
+  #renew(kept: Credentials): Promise<string> {
+    return withCredentialsLock(this.#env, this.#clock, async () => {
+      const { refreshToken = "", clientId = "" } = kept;
       const now = keptCredentials(this.#env, this.root);
       if (now !== undefined && now.refreshToken !== refreshToken) return now.accessToken;
-      throw error;
-    }
+      const fresh = await redeem(this.#clock, this.root, {
+        grant_type: "refresh_token",
+        refresh_token: refreshToken,
+        client_id: clientId,
+      });
+      keepCredentials(this.#env, this.root, fresh);
+      return fresh.accessToken;
+    });
   }
 }
 

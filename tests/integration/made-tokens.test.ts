@@ -19,6 +19,7 @@ import type { TestUser } from "../support/tenants.ts";
 // What a token made ends with it (contract 4.23).
 
 const world = await startSignInWorld();
+type Sql = typeof world.database.db.sql;
 const { database, tenants, clock, api, other, freshUser } = world;
 const [p1, p2] = tenants.partners;
 const account = p1.accounts[0];
@@ -61,6 +62,28 @@ async function open(token: string, path?: string): Promise<string> {
 const statusOf = async (token: string) =>
   (await other.call("GET", "/verify-token", { token })).status;
 const both = (tokens: readonly string[]) => Promise.all(tokens.map(statusOf));
+
+const jtiOf = (token: string): string => JSON.parse(atob(token.split(".")[1] ?? "")).jti;
+
+/** Runs `work` while a transaction has done `change` and has not committed yet; returns once both have ended. */
+async function during<T>(
+  change: (sql: Sql) => Promise<unknown>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { db } = database;
+  let working: Promise<T> | undefined;
+  await db.transaction(async ({ sql }) => {
+    await change(sql);
+    working = work();
+    await until("the work waits for a row", async () => {
+      const waiting = await db.sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return waiting.length > 0;
+    });
+  });
+  if (working === undefined) throw new Error("The work was not begun.");
+  return working;
+}
 
 /** A token that may make others, and the ways to revoke it. */
 interface Maker {
@@ -159,6 +182,9 @@ const MAKERS: readonly [string, () => Promise<Maker>][] = [
   ["an app whose client is deleted", () => app("client")],
 ];
 
+const stampOf = (used: readonly string[]) => (sql: Sql) =>
+  sql`update tokens set last_used_at = ${clock.now()} where jti = any(${used.map(jtiOf)})`;
+
 describe("what is made by", () => {
   test.each(MAKERS)("%s ends with it at once, on another process too", async (_what, maker) => {
     const { token, revoke } = await maker();
@@ -174,6 +200,13 @@ describe("what is made by", () => {
     expect((await ask(writing, "PATCH", path, { webhook_url: "http://127.0.0.1:8/" })).status).toBe(
       401,
     );
+  });
+
+  test.each(MAKERS)("%s ends with it while last uses are stamped", async (_what, maker) => {
+    const { token, revoke } = await maker();
+    const used = [token, await open(token), await impersonate(token)];
+    expect((await during(stampOf(used), revoke)).status).toBeLessThan(300);
+    expect(await both(used)).toEqual([401, 401, 401]);
   });
 
   test("an operator who logs out ends with the operator's token", async () => {
@@ -205,6 +238,18 @@ describe("what is made by", () => {
     });
     expect(await both(children)).toEqual([200, 200]);
     await revokeInApp(one, String(body["access_token"]));
+    expect(await both(children)).toEqual([401, 401]);
+  });
+
+  test("an app ends also where its child's last use is being stamped", async () => {
+    const one = await inApp();
+    const children = [await open(one.access), await impersonate(one.access)];
+    const { body } = await postForm(api, "/oauth/token", {
+      ...credentialsOf(one.client),
+      grant_type: "refresh_token",
+      refresh_token: one.refresh,
+    });
+    await during(stampOf(children), () => revokeInApp(one, String(body["access_token"])));
     expect(await both(children)).toEqual([401, 401]);
   });
 
@@ -280,23 +325,8 @@ describe("a maker that only expires", () => {
 });
 
 describe("a child that is made while its maker is revoked", () => {
-  /** Runs `work` while a transaction has ended the token and has not committed yet. */
-  async function duringTheEnd(token: string, work: () => Promise<Answer>): Promise<Answer> {
-    const { db } = database;
-    const jti = JSON.parse(atob(token.split(".")[1] ?? "")).jti as string;
-    let working: Promise<Answer> | undefined;
-    await db.transaction(async ({ sql }) => {
-      await sql`delete from tokens where jti = ${jti}`;
-      working = work();
-      await until("the work waits for the token", async () => {
-        const waiting = await db.sql`
-          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        return waiting.length > 0;
-      });
-    });
-    if (working === undefined) throw new Error("The work was not begun.");
-    return working;
-  }
+  const duringTheEnd = (token: string, work: () => Promise<Answer>) =>
+    during((sql) => sql`delete from tokens where jti = ${jtiOf(token)}`, work);
 
   test("is refused: an impersonation and a link with 401, a redeemed link with 400", async () => {
     const acting = await signedIn();

@@ -1,5 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -134,6 +142,17 @@ describe("login", () => {
     const after = JSON.parse(readFileSync(file(), "utf8")).servers[product.root];
     expect(after.refreshToken).not.toBe(before.refreshToken);
     expect(await command(["webhooks"], envOf())).toMatchObject({ status: 0 });
+  });
+
+  test("renews its token also beside a lock that a dead command left", async () => {
+    const all = JSON.parse(readFileSync(file(), "utf8"));
+    all.servers[product.root] = { ...all.servers[product.root], expiresAtMs: 0 };
+    writeFileSync(file(), JSON.stringify(all));
+    writeFileSync(`${file()}.lock`, "1");
+    const old = new Date(Date.now() - 40_000);
+    utimesSync(`${file()}.lock`, old, old);
+    expect(await command(["webhooks"], envOf())).toMatchObject({ status: 0 });
+    expect(existsSync(`${file()}.lock`)).toBe(false);
   });
 
   test("is ended by logout, here and at the server", async () => {

@@ -15,7 +15,7 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
-import { instantBefore } from "../../../db/conditions.ts";
+import { anyOf, instantBefore } from "../../../db/conditions.ts";
 import {
   neverNull,
   instant,
@@ -106,24 +106,33 @@ export async function findBearers(
 const made = alias(tokens, "made");
 
 /**
- * Ends the tokens of `where`, and those that tokens of `makers` made (contract 4.23). The foreign key would end these,
- * too, but in no order: rows are locked makers first, then by jti, so that two such deletions never wait for each other.
+ * Ends the tokens of `where`, and those that tokens of `makers` made (contract 4.23); returns how many. The foreign key
+ * would end these, too, but in no order: rows are locked makers first, then by jti, so that two such deletions never
+ * wait for each other. The tokens are found in a statement of their own: one that finds and locks at once leaves out a
+ * row that changes while it waits (by the stamp of a last use), because Postgres then checks the union again with the
+ * new version of that row alone.
  */
 export async function endTokens(
   db: DbOrTx,
   where: SQL | undefined,
   makers: SQL | undefined = where,
 ): Promise<number> {
-  const named = db.select({ jti }).from(tokens).where(where);
   const madeByThem = db
     .select({ jti: made.jti })
     .from(made)
     .innerJoin(tokens, eq(jti, made.parentJti))
     .where(makers);
+  const found = await db.select({ jti }).from(tokens).where(where).unionAll(madeByThem);
+  if (found.length === 0) return 0;
   const held = db
     .select({ jti })
     .from(tokens)
-    .where(inArray(jti, named.unionAll(madeByThem)))
+    .where(
+      anyOf(
+        jti,
+        found.map((row) => row.jti),
+      ),
+    )
     .orderBy(sql`${tokens.parentJti} is not null`, jti)
     .for("update");
   const { count } = await db.delete(tokens).where(inArray(jti, held));
