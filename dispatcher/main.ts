@@ -116,8 +116,8 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(spans ? tracedStore({ clock, spans }, store) : store),
-  deliver: measured.deliver(spans ? tracedDeliver({ clock, spans }, deliver) : deliver),
+  store: measured.store(spans ? tracedStore(spans, store) : store),
+  deliver: measured.deliver(spans ? tracedDeliver(spans, deliver) : deliver),
   retryDelaysMs: config.retryDelaysMs,
   mailer:
     transport &&

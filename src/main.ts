@@ -113,7 +113,7 @@ const metrics = createProcessMetrics({
   pools: watches.pools,
 });
 const spans = config.traces && (await openSpans(config.traces, "api", clock));
-const traces = spans && new RequestTraces(spans, clock);
+const traces = spans && new RequestTraces(spans);
 const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,
