@@ -11,7 +11,7 @@ const OLDEST_MAJOR = 15;
 const NEWEST_MAJOR = 18;
 /** What processes and Postgres may differ by (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/pools.ts). */
+/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/main.ts). */
 const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
