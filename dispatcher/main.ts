@@ -1,6 +1,7 @@
-import { ping } from "../db/client.ts";
+import { connect, ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
+import { LIMITS } from "../db/limits.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/migrate.ts";
 import { serverTime, writable } from "../db/server.ts";
@@ -21,7 +22,7 @@ import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
-import { MasterKeyWatch } from "../src/outbox/master-key.ts";
+import { MasterKeyWatch } from "../src/keys/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { countStats } from "../src/webhooks/actions/stats.ts";
@@ -41,9 +42,13 @@ import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
 import { tracedDeliver, tracedStore } from "./traces.ts";
-import { openPools } from "./pools.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
+
+/** A connection that is not needed all the time is closed after so long. */
+const IDLE_S = 30;
+/** The same for the connections of maintenance: another dispatcher may make the next run. */
+const JOB_IDLE_S = 5;
 
 exitIfFaulty(driverFault());
 const config = configOrExit();
@@ -64,9 +69,28 @@ if (descriptors < WANTED_DESCRIPTORS)
 const stop = stopSignal(config.parentPid);
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
-
-const pools = openPools(config, watches);
-const { db } = pools;
+const max = config.connections.dispatcher;
+const open = (
+  role: string,
+  limits: keyof typeof LIMITS,
+  { url = config.databaseUrl, ...more }: { max?: number; idleS?: number; url?: string },
+) =>
+  connect(url, { max: 1, name: `reviewrelay-${role}`, watches, limits: LIMITS[limits], ...more });
+const db = open("dispatcher", "dispatch", { max });
+// With a single connection, leases and readiness share it, so that a dispatcher has two sessions. What waits there delays
+// its look for dead dispatchers, which the others make as well, but never the renewal of its own lease.
+const openApart = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
+const ofOwner = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
+/** By what must not wait for what. */
+const pools = {
+  db,
+  renewals: open("renewals", "leases", {}),
+  leases: openApart("leases", "leases", {}),
+  readiness: openApart("ready", "readiness", { idleS: IDLE_S }),
+  // Both are open only while this process runs a maintenance job that needs them.
+  maintenance: open("maintenance", "maintenance", ofOwner),
+  indexing: open("indexing", "indexing", ofOwner),
+};
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role: "dispatcher" });
 const clock = await reachableOrExit(
@@ -116,8 +140,8 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(spans ? tracedStore({ clock, spans }, store) : store),
-  deliver: measured.deliver(spans ? tracedDeliver({ clock, spans }, deliver) : deliver),
+  store: measured.store(spans ? tracedStore(spans, store) : store),
+  deliver: measured.deliver(spans ? tracedDeliver(spans, deliver) : deliver),
   retryDelaysMs: config.retryDelaysMs,
   mailer:
     transport &&
@@ -177,6 +201,6 @@ client.close();
 transport?.close();
 redis.disconnect();
 await masterKeys.close();
-await pools.close();
+await Promise.all([...new Set(Object.values(pools))].map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -35,6 +35,30 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
   ],
 };
 
+const BOUND = `counted up to ${FIGURES_AT_MOST}`;
+
+/** What the whole database holds. */
+const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figures) => Reading]>> =
+  {
+    backlog_entries: [
+      `Entries of the outbox by state, ${BOUND}: pending, waiting for a retry, held by a disabled subscription.`,
+      ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
+    ],
+    backlog_age_seconds: [
+      "How long ago the oldest of the counted entries was recorded, by state.",
+      ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
+    ],
+    mails_queued: [`Mails that wait for an SMTP server, ${BOUND}.`, ({ mails }) => [[{}, mails]]],
+    mail_overdue_seconds: [
+      "For how long the first of the mails could have been sent; 0 if none could.",
+      ({ mailOverdueS }) => [[{}, mailOverdueS]],
+    ],
+    maintenance_age_seconds: [
+      "How long ago each maintenance job last succeeded, in whichever dispatcher.",
+      ({ jobs }) => jobs.map(({ name, ageS }) => [{ name }, ageS]),
+    ],
+  };
+
 /** Counts at the edges of the dispatcher: each method wraps one of them in a measured one that takes its place. */
 export class DispatcherMetrics {
   readonly #metrics: Metrics;
@@ -118,40 +142,16 @@ export class DispatcherMetrics {
       );
   }
 
-  /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */
+  /** Shows `FIGURES`: every dispatcher tells the same. They are left out while Postgres does not answer. */
   figures(read: () => Promise<Figures>): void {
     // All families of one scrape are of one reading.
     const readIn = remember((_second: number) => read().catch(() => undefined), 1);
     const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
-    const show = (name: string, help: string, of: (figures: Figures) => Reading) =>
+    for (const [name, [help, of]] of Object.entries(FIGURES))
       this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
         const known = await figures();
         return known === undefined ? [] : of(known);
       });
-    const bound = `counted up to ${FIGURES_AT_MOST}`;
-    show(
-      "backlog_entries",
-      `Entries of the outbox by state, ${bound}: pending, waiting for a retry, held by a disabled subscription.`,
-      ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
-    );
-    show(
-      "backlog_age_seconds",
-      "How long ago the oldest of the counted entries was recorded, by state.",
-      ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
-    );
-    show("mails_queued", `Mails that wait for an SMTP server, ${bound}.`, (one) => [
-      [{}, one.mails],
-    ]);
-    show(
-      "mail_overdue_seconds",
-      "For how long the first of the mails could have been sent; 0 if none could.",
-      (one) => [[{}, one.mailOverdueS]],
-    );
-    show(
-      "maintenance_age_seconds",
-      "How long ago each maintenance job last succeeded, in whichever dispatcher.",
-      ({ jobs }) => jobs.map(({ name, ageS }) => [{ name }, ageS]),
-    );
   }
 
   #counter(name: string, help: string) {

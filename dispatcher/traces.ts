@@ -1,26 +1,18 @@
-import type { Clock } from "../src/lib/clock.ts";
 import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 // The part of a trace that a dispatcher has: the load of an entry, its POST and the record of that.
 
-interface TraceDeps {
-  readonly clock: Clock;
-  readonly spans: Spans;
-}
-
-export function tracedDeliver({ clock, spans }: TraceDeps, deliver: Deliver): Deliver {
+export function tracedDeliver(spans: Spans, deliver: Deliver): Deliver {
   return async (request, leave) => {
-    const startMs = clock.monotonicMs();
+    const end = spans.begin();
     const outcome = await deliver(request, leave);
     const statusCode = "statusCode" in outcome ? outcome.statusCode : undefined;
-    spans.add({
+    end({
       eventId: request.headers["X-SVC-Delivery"] ?? "",
       name: "POST",
       kind: "client",
-      startMs,
-      endMs: clock.monotonicMs(),
       failed: outcome.kind !== "accepted",
       attributes: {
         "server.address": URL.parse(request.url)?.host ?? "",
@@ -33,37 +25,28 @@ export function tracedDeliver({ clock, spans }: TraceDeps, deliver: Deliver): De
   };
 }
 
-export function tracedStore(deps: TraceDeps, store: DispatchStore): DispatchStore {
+export function tracedStore(spans: Spans, store: DispatchStore): DispatchStore {
   return {
     ...store,
     load: async (requests) => {
-      const add = timed(deps, "load");
+      const end = spans.begin();
       const loaded = await store.load(requests);
-      for (const { request, found } of loaded)
+      for (const { request, found } of loaded) {
+        const attributes = { "reviewrelay.subscription_id": request.id };
         for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
-          add(eventId, request.id);
+          end({ eventId, name: "load", attributes });
+      }
       return loaded;
     },
     commit: async (dispatcherId, records) => {
-      const add = timed(deps, "record");
+      const end = spans.begin();
       const result = await store.commit(dispatcherId, records);
-      for (const { eventId, subscriptionId, decision } of records)
-        add(eventId, subscriptionId, { "reviewrelay.outcome": decision.kind });
+      for (const { eventId, subscriptionId, decision } of records) {
+        const subscription = { "reviewrelay.subscription_id": subscriptionId };
+        const attributes = { ...subscription, "reviewrelay.outcome": decision.kind };
+        end({ eventId, name: "record", attributes });
+      }
       return result;
     },
   };
-}
-
-/** Begins now; what it answers ends it, for each event that it was about. */
-function timed({ clock, spans }: TraceDeps, name: string) {
-  const startMs = clock.monotonicMs();
-  return (eventId: string, subscriptionId: string, more: Readonly<Record<string, string>> = {}) =>
-    spans.add({
-      eventId,
-      name,
-      kind: "internal",
-      startMs,
-      endMs: clock.monotonicMs(),
-      attributes: { "reviewrelay.subscription_id": subscriptionId, ...more },
-    });
 }

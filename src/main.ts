@@ -26,7 +26,7 @@ import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { openSpans } from "./lib/spans.ts";
-import { MasterKeyWatch } from "./outbox/master-key.ts";
+import { MasterKeyWatch } from "./keys/master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
@@ -113,7 +113,7 @@ const metrics = createProcessMetrics({
   pools: watches.pools,
 });
 const spans = config.traces && (await openSpans(config.traces, "api", clock));
-const traces = spans && new RequestTraces(spans, clock);
+const traces = spans && new RequestTraces(spans);
 const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,

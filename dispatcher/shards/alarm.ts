@@ -49,10 +49,9 @@ export class Alarm {
     this.#deps = deps;
     this.#listener = listener;
     this.#sweeper = new Sweeper(deps, {
-      shards: () => listener.shards(),
+      ...listener,
       due: (wake) => listener.ring(wake, true),
       later: (shard, at) => this.#lookAt(shard, at),
-      swept: (shards) => listener.swept(shards),
     });
   }
 
@@ -165,15 +164,11 @@ interface SweeperDeps extends RunnerDeps {
   readonly store: Pick<DispatchStore, "sweep">;
 }
 
-export interface SweeperListener {
-  /** Those that we hold, each with the claim that it is held by. */
-  shards(): ReadonlyMap<number, unknown>;
+export interface SweeperListener extends Pick<AlarmListener, "shards" | "swept"> {
   /** There is something to do for it. */
   due(wake: Wake): void;
   /** There will be something to do in this shard. */
   later(shard: number, at: Date): void;
-  /** All that is due in these shards was told. */
-  swept(shards: readonly number[]): void;
 }
 
 /**

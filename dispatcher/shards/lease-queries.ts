@@ -122,10 +122,7 @@ function claimShards(db: Db, id: string, limit: number) {
 const releasing = statement({
   name: "leases.releaseShards",
   // Updates by a parameter that is a table.
-  params: {
-    id: dispatchers.id,
-    given: rows({ id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned }),
-  },
+  params: { id: dispatchers.id, given: rows(CLAIM) },
   text: ({ id, given }) => sql`
     update shards s set dispatcher_id = null, orphaned = given.orphaned
       from ${given}

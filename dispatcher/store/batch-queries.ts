@@ -21,20 +21,15 @@ export interface BatchDispatch {
   readonly now: Date;
 }
 
-export interface BatchResult {
-  /** True if this process was declared dead, and nothing was written. */
-  readonly fenced: boolean;
-  readonly jobs: number;
-}
-
 type Window = typeof batchWindows.$inferSelect;
 
 /**
  * Dispatches a due batch slot (contract 7.14): the events that wait become entries of the outbox, review by review, a
  * chunk in each transaction; the last one moves the cursor. The first one says up to where the window goes, so whoever
  * comes after a crash goes on with the same window. A subscription that is no longer due, active or there changes nothing.
+ * `fenced`: this process was declared dead, and nothing was written.
  */
-export async function dispatchBatch(db: Db, batch: BatchDispatch): Promise<BatchResult> {
+export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   for (let jobs = 0; ;) {
     const step = await db.transaction((tx) => dispatchChunk(tx, batch));
     jobs += step.jobs;

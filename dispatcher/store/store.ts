@@ -4,7 +4,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
-import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { commitAttempts } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";

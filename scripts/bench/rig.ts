@@ -13,7 +13,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
 import { migrate } from "../../db/migrate.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { endInOrder } from "../proof/end.ts";

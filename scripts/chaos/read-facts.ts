@@ -2,7 +2,7 @@ import type { RawDb } from "../../db/client.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { BATCH_EVENTS } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
 import { withRequests } from "../../src/webhooks/queries/attempts.ts";
 import * as facts from "./verdict/facts.ts";
 

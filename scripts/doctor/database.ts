@@ -4,14 +4,14 @@ import { schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/outbox/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/keys/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 const OLDEST_MAJOR = 15;
 const NEWEST_MAJOR = 18;
 /** What processes and Postgres may differ by (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/pools.ts). */
+/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/main.ts). */
 const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {

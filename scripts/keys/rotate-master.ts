@@ -2,13 +2,13 @@ import { getTableName } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import type { RunningProcess } from "../../src/outbox/master-key.ts";
+import type { RunningProcess } from "../../src/keys/master-key.ts";
 import {
   boundBy,
   contextOf,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../src/outbox/sealed-columns.ts";
+} from "../../src/keys/sealed-columns.ts";
 
 /** Rows per statement: so few that nobody notices how long they are locked. */
 const BATCH = 200;

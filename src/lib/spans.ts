@@ -4,23 +4,22 @@ import type { Clock } from "./clock.ts";
 import { readTraceparent, traceIdsOf } from "./trace-ids.ts";
 import { VERSION } from "./version.ts";
 
-/** Something that was done for an event, once it is over. Instants are of the monotonic clock of the process. */
+/** Something that was done for an event. */
 interface Span {
   readonly eventId: string;
   readonly name: string;
-  /** root: the request that brought the event; client: a request of ours. */
-  readonly kind: "root" | "client" | "internal";
-  readonly startMs: number;
-  readonly endMs: number;
+  /** root: the request that brought the event; client: a request of ours; otherwise something inside the process. */
+  readonly kind?: "root" | "client";
   readonly attributes?: Attributes;
   readonly failed?: boolean;
   /** The value of a `traceparent` that the request came with. */
   readonly caller?: string | null;
 }
 
-/** Takes spans and sends them to a collector now and then; one that is away costs those that it does not get. */
+/** Sends spans to a collector now and then; one that is away costs those that it does not get. */
 export interface Spans {
-  add(span: Span): void;
+  /** Starts a span. The answer ends it; where it was about several events, it is called for each of them. */
+  begin(): (span: Span) => void;
   close(): Promise<void>;
 }
 
@@ -58,31 +57,32 @@ export async function openSpans(
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url }) })],
   });
   const tracer = provider.getTracer("reviewrelay");
-  const kinds = {
-    root: api.SpanKind.SERVER,
-    client: api.SpanKind.CLIENT,
-    internal: api.SpanKind.INTERNAL,
+  const kinds = { root: api.SpanKind.SERVER, client: api.SpanKind.CLIENT };
+  const add = (span: Span, startMs: number) => {
+    const { eventId, name, kind, attributes = {}, failed = false, caller } = span;
+    const ids = traceIdsOf(eventId);
+    if (ids === undefined) return;
+    const { traceId, rootId: spanId } = ids;
+    const parent = { traceId, spanId, traceFlags: api.TraceFlags.SAMPLED, isRemote: true };
+    const context =
+      kind === "root" ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
+    const endMs = clock.now().getTime();
+    const options = {
+      kind: kind === undefined ? api.SpanKind.INTERNAL : kinds[kind],
+      startTime: endMs - (clock.monotonicMs() - startMs),
+      attributes: { "reviewrelay.event_id": eventId, ...attributes },
+      links: linksOf(caller),
+    };
+    given = kind === "root" ? ids : undefined;
+    const made = tracer.startSpan(name, options, context);
+    given = undefined;
+    if (failed) made.setStatus({ code: api.SpanStatusCode.ERROR });
+    made.end(endMs);
   };
   return {
-    add({ eventId, name, kind, startMs, endMs, attributes = {}, failed = false, caller }) {
-      const ids = traceIdsOf(eventId);
-      if (ids === undefined) return;
-      const { traceId, rootId: spanId } = ids;
-      const parent = { traceId, spanId, traceFlags: api.TraceFlags.SAMPLED, isRemote: true };
-      const context =
-        kind === "root" ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
-      const sinceMs = clock.now().getTime() - clock.monotonicMs();
-      const options = {
-        kind: kinds[kind],
-        startTime: sinceMs + startMs,
-        attributes: { "reviewrelay.event_id": eventId, ...attributes },
-        links: linksOf(caller),
-      };
-      given = kind === "root" ? ids : undefined;
-      const span = tracer.startSpan(name, options, context);
-      given = undefined;
-      if (failed) span.setStatus({ code: api.SpanStatusCode.ERROR });
-      span.end(sinceMs + endMs);
+    begin() {
+      const startMs = clock.monotonicMs();
+      return (span) => add(span, startMs);
     },
     async close() {
       await Promise.race([provider.shutdown().catch(() => {}), clock.sleep(CLOSE_MS)]);

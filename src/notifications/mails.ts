@@ -1,4 +1,4 @@
-import { brandedMail } from "../outbox/branded-mail.ts";
+import { brandedMail } from "../lib/branded-mail.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { Owner, Subject } from "./model.ts";
 

@@ -135,15 +135,12 @@ export interface RecordedAction {
 }
 
 /** The facts of an event, which never change (contract 7.3). The `Json` fields are texts as stored. */
-export interface EventFacts {
-  readonly eventId: string;
+export interface EventFacts extends Omit<
+  RecordedAction,
+  "event" | "accountId" | "actor" | "about" | "metadata"
+> {
   readonly event: string;
-  readonly occurredAt: Date;
-  readonly partnerId: number;
   readonly reviewHistoryId: number;
-  readonly reviewId: number | null;
-  readonly storeId: number;
-  readonly storeReviewSiteId: number;
   readonly axis: Axis | null;
   readonly actorJson: string;
   readonly reviewJson: string | null;

@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Tx } from "../../db/client.ts";
 import type { Session } from "../../db/session.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { Spans } from "../lib/spans.ts";
 import type { Intake } from "./intake.ts";
 import { APPEND } from "./queries.ts";
@@ -10,7 +9,7 @@ import type { Waker } from "./schedule.ts";
 
 /** A request under way, and the events that it has brought. */
 interface RequestTrace {
-  readonly startedMs: number;
+  readonly end: ReturnType<Spans["begin"]>;
   readonly eventIds: string[];
 }
 
@@ -25,20 +24,18 @@ interface Recorded {
  */
 export class RequestTraces {
   readonly #spans: Spans;
-  readonly #clock: Clock;
   readonly #requests = new WeakMap<Request, RequestTrace>();
   readonly #current = new AsyncLocalStorage<RequestTrace>();
   /** A group is of several requests. Whatever is recorded of an event carries the very instant that its request named. */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
   readonly #byWake = new WeakMap<object, readonly Recorded[]>();
 
-  constructor(spans: Spans, clock: Clock) {
+  constructor(spans: Spans) {
     this.#spans = spans;
-    this.#clock = clock;
   }
 
   begin(request: Request): void {
-    const trace = { startedMs: this.#clock.monotonicMs(), eventIds: [] };
+    const trace = { end: this.#spans.begin(), eventIds: [] };
     this.#requests.set(request, trace);
     this.#current.enterWith(trace);
   }
@@ -53,25 +50,15 @@ export class RequestTraces {
   answered(request: Request, route: string | undefined, status: number): void {
     const trace = this.#requests.get(request);
     if (trace === undefined) return;
-    const endMs = this.#clock.monotonicMs();
     for (const eventId of trace.eventIds)
-      this.#spans.add({
+      trace.end({
         eventId,
         name: `${request.method} ${route ?? ""}`,
         kind: "root",
-        startMs: trace.startedMs,
-        endMs,
         failed: status >= 500,
         caller: request.headers.get("traceparent"),
         attributes: { "http.route": route ?? "", "http.response.status_code": status },
       });
-  }
-
-  /** Ends now, for each of these events. */
-  #add(name: string, startMs: number, recorded: readonly Recorded[]): void {
-    const endMs = this.#clock.monotonicMs();
-    for (const { eventId } of recorded)
-      this.#spans.add({ eventId, name, kind: "internal", startMs, endMs });
   }
 
   intake(intake: Intake): Intake {
@@ -79,15 +66,17 @@ export class RequestTraces {
       work: (tx: Tx) => Promise<T>,
       run: (work: (tx: Tx) => Promise<T>) => Promise<T>,
     ): Promise<T> => {
-      const startMs = this.#clock.monotonicMs();
+      const end = this.#spans.begin();
       let recorded: Recorded[] = [];
       const result = await run((tx) => {
         // A transaction that is the victim of a deadlock runs again.
         recorded = [];
         return work(this.#watch(tx, recorded));
       });
-      this.#add("commit", startMs, recorded);
-      for (const { trace, eventId } of recorded) trace.eventIds.push(eventId);
+      for (const { trace, eventId } of recorded) {
+        end({ eventId, name: "commit" });
+        trace.eventIds.push(eventId);
+      }
       return result;
     };
     return {
@@ -119,10 +108,10 @@ export class RequestTraces {
     return {
       ...schedule,
       wake: async (wakes) => {
-        const startMs = this.#clock.monotonicMs();
+        const end = this.#spans.begin();
         await schedule.wake(wakes);
         const recorded = wakes.flatMap((wake) => this.#byWake.get(wake) ?? []);
-        this.#add("wake", startMs, [...new Set(recorded)]);
+        for (const { eventId } of new Set(recorded)) end({ eventId, name: "wake" });
       },
     };
   }

@@ -9,13 +9,13 @@ import { ulid } from "ulid";
 import { reportOf, rotateMaster } from "../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
 import { queueMails } from "../../src/outbox/mail.ts";
-import { masterKeyFault } from "../../src/outbox/master-key.ts";
+import { masterKeyFault } from "../../src/keys/master-key.ts";
 import {
   boundBy,
   contextOf,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../src/outbox/sealed-columns.ts";
+} from "../../src/keys/sealed-columns.ts";
 import { clientSecretContext } from "../../src/sso/actions/deps.ts";
 import { startApi } from "../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";

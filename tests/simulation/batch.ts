@@ -1,4 +1,3 @@
-import type { BatchResult } from "../../dispatcher/store/batch-queries.ts";
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";
@@ -14,6 +13,7 @@ interface BatchDeps {
 }
 
 type Batch = Parameters<DispatchStore["dispatchBatch"]>[0];
+type BatchResult = Awaited<ReturnType<DispatchStore["dispatchBatch"]>>;
 type Step = BatchResult & { readonly more: boolean };
 
 const NOTHING: Step = { fenced: false, jobs: 0, more: false };

@@ -9,7 +9,7 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
 
 /** More than any test queues. */
 const MANY = 1_000_000;

@@ -2,7 +2,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
-import { webhookSecretContext } from "../../outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../keys/sealed-columns.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";

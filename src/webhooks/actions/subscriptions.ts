@@ -10,7 +10,7 @@ import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { SHARDS } from "../../outbox/schedule.ts";
-import { webhookSecretContext } from "../../outbox/sealed-columns.ts";
+import { webhookSecretContext } from "../../keys/sealed-columns.ts";
 import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 import { dropBatchChunk } from "../queries/entries.ts";

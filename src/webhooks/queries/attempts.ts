@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
 import type { SelectedFields } from "drizzle-orm/pg-core";
 
 import { hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
@@ -32,19 +32,7 @@ export const SUMMARY = {
   resent: deliveryAttempts.resent,
 };
 
-const WHOLE = {
-  ...SUMMARY,
-  requestHeaders: deliveryAttempts.requestHeaders,
-  requestBody: deliveryAttempts.requestBody,
-  composer: deliveryAttempts.composer,
-  host: deliveryAttempts.host,
-  signature: deliveryAttempts.signature,
-  previousSignature: deliveryAttempts.previousSignature,
-  bodyDigest: deliveryAttempts.bodyDigest,
-  responseHeaders: deliveryAttempts.responseHeaders,
-  responseExcerpt: deliveryAttempts.responseExcerpt,
-  responseTruncated: deliveryAttempts.responseTruncated,
-};
+const WHOLE = getTableColumns(deliveryAttempts);
 
 /** Which attempts of a subscription. Ids are ULIDs of the start, so that a time is a bound on them. */
 export interface AttemptRange {

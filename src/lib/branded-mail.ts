@@ -1,4 +1,4 @@
-import { escapeHtml } from "../lib/html.ts";
+import { escapeHtml } from "./html.ts";
 
 /** The sender's name and colour where the tenant has no brand of its own. */
 const OWN_BRAND = "ReviewRelay";
