@@ -91,6 +91,10 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
+/** A test that takes longer hangs: a mutant may make it wait for what never comes. */
+const HANGING_MS = 20_000;
+/** What a mutant may take beyond half as long again as no mutant: the machine may be loaded. */
+const LOADED_MS = 30_000;
 /** Lines of a block of `--sample`: a few mutants that stand together. */
 const BLOCK = 10;
 
@@ -188,6 +192,7 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
     // Not rewritten in the sandbox, because StrykerJS calls the compiler API that TypeScript 7 no longer has.
     tsconfigFile: "none",
     disableTypeChecks: false,
+    timeoutMS: LOADED_MS,
     ignorePatterns: ["**", ...COPIED.map((path) => `!${path}`)],
   };
 }
@@ -196,7 +201,7 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
 function commandOf({ tests, flows, seeds }: Area): string {
   const bun = process.execPath;
   const testing = (files: readonly string[]) =>
-    `${bun} test --bail --timeout=60000 ${files.join(" ")}`;
+    `${bun} test --bail --timeout=${HANGING_MS} ${files.join(" ")}`;
   return [
     testing(tests),
     ...(flows === undefined ? [] : [testing(flows)]),
