@@ -280,6 +280,35 @@ describe("a lease that is lost", () => {
     expect(holdings.serves(1)).toBe(false);
   });
 
+  test("leaves nothing behind of the shards that were to be given up under it", async () => {
+    lingering = new Set([4]);
+    surplus = 1;
+    await pass(1);
+    surplus = 2;
+    await pass(1);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    owned = new Map([1, 2, 3].map((shard) => [shard, claim(2)]));
+    surplus = 1;
+    holdings.lose("D1");
+    await pass(1);
+    expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
+  });
+
+  test("is not renewed by what was under way for it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.renew = promise;
+    await pass(1);
+    holdings.lose("D1");
+    resolve();
+    await turn();
+    expect(all("join")).toEqual([
+      ["join", "D1"],
+      ["join", "D2"],
+    ]);
+    // One at the start, one of the new lease.
+    expect(checks).toBe(2);
+  });
+
   test("is ours alone: that of another id takes nothing", () => {
     holdings.lose("D0");
     expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D1", 5, true]);
