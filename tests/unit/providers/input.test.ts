@@ -111,6 +111,8 @@ describe("a fault", () => {
         "review.rate": "must be a whole number from 1 to 5",
       },
     ],
+    // The rules of a connection are for connections.
+    [{ ...created, connected: false }, { connected: "is not a known field" }],
   ])("of %j is named: %j", (given, named) => {
     const { events, references, faults } = read(created, given);
     const expected = Object.entries(named).map(([field, text]) => [`events.1.${field}`, [text]]);
@@ -135,6 +137,11 @@ describe("a fault", () => {
     expect<unknown>(references).toEqual([
       { index: 0, type: undefined, id: "e", siteId: 5, externalReviewId: "r" },
     ]);
+  });
+
+  test("of a type that no schema describes leaves out an id that is no text", () => {
+    const { references } = read({ ...common, type: "review.moved", external_review_id: 7 });
+    expect(references).toMatchObject([{ id: "e", siteId: 5, externalReviewId: undefined }]);
   });
 
   test("leaves out of what is referred to only the part that has it", () => {
