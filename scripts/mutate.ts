@@ -69,6 +69,7 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/conformance/cases.test.ts",
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
+      "tests/integration/statements.test.ts",
     ],
   },
   outbox: {
@@ -77,6 +78,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     flows: [
       "tests/integration/schedule.test.ts",
       "tests/integration/redis-faults.test.ts",
+      "tests/integration/statements.test.ts",
       "tests/conformance/cases.test.ts",
       "tests/integration/activity-providers.test.ts",
     ],
