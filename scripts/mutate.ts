@@ -9,11 +9,12 @@ import { ROOT, ensureInstalled } from "./install/install.ts";
 
 interface Area {
   readonly mutate: readonly string[];
+  /** Unit tests, which take a tenth of a second. */
   readonly tests: readonly string[];
+  /** Tests on PostgreSQL and Redis that a mutant runs against once it has passed the unit tests: these take seconds. */
+  readonly flows?: readonly string[];
   /** Seeds of the simulation that a mutant runs against once it has passed the tests. */
   readonly seeds?: number;
-  /** Whether the tests need PostgreSQL and Redis. Each mutant then takes seconds instead of a tenth of one. */
-  readonly stores: boolean;
 }
 
 const AREAS: Readonly<Record<string, Area>> = {
@@ -21,7 +22,6 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: ["dispatcher/actor/*.ts"],
     tests: ["tests/unit/dispatcher/actor"],
     seeds: 3,
-    stores: false,
   },
   rules: {
     mutate: [
@@ -39,12 +39,10 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/unit/dispatcher/alerts",
       "tests/unit/dispatcher/mail",
     ],
-    stores: false,
   },
   request: {
     mutate: ["dispatcher/delivery/{reach,slots}.ts", "dispatcher/http/encode.ts"],
     tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http/encode.test.ts"],
-    stores: false,
   },
   queues: {
     mutate: [
@@ -58,51 +56,54 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/unit/dispatcher/store/committer.test.ts",
       "tests/unit/dispatcher/store/group-runner.test.ts",
     ],
-    stores: false,
   },
   shards: {
     mutate: ["dispatcher/shards/{alarm,holdings,leases,undertaker}.ts"],
     tests: ["tests/unit/dispatcher/shards"],
     seeds: 3,
-    stores: false,
   },
   store: {
     mutate: ["dispatcher/store/*.ts"],
-    tests: [
-      "tests/unit/dispatcher/store",
+    tests: ["tests/unit/dispatcher/store"],
+    flows: [
       "tests/conformance/cases.test.ts",
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
+      "tests/integration/statements.test.ts",
     ],
-    stores: true,
   },
   outbox: {
     mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
-    tests: [
-      "tests/unit/outbox",
+    tests: ["tests/unit/outbox"],
+    flows: [
+      "tests/integration/schedule.test.ts",
+      "tests/integration/redis-faults.test.ts",
+      "tests/integration/statements.test.ts",
       "tests/conformance/cases.test.ts",
-      "tests/integration/grouped-intake.test.ts",
-      "tests/integration/deliver.test.ts",
+      "tests/integration/activity-providers.test.ts",
     ],
-    stores: true,
   },
   providers: {
     mutate: ["src/providers/{actions,admit,group,input}.ts"],
-    tests: [
+    tests: ["tests/unit/providers"],
+    flows: [
+      "tests/integration/activity-providers.test.ts",
       "tests/integration/grouped-intake.test.ts",
-      "tests/integration/activity-ingest.test.ts",
     ],
-    stores: true,
   },
 };
 
+/** A test that takes longer hangs: a mutant may make it wait for what never comes. */
+const HANGING_MS = 20_000;
+/** What a mutant may take beyond half as long again as no mutant: the machine may be loaded. */
+const LOADED_MS = 30_000;
 /** Lines of a block of `--sample`: a few mutants that stand together. */
 const BLOCK = 10;
 
 const USAGE = `bun run mutate [area …] [--sample N]
   Areas: ${Object.keys(AREAS).join(", ")}; without one, all.
   With --sample, only every Nth block of ${BLOCK} lines is mutated.
-  "store", "outbox" and "providers" run integration tests for every mutant, which takes ten seconds each.`;
+  In "store", "outbox" and "providers" a mutant that the unit tests miss runs against the stores, for some seconds.`;
 
 const FOLDER = ".cache/mutate";
 
@@ -141,7 +142,7 @@ async function main(): Promise<number> {
       Promise.resolve(
         mutateArea(name, { ...area, mutate: sampled(area.mutate, sample) }, environment),
       );
-    scores.push([name, await (area.stores ? withTestStores(run) : run(process.env))]);
+    scores.push([name, await (area.flows ? withTestStores(run) : run(process.env))]);
   }
   for (const [name, score] of scores) console.log(describe(name, score));
   console.log(describe("all", sum(scores.map(([, score]) => score))));
@@ -193,14 +194,21 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
     // Not rewritten in the sandbox, because StrykerJS calls the compiler API that TypeScript 7 no longer has.
     tsconfigFile: "none",
     disableTypeChecks: false,
+    timeoutMS: LOADED_MS,
     ignorePatterns: ["**", ...COPIED.map((path) => `!${path}`)],
   };
 }
 
-function commandOf({ tests, seeds }: Area): string {
-  const unit = `${process.execPath} test --timeout=60000 ${tests.join(" ")}`;
-  const simulation = `${process.execPath} scripts/simulate.ts --workers 1 --seeds ${seeds}`;
-  return seeds === undefined ? unit : `${unit} && ${simulation}`;
+/** One step after the other; a mutant is caught by the first test that fails. */
+function commandOf({ tests, flows, seeds }: Area): string {
+  const bun = process.execPath;
+  const testing = (files: readonly string[]) =>
+    `${bun} test --bail --timeout=${HANGING_MS} ${files.join(" ")}`;
+  return [
+    testing(tests),
+    ...(flows === undefined ? [] : [testing(flows)]),
+    ...(seeds === undefined ? [] : [`${bun} scripts/simulate.ts --workers 1 --seeds ${seeds}`]),
+  ].join(" && ");
 }
 
 /** The sandbox needs the sources and the tests, and links `node_modules`. */

@@ -429,6 +429,34 @@ describe("requests that are large, faulty or change a connection", () => {
   });
 });
 
+test("a connection that changes is held from its look-up to the commit", async () => {
+  const { db } = database;
+  const held: boolean[] = [];
+  const isHeld = async () => {
+    const free = await db.sql`
+      select from store_review_sites where id = ${site(0)} for no key update skip locked`;
+    held.push(free.length === 0);
+  };
+  around = (work) => {
+    around = undefined;
+    return db.transaction((tx) => {
+      const { run } = tx;
+      const watched: Tx["run"] = async (statement, given) => {
+        if (statement.name === "providers.updateSites") await isHeld();
+        return run(statement, given);
+      };
+      return work(Object.assign(tx, { run: watched }));
+    });
+  };
+  const change = providerEvent("connection.changed", site(0), {
+    axis: "post",
+    connected: false,
+    error_code: fresh(),
+  });
+  expect((await report([change])).body).toEqual(ONE);
+  expect(held).toEqual([true]);
+});
+
 test("a site is only its own provider's, also beside a request of that provider", async () => {
   const other = await addProvider(database.db, box, "third-provider");
   const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });

@@ -42,3 +42,24 @@ test("a planned look keeps its time, and a wake comes before it", async () => {
   await schedule.plan([{ ...WAKE, at }]);
   expect((await schedule.takeDue(WAKE.shard, now, 10)).due).toEqual([WAKE.subscriptionId]);
 });
+
+test("a wake is heard under its own prefix alone", async () => {
+  const other = await createTestSchedule();
+  const heard: Wake[] = [];
+  await stores.schedule.onWake((wake) => void heard.push(wake));
+  // Redis delivers in the order of the commands.
+  await other.schedule.wake([{ ...WAKE, subscriptionId: "another" }]);
+  await stores.schedule.wake([WAKE]);
+  await until("the wake", () => heard.length > 0);
+  expect(heard).toEqual([WAKE]);
+  await other.flush();
+  other.close();
+});
+
+test("what was acted on is forgotten, and nothing else of its shard", async () => {
+  const { schedule } = stores;
+  const kept = { ...WAKE, subscriptionId: "01JYZ0000000000000000000BB" };
+  await schedule.wake([WAKE, kept]);
+  await schedule.clear([WAKE]);
+  expect((await schedule.takeDue(WAKE.shard, new Date(), 10)).due).toEqual([kept.subscriptionId]);
+});

@@ -1,13 +1,14 @@
 import { expect, test } from "bun:test";
 
 import {
+  composeBody,
   composerNumberOf,
   composerOf,
   digestOf,
   framed,
   requestHeaders,
 } from "../../../src/outbox/composer.ts";
-import type { EventFacts } from "../../../src/outbox/event.ts";
+import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 
 // What is expected here never changes: attempts of the last 30 days are shown as these composers have them. Other bytes
 // are another composer, under a number of its own.
@@ -49,14 +50,15 @@ const posting: EventFacts = {
     '{"store":{"id":3},"review_site":{"store_review_site_id":11,"review_site_id":2,"name":"Google","connection_status":"connected","disconnect_reason":null},"axis":"post","error_code":null,"reason":null}',
 };
 
-const CASES: [number: number, mode: string, of: string, facts: EventFacts, digest: string][] = [
-  [1, "full", "review", review, "661cba33f8ae474f213225067cdbf4aa"],
-  [2, "minimal", "review", review, "f5678797a3a166d1dc0296fa088808a9"],
-  [1, "full", "connection", connection, "60cf8b7f2f64d990d810095b6abb4a4c"],
-  [2, "minimal", "connection", connection, "1ede5f9b11fd25fbe84d7cabc6e70f49"],
-  [1, "full", "posting", posting, "af806c0df3bebdc54bc70cc7008d1bb9"],
-  [2, "minimal", "posting", posting, "03fd3e936af36e0ec71da838c24ce3e7"],
-];
+const CASES: [number: number, mode: PayloadMode, of: string, facts: EventFacts, digest: string][] =
+  [
+    [1, "full", "review", review, "661cba33f8ae474f213225067cdbf4aa"],
+    [2, "minimal", "review", review, "f5678797a3a166d1dc0296fa088808a9"],
+    [1, "full", "connection", connection, "60cf8b7f2f64d990d810095b6abb4a4c"],
+    [2, "minimal", "connection", connection, "1ede5f9b11fd25fbe84d7cabc6e70f49"],
+    [1, "full", "posting", posting, "af806c0df3bebdc54bc70cc7008d1bb9"],
+    [2, "minimal", "posting", posting, "03fd3e936af36e0ec71da838c24ce3e7"],
+  ];
 
 test.each(CASES)("composer %i makes the %s body of a %s as it always did", async (...one) => {
   const [number, mode, of, facts, digest] = one;
@@ -96,6 +98,13 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
 test("each mode has its composer, and nobody guesses at a number that is not known", () => {
   expect([composerNumberOf("full"), composerNumberOf("minimal")]).toEqual([1, 2]);
   expect([0, 3, -1, 99].map(composerOf)).toEqual([undefined, undefined, undefined, undefined]);
+});
+
+test.each(CASES)("what is sent now is made by composer %i: the %s body of a %s", (...one) => {
+  const [number, mode, , facts] = one;
+  const body = composeBody(facts, mode, deliveredAt);
+  expect(composerOf(number)?.body(facts, deliveredAt)).toBe(body);
+  expect(composerNumberOf(mode)).toBe(number);
 });
 
 test("the digest is the first half of the SHA-256 of the UTF-8", () => {

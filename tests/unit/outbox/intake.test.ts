@@ -1,18 +1,22 @@
 import { expect, test } from "bun:test";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
+import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import { createIntake, type Intake } from "../../../src/outbox/intake.ts";
+import { createFakeClock } from "../../support/clock.ts";
 
 const WAIT_MS = 50;
 
 /** Transactions that are under way until they are told to end. */
-function createHeld(options: { connections: number; share: number; waitMs?: number }) {
+function createHeld(
+  options: { connections: number; share: number; waitMs?: number },
+  clock: Clock = systemClock,
+) {
   const under: { partners: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
   // Of the pool only this is used, and what it runs is the test's.
   const db = { transaction: (work: (tx: Tx) => Promise<unknown>) => work({} as Tx) } as Db;
-  const intake: Intake = createIntake(db, systemClock, { waitMs: WAIT_MS, ...options });
+  const intake: Intake = createIntake(db, clock, { waitMs: WAIT_MS, ...options });
   const begin = (...partners: readonly number[]) => {
     const one = { partners, end: Promise.withResolvers<void>() };
     const done = intake.transaction(partners, async () => {
@@ -21,7 +25,7 @@ function createHeld(options: { connections: number; share: number; waitMs?: numb
     });
     return { done: done.catch((error: unknown) => error), end: one.end };
   };
-  return { begin, under: () => under.map(({ partners }) => partners) };
+  return { begin, intake, under: () => under.map(({ partners }) => partners) };
 }
 
 const LOCKED = Object.assign(new Error("canceling statement due to lock timeout"), {
@@ -77,4 +81,40 @@ test("after a lock that was not had in time a partner goes one at a time, until 
   begin(1, 2);
   await Bun.sleep(0);
   expect(under()).toEqual([[1], [1], [1], [1]]);
+});
+
+test("another failure than a lock leaves a partner its share", async () => {
+  const { begin, under } = createHeld({ connections: 6, share: 2, waitMs: 60_000 });
+  const failed = begin(1);
+  failed.end.reject(new Error("duplicate key"));
+  await failed.done;
+  begin(1);
+  begin(1);
+  await Bun.sleep(0);
+  expect(under()).toEqual([[1], [1], [1]]);
+});
+
+test("a lock that was not had in time counts for as long as one waits, if nobody comes through", async () => {
+  const clock = createFakeClock();
+  const { begin, intake } = createHeld({ connections: 6, share: 2 }, clock);
+  const locked = begin(1);
+  locked.end.reject(LOCKED);
+  await locked.done;
+  clock.advance(WAIT_MS - 1);
+  expect([intake.isStuck([2, 1]), intake.isStuck([2])]).toEqual([true, false]);
+  clock.advance(1);
+  expect(intake.isStuck([1])).toBe(false);
+});
+
+test("whoever waited has one room, though two end at once", async () => {
+  const { begin, under } = createHeld({ connections: 2, share: 2, waitMs: 60_000 });
+  const [first, second] = [begin(1), begin(1)];
+  begin(1);
+  await Bun.sleep(0);
+  first.end.resolve();
+  second.end.resolve();
+  await Promise.all([first.done, second.done]);
+  begin(2);
+  await Bun.sleep(0);
+  expect(under()).toEqual([[1], [1], [1], [2]]);
 });

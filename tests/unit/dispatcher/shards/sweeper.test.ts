@@ -105,6 +105,13 @@ describe("a sweep", () => {
     expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 9"]);
   });
 
+  test("asks for no shard that is held no more, and does not call it swept", async () => {
+    sweeper.claimed([7, 99]);
+    await runFor(0);
+    expect(asked).toEqual([[7], [7]]);
+    expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 7"]);
+  });
+
   test("that cannot reach Postgres is made again, of the same shards", async () => {
     answer = async () => {
       throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });

@@ -1,0 +1,245 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+
+import { Alarm } from "../../../../dispatcher/shards/alarm.ts";
+import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
+import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
+import { addMs } from "../../../../src/lib/clock.ts";
+import type { Schedule, Wake } from "../../../../src/outbox/schedule.ts";
+import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
+
+const SHARD = 7;
+const wake = (subscriptionId: string, shard = SHARD): Wake => ({ subscriptionId, shard });
+/** The instant so many ms after the start of a test. */
+const at = (ms: number) => addMs(start, ms);
+
+let clock: FakeClock;
+let start: Date;
+let ended: AbortController;
+let held: Map<number, unknown>;
+/** Subscriptions that were rung for, with a star those that a sweep has found. */
+let rung: string[];
+let swept: number[];
+let warned: unknown[][];
+let hear: (wake: Wake) => void;
+let planned: (Wake & { readonly at: Date })[];
+/** The subscriptions of each command that removes some from the sorted sets. */
+let cleared: string[][];
+/** When each look at the sorted set of a shard was, in ms since the start. */
+let looks: [shard: number, ms: number][];
+let limits: number[];
+/** What the next look at a sorted set finds. */
+let find: () => { due: string[]; nextAt: Date | undefined };
+let inPostgres: SweptSubscription[];
+let schedule: Schedule;
+let alarm: Alarm;
+let running: Promise<void>;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  start = clock.now();
+  held = new Map([[SHARD, {}]]);
+  [rung, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
+  inPostgres = [];
+  find = () => ({ due: [], nextAt: undefined });
+  schedule = {
+    wake: async () => {},
+    plan: async (wakes) => void planned.push(...wakes),
+    async clear(wakes) {
+      if (wakes.length > 0) cleared.push(wakes.map(({ subscriptionId }) => subscriptionId));
+    },
+    async takeDue(shard, now, limit) {
+      looks.push([shard, now.getTime() - start.getTime()]);
+      limits.push(limit);
+      return find();
+    },
+    onWake: async (listener) => void (hear = listener),
+  };
+  await run();
+});
+afterEach(stop);
+
+async function run(): Promise<void> {
+  ended = new AbortController();
+  const store = {
+    sweep: async (shards: readonly number[]) =>
+      inPostgres.filter(({ shard }) => shards.includes(shard)),
+  } as unknown as DispatchStore;
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string, fields?: object) =>
+      void warned.push([event, fields && Reflect.get(fields, "shard")]),
+    error() {},
+  };
+  alarm = new Alarm(
+    { clock, log, schedule, store },
+    {
+      shards: () => held,
+      ring: ({ subscriptionId }, isSwept) => void rung.push(subscriptionId + (isSwept ? "*" : "")),
+      swept: (shards) => void swept.push(...shards),
+    },
+  );
+  running = alarm.run(ended.signal);
+  await Bun.sleep(0);
+}
+
+async function stop(): Promise<void> {
+  ended.abort();
+  await running;
+}
+
+/** Time passes in steps of 10 ms, and what is due runs. */
+async function pass(ms: number): Promise<void> {
+  await Bun.sleep(0);
+  for (let n = 0; n < ms / 10; n++) {
+    clock.advance(10);
+    await Bun.sleep(0);
+  }
+}
+
+describe("a wake that is heard", () => {
+  test("rings at once if its shard is held, and else not at all", async () => {
+    hear(wake("A"));
+    hear(wake("B", 8));
+    hear(wake("C"));
+    await Bun.sleep(0);
+    expect(rung).toEqual(["A", "C"]);
+  });
+
+  test("is removed from the sorted sets with those of the next 250 ms", async () => {
+    hear(wake("A"));
+    await pass(240);
+    hear(wake("B"));
+    await Bun.sleep(0);
+    expect(cleared).toEqual([]);
+    await pass(10);
+    expect(cleared).toEqual([["A", "B"]]);
+    hear(wake("C"));
+    await pass(250);
+    expect(cleared).toEqual([["A", "B"], ["C"]]);
+  });
+
+  test("is removed before a look at its subscription is planned, and not again", async () => {
+    hear(wake("A"));
+    hear(wake("B"));
+    await pass(100);
+    expect(cleared).toEqual([]);
+    await alarm.plan(wake("A"), at(60_000));
+    expect(cleared).toEqual([["A"]]);
+    expect(planned).toEqual([{ ...wake("A"), at: at(60_000) }]);
+    await pass(150);
+    expect(cleared).toEqual([["A"], ["B"]]);
+  });
+});
+
+describe("a sorted set", () => {
+  test("is looked at when the earliest planned look is due", async () => {
+    await alarm.plan(wake("A"), at(150));
+    await alarm.plan(wake("B"), at(500));
+    await alarm.plan(wake("C"), at(130));
+    await pass(120);
+    expect(looks).toEqual([]);
+    await pass(480);
+    expect(looks).toEqual([[SHARD, 130]]);
+    expect(cleared).toEqual([]);
+  });
+
+  test("tells who is due and when to look at it again", async () => {
+    await alarm.plan(wake("A"), at(20));
+    find = () => ({ due: ["A", "B"], nextAt: at(330) });
+    await pass(20);
+    expect(rung).toEqual(["A", "B"]);
+    find = () => ({ due: [], nextAt: undefined });
+    await pass(1_000);
+    expect(looks).toEqual([
+      [SHARD, 20],
+      [SHARD, 330],
+    ]);
+    expect(rung).toEqual(["A", "B"]);
+    expect(limits).toEqual([256, 256]);
+  });
+
+  test("that cannot be read is looked at again after a second", async () => {
+    find = () => {
+      throw new Error("The connection is closed.");
+    };
+    await alarm.plan(wake("A"), at(10));
+    await pass(2_000);
+    expect(looks).toEqual([
+      [SHARD, 10],
+      [SHARD, 1_010],
+    ]);
+    expect(warned).toEqual([
+      ["schedule.unreadable", SHARD],
+      ["schedule.unreadable", SHARD],
+    ]);
+  });
+
+  test("of a shard that is held no more is not looked at", async () => {
+    held.set(8, {});
+    await alarm.plan(wake("A"), at(50));
+    await alarm.plan(wake("B", 8), at(50));
+    held.delete(SHARD);
+    await pass(100);
+    expect(looks).toEqual([[8, 50]]);
+    // Nor is it when the shard comes back: whoever claims it looks at it at once.
+    held.set(SHARD, {});
+    await pass(1_000);
+    expect(looks).toEqual([[8, 50]]);
+  });
+
+  test("is looked at within 200 ms after the clock is set forward over its time", async () => {
+    await alarm.plan(wake("A"), at(3_600_000));
+    // The sleep that has begun does not hear of it.
+    const { now } = clock;
+    clock.now = () => addMs(now(), 3_600_000);
+    await pass(200);
+    expect(looks.map(([shard]) => shard)).toEqual([SHARD]);
+  });
+});
+
+describe("a shard that was just claimed", () => {
+  test("is looked at and swept at once", async () => {
+    const found = { dueInMs: 0, waitedMs: 4_000 };
+    inPostgres = [
+      { subscriptionId: "A", shard: SHARD, ...found },
+      { subscriptionId: "B", shard: 8, ...found },
+    ];
+    alarm.claimed([SHARD]);
+    await Bun.sleep(0);
+    expect(looks).toEqual([[SHARD, 0]]);
+    // A first query finds a few of each shard, a second one all.
+    expect([rung, swept]).toEqual([["A*", "A*"], [SHARD]]);
+  });
+});
+
+describe("a sweep of all shards", () => {
+  test("rings for what is due, has the rest looked at in time, and tells how long it waited", async () => {
+    inPostgres = [
+      { subscriptionId: "A", shard: SHARD, dueInMs: 0, waitedMs: 4_000 },
+      { subscriptionId: "B", shard: SHARD, dueInMs: 500, waitedMs: -500 },
+    ];
+    await pass(SWEEP_MS);
+    expect([rung, swept]).toEqual([["A*"], [SHARD]]);
+    expect(alarm.lagMs).toBe(4_000);
+    expect(planned).toEqual([{ ...wake("B"), at: at(SWEEP_MS + 500) }]);
+    await pass(600);
+    expect(looks).toEqual([[SHARD, SWEEP_MS + 500]]);
+  });
+
+  test("goes on while wakes cannot be heard", async () => {
+    await stop();
+    schedule.onWake = () => Promise.reject(new Error("The connection is closed."));
+    await run();
+    expect(warned).toEqual([["schedule.unheard", undefined]]);
+    await pass(SWEEP_MS);
+    expect(swept).toEqual([SHARD]);
+  });
+});
+
+test("the end does not wait for the next look", async () => {
+  const sleeping = clock.sleepers;
+  ended.abort();
+  await running;
+  expect([sleeping > 0, clock.sleepers]).toEqual([true, 0]);
+});

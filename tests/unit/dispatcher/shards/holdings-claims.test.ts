@@ -1,0 +1,356 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+
+import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
+import { LEASE_SAFE_MS, type Claim, type Leases } from "../../../../dispatcher/shards/leases.ts";
+import { addMs, type Clock } from "../../../../src/lib/clock.ts";
+import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
+import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
+
+const FIVE = [1, 2, 3, 4, 5];
+const claim = (epoch = 1, orphaned = false): Claim => ({ epoch, orphaned });
+
+let clock: FakeClock;
+/** What the machine's wall clock was set forward by. */
+let aheadMs: number;
+let ended: AbortController;
+/** The shards that are this dispatcher's in Postgres. */
+let owned: Map<number, Claim>;
+let surplus: number;
+/** Ids that somebody has declared dead. */
+let fenced: Set<string>;
+/** Shards of which something is under way, of which that has been for long, and of which entries may have to be repeated. */
+let busy: Set<number>;
+let lingering: Set<number>;
+let inheriting: Set<number>;
+/** What Postgres was asked, and what the rest of the process was told. */
+let asked: unknown[][];
+let told: unknown[][];
+let logged: unknown[][];
+let checks: number;
+/** Before Postgres answers that. */
+let answering: { renew?: Promise<void>; assign?: Promise<void>; release?: Promise<void> };
+let holdings: Holdings;
+let running: Promise<void>;
+
+beforeEach(async () => {
+  clock = createFakeClock();
+  ended = new AbortController();
+  owned = new Map(FIVE.map((shard) => [shard, claim()]));
+  [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
+  [busy, lingering, inheriting] = [new Set(FIVE), new Set(), new Set()];
+  [asked, told, logged, answering] = [[], [], [], {}];
+  let ids = 0;
+  const leases: Leases = {
+    join: async (id) => void asked.push(["join", id]),
+    async renew(id) {
+      await answering.renew;
+      return fenced.has(id) ? undefined : clock.now();
+    },
+    async assign(id) {
+      asked.push(["assign", id]);
+      const answer = { owned: new Map(owned), surplus };
+      await answering.assign;
+      return answer;
+    },
+    heartbeats: async () => [],
+    bury: async () => undefined,
+    async release(id, claims) {
+      asked.push(["release", id, ...claims]);
+      await answering.release;
+      for (const shard of claims.keys()) owned.delete(shard);
+    },
+    leave: async (id, claims) => void asked.push(["leave", id, ...claims]),
+  };
+  const own: Clock = { ...clock, now: () => addMs(clock.now(), aheadMs) };
+  const say = (event: string, fields: object = {}) =>
+    void logged.push([event, { ...fields, stack: undefined }]);
+  holdings = new Holdings(
+    {
+      clock: new PostgresClock(own),
+      log: { debug() {}, info: say, warn: say, error() {} },
+      leases,
+      newId: () => `D${++ids}`,
+    },
+    {
+      claimed: (shards, orphaned) => void told.push(["claimed", shards, orphaned]),
+      inherits: (shard) => inheriting.has(shard),
+      lingers: (shard) => lingering.has(shard),
+      closed: (shard) => void told.push(["closed", shard]),
+      overdue: (shard) => void told.push(["overdue", shard]),
+      busyShards: () => busy,
+      checked: () => void (checks += 1),
+      lost: () => void told.push(["lost"]),
+    },
+  );
+  running = holdings.run(ended.signal);
+  await turn();
+});
+afterEach(async () => {
+  ended.abort();
+  await running;
+});
+
+const turn = () => Bun.sleep(0);
+
+/** So many seconds, with a renewal and an assignment in each. */
+async function pass(seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    clock.advance(1_000);
+    await turn();
+  }
+}
+
+/** What was asked of this kind. */
+const all = (kind: string) => asked.filter(([one]) => one === kind);
+
+describe("shards that are ours from now on", () => {
+  test("are told once, with those of them that are orphaned", async () => {
+    expect(told).toEqual([["claimed", FIVE, []]]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 5, orphaned: 0, owned: 5 }]);
+    owned.set(6, claim(3, true)).set(7, claim());
+    await pass(2);
+    expect(told.slice(1)).toEqual([["claimed", [6, 7], [6]]]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 2, orphaned: 1, owned: 7 }]);
+    expect([...holdings.shards.keys()]).toEqual([...FIVE, 6, 7]);
+    expect([holdings.serves(6), holdings.serves(8)]).toEqual([true, false]);
+  });
+
+  test("are not taken by a dispatcher that stops, which serves none, renews and gives up", async () => {
+    holdings.stop();
+    owned.set(6, claim());
+    surplus = 1;
+    busy.clear();
+    await pass(1);
+    expect(holdings.serves(1)).toBe(false);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+    expect(holdings.safe).toBe(true);
+  });
+
+  test("are not taken under an id that is lost by then", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.assign = promise;
+    owned.set(6, claim());
+    await pass(1);
+    owned = new Map([[7, claim()]]);
+    holdings.lose("D1");
+    answering = {};
+    resolve();
+    await turn();
+    expect(told.slice(1)).toEqual([["lost"], ["claimed", [7], []]]);
+  });
+
+  test("that cannot be asked for are asked for again", async () => {
+    answering.assign = Promise.reject(new Error("connect ECONNREFUSED"));
+    owned.set(6, claim());
+    await pass(1);
+    expect(logged.at(-1)).toMatchObject(["shards.unassigned", { error: "connect ECONNREFUSED" }]);
+    answering = {};
+    await pass(1);
+    expect(holdings.serves(6)).toBe(true);
+  });
+});
+
+describe("shards that are too many", () => {
+  test("are the last ones, closed at once, and given up when nothing of them is under way", async () => {
+    surplus = 2;
+    await pass(3);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["closed", 4],
+      ["overdue", 5],
+      ["overdue", 4],
+    ]);
+    expect([holdings.serves(3), holdings.serves(4)]).toEqual([true, false]);
+    expect(all("release")).toEqual([]);
+    busy.delete(5);
+    await pass(1);
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+    expect(logged.at(-1)).toEqual(["shards.released", { shards: 1, owned: 4 }]);
+    expect([...holdings.shards.keys()]).toEqual([1, 2, 3, 4]);
+  });
+
+  test("are those first that have waited to go before", async () => {
+    lingering = new Set(FIVE);
+    surplus = 1;
+    await pass(1);
+    surplus = 3;
+    await pass(1);
+    surplus = 2;
+    await pass(1);
+    expect(told.length).toBe(1);
+    lingering.clear();
+    await pass(1);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["closed", 4],
+    ]);
+  });
+
+  test("wait for 20 s each, from when they were chosen", async () => {
+    lingering = new Set(FIVE);
+    surplus = 1;
+    await pass(5);
+    surplus = 2;
+    await pass(15);
+    expect(told.slice(1)).toEqual([]);
+    await pass(1);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    surplus = 2;
+    await pass(4);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["overdue", 5],
+    ]);
+    await pass(1);
+    expect(told.at(-1)).toEqual(["closed", 4]);
+  });
+
+  test("go as soon as their last actor has gone", async () => {
+    surplus = 1;
+    await pass(1);
+    busy.delete(5);
+    const before = all("assign").length;
+    holdings.actorGone(4);
+    await turn();
+    expect(all("assign").length).toBe(before);
+    holdings.actorGone(5);
+    await turn();
+    expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
+  });
+
+  test("are held again if they were claimed anew after a release whose answer was lost", async () => {
+    surplus = 1;
+    await pass(1);
+    surplus = 0;
+    owned.set(5, claim(2, true));
+    await pass(1);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["claimed", [5], [5]],
+    ]);
+    expect(holdings.serves(5)).toBe(true);
+  });
+
+  test("stay closed, and are not claimed again, while they are still ours under the same epoch", async () => {
+    surplus = 1;
+    await pass(1);
+    surplus = 0;
+    await pass(3);
+    expect(told.slice(1)).toEqual([
+      ["closed", 5],
+      ["overdue", 5],
+    ]);
+    expect(holdings.serves(5)).toBe(false);
+  });
+
+  test("go as orphans if they came as such and are not all repeated", async () => {
+    owned = new Map(FIVE.map((shard) => [shard, claim(shard, shard > 3)]));
+    holdings.lose("D1");
+    await pass(1);
+    inheriting = new Set([3, 4]);
+    ended.abort();
+    await running;
+    const left = FIVE.map((shard) => [shard, claim(shard, shard === 4)]);
+    expect(all("leave")).toEqual([["leave", "D2", ...left]]);
+  });
+});
+
+describe("a lease that is lost", () => {
+  test("takes everything with it, and a new one is taken at once under another id", async () => {
+    surplus = 1;
+    await pass(1);
+    fenced.add("D1");
+    await pass(1);
+    expect(told.slice(2)).toEqual([["lost"], ["claimed", FIVE, []], ["closed", 5]]);
+    expect(holdings.id).toBe("D2");
+    expect(all("join")).toEqual([
+      ["join", "D1"],
+      ["join", "D2"],
+    ]);
+    expect(logged).toContainEqual(["lease.lost", { dispatcher_id: "D1" }]);
+    // What was closed under the old one is not broken off under the new one before its time.
+    await pass(1);
+    expect(told.at(-1)).toEqual(["closed", 5]);
+  });
+
+  test("holds nothing until there is a new one", () => {
+    holdings.lose("D1");
+    expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D2", 0, false]);
+    expect(holdings.serves(1)).toBe(false);
+  });
+
+  test("leaves nothing behind of the shards that were to be given up under it", async () => {
+    lingering = new Set([4]);
+    surplus = 1;
+    await pass(1);
+    surplus = 2;
+    await pass(1);
+    expect(told.slice(1)).toEqual([["closed", 5]]);
+    owned = new Map([1, 2, 3].map((shard) => [shard, claim(2)]));
+    surplus = 1;
+    holdings.lose("D1");
+    await pass(1);
+    expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
+  });
+
+  test("is not renewed by what was under way for it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.renew = promise;
+    await pass(1);
+    holdings.lose("D1");
+    resolve();
+    await turn();
+    expect(all("join")).toEqual([
+      ["join", "D1"],
+      ["join", "D2"],
+    ]);
+    // One at the start, one of the new lease.
+    expect(checks).toBe(2);
+  });
+
+  test("is ours alone: that of another id takes nothing", () => {
+    holdings.lose("D0");
+    expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D1", 5, true]);
+    expect(told.length).toBe(1);
+  });
+
+  test("is not given back by whoever may have sent something that is not recorded", async () => {
+    holdings.abandon();
+    ended.abort();
+    await running;
+    expect(all("leave")).toEqual([]);
+  });
+});
+
+describe("a renewal", () => {
+  test("is told, whether it succeeded or not", async () => {
+    expect(checks).toBe(1);
+    await pass(1);
+    expect(checks).toBe(2);
+    answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
+    await pass(1);
+    expect(checks).toBe(3);
+    expect(logged.at(-1)).toMatchObject(["lease.unrenewed", { error: "connect ECONNREFUSED" }]);
+  });
+
+  test("makes sending safe for 2.5 s from when it began", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answering.renew = promise;
+    clock.advance(LEASE_SAFE_MS - 1);
+    expect(holdings.safe).toBe(true);
+    clock.advance(1);
+    expect(holdings.safe).toBe(false);
+    resolve();
+  });
+
+  test.each([
+    ["ahead", 1],
+    ["behind", -1],
+  ])("is void for a machine whose clock was set 500 ms %s, and not 499", (_, sign) => {
+    aheadMs = sign * 499;
+    expect(holdings.safe).toBe(true);
+    aheadMs = sign * 500;
+    expect(holdings.safe).toBe(false);
+  });
+});

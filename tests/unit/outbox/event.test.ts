@@ -1,0 +1,56 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import {
+  BATCH_EVENTS,
+  CATALOG,
+  SUBSCRIBABLE_EVENTS,
+  TEST_EVENT,
+} from "../../../src/outbox/event.ts";
+
+const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
+
+/** The rows of the table of contract 8.1, one for each value. */
+function promised(): { value: string; isReview: boolean; inBatch: boolean }[] {
+  const [, table = ""] = readFileSync(CONTRACT, "utf8").split(/^## .*$/m);
+  return table.split("\n").flatMap((line) => {
+    const [, values = "", body = "", inBatch = ""] = line.split("|").map((cell) => cell.trim());
+    return Array.from(values.matchAll(/`(.+?)`/g), ([, value = ""]) => ({
+      value,
+      isReview: body.startsWith("review"),
+      inBatch: inBatch === "yes",
+    }));
+  });
+}
+
+test("the catalog has the events of contract 8.1, in their order, with their bodies", () => {
+  const found = CATALOG.map(({ value, envelope, in_batch: inBatch }) => ({
+    value,
+    isReview: envelope === "review",
+    inBatch,
+  }));
+  expect<unknown>(found).toEqual(promised());
+  expect(new Set(CATALOG.map(({ envelope }) => envelope))).toEqual(
+    new Set(["review", "site_connection"]),
+  );
+});
+
+test("a batch has what contract 8.1 says", () => {
+  const inBatch = promised().filter((one) => one.inBatch);
+  expect<readonly string[]>(BATCH_EVENTS).toEqual(inBatch.map(({ value }) => value));
+});
+
+test("a filter may name every event but the test", () => {
+  const values = promised().map(({ value }) => value);
+  expect<readonly string[]>(SUBSCRIBABLE_EVENTS).toEqual(
+    values.filter((one) => one !== TEST_EVENT),
+  );
+  expect(values).toContain(TEST_EVENT);
+});
+
+test("every event is described by a sentence of its own", () => {
+  const sentences = CATALOG.map(({ description }) => description);
+  for (const one of sentences) expect(one).toMatch(/^[A-Z].+\.$/);
+  expect(new Set(sentences).size).toBe(CATALOG.length);
+});

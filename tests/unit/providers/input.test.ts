@@ -1,0 +1,186 @@
+import { describe, expect, test } from "bun:test";
+
+import { readEvents } from "../../../src/providers/input.ts";
+import { MAX_EVENTS } from "../../../src/providers/model.ts";
+
+const NOW = new Date("2026-06-01T12:00:00Z");
+const review = {
+  external_review_id: "r",
+  rate: 4,
+  reviewer: "Ada",
+  content: "Fine",
+  reviewed_at: "2026-06-01T11:00:00.000+00:00",
+};
+const common = { id: "e", occurred_at: "2026-06-01T12:00:00.000+00:00", store_review_site_id: 5 };
+const created = { ...common, type: "review.created", review };
+const changed = { ...common, type: "connection.changed", axis: "pull" };
+const read = (...events: unknown[]) => readEvents({ events }, NOW);
+
+describe("an event without a fault", () => {
+  const at = { index: 0, id: "e", siteId: 5, occurredAt: NOW };
+  const reported = {
+    rate: 4,
+    reviewer: "Ada",
+    reviewerEmail: undefined,
+    content: "Fine",
+    reviewedAt: new Date("2026-06-01T11:00:00Z"),
+  };
+
+  test.each([
+    [created, { externalReviewId: "r", review: reported }],
+    [
+      { ...created, type: "review.updated" },
+      { externalReviewId: "r", review: reported },
+    ],
+    [
+      { ...created, review: { ...review, content: null, reviewer_email: "ada@mail.test" } },
+      {
+        externalReviewId: "r",
+        review: { ...reported, content: "", reviewerEmail: "ada@mail.test" },
+      },
+    ],
+    [
+      { ...common, type: "review.removed", review: { external_review_id: "r" } },
+      { externalReviewId: "r" },
+    ],
+    [{ ...common, type: "response.posted", external_review_id: "r" }, { externalReviewId: "r" }],
+    [
+      { ...common, type: "response.failed", external_review_id: "r", error_code: "E-012" },
+      { externalReviewId: "r", errorCode: "E-012" },
+    ],
+    [
+      { ...changed, connected: true },
+      { axis: "pull", errorCode: null },
+    ],
+    [
+      { ...changed, connected: true, error_code: null },
+      { axis: "pull", errorCode: null },
+    ],
+    [
+      { ...changed, connected: false, error_code: "E-001" },
+      { axis: "pull", errorCode: "E-001" },
+    ],
+  ])("such as %j is read whole, and refers to what it names", (given, own) => {
+    const { events, references, faults } = read(given);
+    expect<unknown>(events).toEqual([{ ...at, type: given.type, ...own }]);
+    const externalReviewId = "externalReviewId" in own ? own.externalReviewId : undefined;
+    expect<unknown>(references).toEqual([
+      { index: 0, type: given.type, id: "e", siteId: 5, externalReviewId },
+    ]);
+    expect(faults).toEqual({});
+  });
+});
+
+describe("a fault", () => {
+  const early = "1969-12-31T23:59:59.999+00:00";
+  const first = "1970-01-01T00:00:00.000+00:00";
+  const in5Minutes = "2026-06-01T12:05:00.000+00:00";
+  const later = "2026-06-01T12:05:00.001+00:00";
+
+  test.each([
+    [{ ...created, occurred_at: in5Minutes }, {}],
+    [{ ...created, occurred_at: later }, { occurred_at: "lies more than 5 minutes ahead" }],
+    [{ ...created, occurred_at: first }, {}],
+    [{ ...created, occurred_at: early }, { occurred_at: "lies before 1970" }],
+    [{ ...created, review: { ...review, reviewed_at: first } }, {}],
+    [
+      { ...created, review: { ...review, reviewed_at: early } },
+      { "review.reviewed_at": "lies before 1970" },
+    ],
+    [
+      { ...created, review: { ...review, reviewer_email: "no address" } },
+      { "review.reviewer_email": "must be null or an email address" },
+    ],
+    [{ ...changed, connected: false }, { error_code: "is required when the axis is disconnected" }],
+    [
+      { ...changed, connected: false, error_code: null },
+      { error_code: "is required when the axis is disconnected" },
+    ],
+    [
+      { ...changed, connected: true, error_code: "E-001" },
+      { error_code: "must be null when the axis is connected" },
+    ],
+    [
+      { ...created, review: { ...review, rate: 6 } },
+      { "review.rate": "must be a whole number from 1 to 5" },
+    ],
+    [
+      { ...created, occurred_at: later, review: { ...review, rate: 6 } },
+      {
+        occurred_at: "lies more than 5 minutes ahead",
+        "review.rate": "must be a whole number from 1 to 5",
+      },
+    ],
+    // The rules of a connection are for connections.
+    [{ ...created, connected: false }, { connected: "is not a known field" }],
+  ])("of %j is named: %j", (given, named) => {
+    const { events, references, faults } = read(created, given);
+    const expected = Object.entries(named).map(([field, text]) => [`events.1.${field}`, [text]]);
+    expect(faults).toEqual(Object.fromEntries(expected));
+    expect(events.length).toBe(expected.length === 0 ? 2 : 1);
+    expect(references.length).toBe(2);
+  });
+
+  test.each([null, 1, "text", [[]]])("is an event that is no object: %j", (given) => {
+    const { references, faults } = read(given);
+    expect([references, faults]).toEqual([[], { "events.0": ["must be an object"] }]);
+  });
+
+  test.each([["review.moved"], ["constructor"], [1], [undefined], [["review.created"]]])(
+    "is the type %p",
+    (type) => {
+      const { events, references, faults } = read({ ...created, type });
+      expect(Object.keys(faults)).toEqual(["events.0.type"]);
+      expect(faults["events.0.type"]).toEqual([
+        "must be one of review.created, review.updated, review.removed, response.posted, response.failed, connection.changed",
+      ]);
+      expect(events).toEqual([]);
+      // What else it names is looked up all the same.
+      expect<unknown>(references).toEqual([
+        { index: 0, type: undefined, id: "e", siteId: 5, externalReviewId: "r" },
+      ]);
+    },
+  );
+
+  test("of a type that no schema describes leaves out an id that is no text", () => {
+    const { references } = read({ ...common, type: "review.moved", external_review_id: 7 });
+    expect(references).toMatchObject([{ id: "e", siteId: 5, externalReviewId: undefined }]);
+  });
+
+  test("leaves out of what is referred to only the part that has it", () => {
+    const { references } = read({
+      ...created,
+      id: 1,
+      store_review_site_id: "5",
+      review: { ...review, external_review_id: 7 },
+    });
+    const nothing = { id: undefined, siteId: undefined, externalReviewId: undefined };
+    expect<unknown>(references).toEqual([{ index: 0, type: "review.created", ...nothing }]);
+  });
+});
+
+describe("a body", () => {
+  const LIST = { events: [`must be a list of 1 to ${MAX_EVENTS} events`] };
+
+  test.each([
+    [{ events: [] }, LIST],
+    [{ events: Array.from({ length: MAX_EVENTS + 1 }, () => created) }, LIST],
+    [{ events: {} }, LIST],
+    [{ events: [created], more: 1 }, { more: ["is not a known field"] }],
+  ])("%#: is refused", (body, faults) => {
+    expect(readEvents(body, NOW).faults).toEqual(faults);
+  });
+
+  test("that is no object names no event", () => {
+    const { events, references, faults } = readEvents([created], NOW);
+    expect([events, references, Object.keys(faults)]).toEqual([[], [], ["body"]]);
+  });
+
+  test("names the faults of its events beside its own", () => {
+    const body = { events: [{ ...created, occurred_at: "soon" }], more: 1 };
+    expect(Object.keys(readEvents(body, NOW).faults).toSorted()).toEqual([
+      "events.0.occurred_at",
+      "more",
+    ]);
+  });
+});
