@@ -134,6 +134,7 @@ describe("a request", () => {
           clock: { ...clock, now: () => new Date("2026-06-01T12:00:00Z") },
           traces: { came: (instants) => void came.push(...instants) },
           signatures: {
+            verify: async () => undefined,
             verifyAgain: async () => void verified++,
             sealedSecretOf: () => `sealed ${verified}`,
           },

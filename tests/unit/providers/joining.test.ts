@@ -4,9 +4,8 @@ import type { Log } from "../../../src/lib/log.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Intake } from "../../../src/outbox/intake.ts";
 import type { Admission, Asking } from "../../../src/providers/admit.ts";
-import type { Taken } from "../../../src/providers/group.ts";
 import { readEvents } from "../../../src/providers/input.ts";
-import { CHARS_PER_GROUP, createTaking } from "../../../src/providers/joining.ts";
+import { CHARS_PER_GROUP, createTaking, type Taken } from "../../../src/providers/group.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
 const ADMITTED: Admission = { kind: "admitted", fresh: [] };

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 
-import { LEASE_TTL_MS, type Heartbeat, type Leases } from "../../../../dispatcher/shards/leases.ts";
+import { LEASE_TTL_MS, type Heartbeat } from "../../../../dispatcher/shards/leases.ts";
+import type { Leases } from "../../../../dispatcher/shards/lease-queries.ts";
 import { Undertaker } from "../../../../dispatcher/shards/undertaker.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
