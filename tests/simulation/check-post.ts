@@ -5,7 +5,7 @@ import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import { queueOf } from "./log.ts";
 import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
-import { EPOCH_MS, type World } from "./world.ts";
+import { EPOCH_MS, STEP_EXCUSE_MS, type World } from "./world.ts";
 
 export interface CheckDeps {
   readonly world: World;
@@ -17,8 +17,6 @@ export interface CheckDeps {
 export const PARALLEL_TESTS = 4;
 /** SETTINGS_MAX_AGE_MS of the actor, CLOCKS_APART_MS of a suspension, and the rounding to the millisecond. */
 const SETTINGS_AGE_MS = 1_501;
-/** A step of Postgres' clock excuses a decision made with the time before. */
-const STEP_EXCUSE_MS = 20_000;
 /** For how long nothing must have gone wrong before lateness counts. */
 const CALM_MS = 20_000;
 /** How long after a process came or went a shard may still move in which a request hangs: PATIENCE_MS and a bit. */

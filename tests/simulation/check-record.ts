@@ -4,10 +4,7 @@ import type { CheckDeps } from "./check-post.ts";
 import { queueOf } from "./log.ts";
 import type { OutboxRow, SubscriptionRow } from "./tables.ts";
 import { shareLane, type Post } from "./watch.ts";
-import { EPOCH_MS } from "./world.ts";
-
-/** A step of the clock is heard within this time. */
-const STEP_EXCUSE_MS = 20_000;
+import { EPOCH_MS, STEP_EXCUSE_MS } from "./world.ts";
 
 interface Commit {
   readonly dispatcherId: string;
@@ -100,9 +97,7 @@ function checkTold(
   say: Say,
 ): void {
   const { sequence, attempt, round, possiblyRepeated } = record;
-  // Whether a retry was due at the takeover, a process and Postgres see differently while its clock steps.
-  const isStepping = world.nowMs - world.steppedMs < STEP_EXCUSE_MS;
-  if (possiblyRepeated && !watch.mayRepeat.has(sequence) && !isStepping)
+  if (possiblyRepeated && !watch.mayRepeat.has(sequence))
     say("possible repeats told", "as a possible repeat, which it cannot be");
   const which = `${sequence}/${round}/${attempt}`;
   if (possiblyRepeated) watch.told.add(which);

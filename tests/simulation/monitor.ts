@@ -17,7 +17,7 @@ import {
   type Tables,
 } from "./tables.ts";
 import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
-import type { World } from "./world.ts";
+import { STEP_EXCUSE_MS, type World } from "./world.ts";
 
 /** Of one lane a process can have sent so many entries without a record. */
 const MAY_REPEAT = SEND_AHEAD + 1;
@@ -237,8 +237,11 @@ export class Monitor {
   #allowRepeats(subscription: SubscriptionRow): void {
     const { id, ordering } = subscription;
     const { mayRepeat } = this.watch(id);
+    const { nowMs, steppedMs, postgresMs } = this.#world;
+    // A process that has not heard of a step yet may take any retry for one that was due.
+    const isStepping = nowMs - steppedMs < STEP_EXCUSE_MS;
     const due = [...queueOf(subscription)].filter(
-      ({ dueAtMs }) => (dueAtMs ?? 0) <= this.#world.postgresMs,
+      ({ dueAtMs }) => isStepping || (dueAtMs ?? 0) <= postgresMs,
     );
     // One more, because a head that becomes due in this moment counts here and not there.
     for (const lane of Map.groupBy(due, (row) => laneOf(ordering, row)).values())

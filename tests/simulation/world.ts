@@ -4,6 +4,8 @@ import type { Settings } from "./settings.ts";
 
 /** Where virtual time 0 stands on the wall clock. */
 export const EPOCH_MS = 1_780_315_200_000;
+/** Every process has noticed a step of PostgreSQL's clock after this time. Until then it may decide by the time before. */
+export const STEP_EXCUSE_MS = 20_000;
 
 export interface Violation {
   readonly invariant: string;
