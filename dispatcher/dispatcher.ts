@@ -184,6 +184,10 @@ export class Dispatcher {
         return this.#sender.send(actor, effect);
       case "batch":
         return void this.#dispatchBatch(actor);
+      case "recheck":
+        return void this.#deps.clock
+          .sleep(effect.afterMs)
+          .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
       case "sleep":
         return void this.#alarm.plan(
           { subscriptionId: actor.id, shard: actor.shard },

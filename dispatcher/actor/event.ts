@@ -34,6 +34,8 @@ export interface Loaded {
 export type ActorEvent =
   /** There may be something new in Postgres, or a wait is over. */
   | { readonly kind: "woken" }
+  /** The time of a `recheck` has passed. */
+  | { readonly kind: "rechecked" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }
   /** The send was never begun; `isEnded`: because its subscription is not active any more. */
   | { readonly kind: "unsent"; readonly lane: string; readonly isEnded: boolean }
@@ -67,6 +69,11 @@ export type Effect =
     }
   /** Dispatch the batch that is due. */
   | { readonly kind: "batch" }
+  /**
+   * Tell `rechecked` after so long. A planned wake cannot do this: an actor that loads often has no need of it by then, and
+   * would take it for news and plan the next one.
+   */
+  | { readonly kind: "recheck"; readonly afterMs: number }
   /** Plan a wake for that instant. */
   | { readonly kind: "sleep"; readonly until: Date }
   /** Forget the actor: a wake loads it again. */

@@ -1,4 +1,3 @@
-import { addMs } from "../../src/lib/clock.ts";
 import type { Effect, LoadRequest } from "./event.ts";
 import { INHERITED } from "./inheritance.ts";
 import { hasWork, MAIN } from "./lane.ts";
@@ -13,7 +12,7 @@ const MAX_WAITING_LANES = 256;
 export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
-  /** `recheck`: decide again RECHECK_MS after the last load. */
+  /** `recheck`: decide again after RECHECK_MS. */
   readonly kind: "none" | "recheck" | "load";
   /** Whether more has to be read as soon as there is room. */
   readonly more: boolean;
@@ -26,8 +25,10 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
   actor.more = plan.more;
-  if (plan.kind === "recheck" && actor.loadedAt !== undefined)
-    sleepUntil(actor, addMs(actor.loadedAt, RECHECK_MS), effects);
+  if (plan.kind === "recheck" && !actor.rechecking) {
+    actor.rechecking = true;
+    effects.push({ kind: "recheck", afterMs: RECHECK_MS });
+  }
   if (plan.kind !== "load") return;
   actor.loading = true;
   actor.wanted = false;
@@ -121,13 +122,6 @@ function wouldRepeat(actor: Actor): boolean {
     if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
   }
   return false;
-}
-
-/** Plans a wake, unless an earlier one is planned. */
-export function sleepUntil(actor: Actor, until: Date, effects: Effect[]): void {
-  if (actor.plannedFor !== undefined && actor.plannedFor <= until) return;
-  actor.plannedFor = until;
-  effects.push({ kind: "sleep", until });
 }
 
 /** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */

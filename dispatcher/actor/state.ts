@@ -30,6 +30,8 @@ export class Actor {
   generation = 0;
   loading = false;
   batching = false;
+  /** A `recheck` is under way. */
+  rechecking = false;
   /** A wake came since the last load began: Postgres may hold more than that load saw. */
   wanted = false;
   /** The last load was cut at its limit. */

@@ -1,6 +1,6 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
 import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts";
-import { isOutdated, planLoad, sleepUntil } from "./load.ts";
+import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import {
@@ -30,6 +30,9 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "woken":
       actor.wanted = true;
       actor.plannedFor = undefined;
+      break;
+    case "rechecked":
+      actor.rechecking = false;
       break;
     case "loaded":
       takeLoaded(actor, event.loaded, now);
@@ -261,7 +264,7 @@ function prune(actor: Actor): void {
 }
 
 function isIdle(actor: Actor): boolean {
-  if (actor.loading || actor.batching) return false;
+  if (actor.loading || actor.batching || actor.rechecking) return false;
   if (!actor.stopping && (actor.wanted || actor.more)) return false;
   const staysWaiting = actor.postponed > 0 && !actor.stopping;
   for (const lane of actor.lanes.values())
@@ -276,5 +279,8 @@ function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   for (const { waitingUntil } of actor.lanes.values())
     if (waitingUntil !== undefined && waitingUntil > now && (!first || waitingUntil < first))
       first = waitingUntil;
-  if (first !== undefined) sleepUntil(actor, first, effects);
+  if (first === undefined) return;
+  if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
+  actor.plannedFor = first;
+  effects.push({ kind: "sleep", until: first });
 }

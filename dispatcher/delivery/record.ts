@@ -26,9 +26,19 @@ export function recordAttempt(
   // request itself is kept.
   const isTest = entry.source.kind === "test";
   const { headers, body, signature, previousSignature } = request;
+  const { sequence, eventId, event, round, attempt, isLogged } = entry;
+  const { payloadMode, batchJobId, recordedAt } = entry;
   return {
-    ...entry,
     ...made,
+    sequence,
+    eventId,
+    event,
+    round,
+    attempt,
+    isLogged,
+    payloadMode,
+    batchJobId,
+    recordedAt,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,

@@ -2,6 +2,7 @@ import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
 import type { ConnectionOptions, SecureContext } from "node:tls";
+import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
 import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
@@ -65,7 +66,7 @@ export class Connection implements Expiring {
   readonly bornMs = performance.now();
   /** Until when it may idle. */
   keptUntilMs = 0;
-  /** Ends it when it idles for too long. */
+  /** Looks whether it idles for too long; undefined while no timer runs. */
   idleDeadline: Deadline | undefined;
   /** Undefined while it idles. What arrives then was not asked for, and ends the connection. */
   user: ConnectionUser | undefined;
@@ -103,9 +104,16 @@ export class Connection implements Expiring {
     return this.#socket.writableLength === 0;
   }
 
-  /** It idles for too long. */
+  /**
+   * Ends it if it idles for too long. The timer runs on while the connection is in use, because arming one for every
+   * request costs more than looking again.
+   */
   expire(): void {
-    this.destroy();
+    this.idleDeadline = undefined;
+    if (this.user !== undefined) return;
+    const leftMs = this.keptUntilMs - performance.now();
+    if (leftMs > 0) this.idleDeadline = startDeadline(leftMs, this);
+    else this.destroy();
   }
 
   /** Ends it at once and tells no user; a pending connect or handshake is given up too. */
@@ -178,6 +186,7 @@ export class Connection implements Expiring {
     if (phase === "closed") return;
     this.phase = "closed";
     this.user = undefined;
+    cancelDeadline(this.idleDeadline);
     this.#socket.destroy();
     this.#onClosed(this);
     user?.connectionClosed(phase, error);

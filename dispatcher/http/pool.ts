@@ -1,5 +1,5 @@
 import { createSecureContext, getCACertificates } from "node:tls";
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
+import { startDeadline } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
@@ -94,7 +94,7 @@ export class ConnectionPool {
     if (idlesMs <= 0) return connection.destroy();
     connection.user = undefined;
     connection.keptUntilMs = now + idlesMs;
-    connection.idleDeadline = startDeadline(idlesMs, connection);
+    connection.idleDeadline ??= startDeadline(idlesMs, connection);
     const idle = this.#idle.get(origin) ?? [];
     idle.push(connection);
     this.#idle.delete(origin);
@@ -122,7 +122,6 @@ export class ConnectionPool {
 
   /** Takes a connection off the list of those that idle, if it is on it. */
   #unlist(connection: Connection): void {
-    cancelDeadline(connection.idleDeadline);
     const idle = this.#idle.get(connection.origin) ?? [];
     const at = idle.lastIndexOf(connection);
     if (at === -1) return;

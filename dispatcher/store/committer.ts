@@ -14,13 +14,17 @@ interface Pending {
 type CommitDeps = RunnerDeps & { readonly store: Pick<DispatchStore, "commit"> };
 
 const RECORDS_PER_COMMIT = 512;
-/**
- * Fewer records wait for others, because a commit costs Postgres nearly the same whether it writes one record or these. A
- * lane that has sent all that it may before its commit has as many, and is not kept waiting.
- */
+/** Fewer records wait for others, because a commit costs Postgres nearly the same whether it writes one record or these. */
 const WORTH_A_COMMIT = SEND_AHEAD;
 /** How long they wait at the most; contract 7.4 lets a commit trail by 10 ms. */
 const GATHER_MS = 8;
+/**
+ * A subscription with this many records in one group sends faster than its records are committed. No group waits then: a
+ * lane would have sent all that it may before a commit begins, and would stand still until it ends.
+ */
+const BUSY_RECORDS = SEND_AHEAD / 2;
+/** So many groups later it is taken to be busy still: its next group has what it could send in the meantime, which may be little. */
+const BUSY_GROUPS = 2;
 /** The most records that may wait for their commit, over all actors, so that a slow database slows sending. */
 const MAX_BACKLOG = 2_048;
 /**
@@ -46,6 +50,8 @@ export interface CommitListener {
 export class Committer {
   #queue: Pending[] = [];
   #running = false;
+  /** For how many groups a subscription is taken to be busy. */
+  #busyGroups = 0;
   /** Ends the wait for more records. */
   #gathering: AbortController | undefined;
   readonly #runner: GroupRunner<Pending, CommitResult>;
@@ -104,8 +110,10 @@ export class Committer {
   async #run(): Promise<void> {
     this.#running = true;
     while (this.#queue.length > 0) {
-      await this.#gather();
-      await this.#runner.run(this.#nextGroup());
+      if (this.#busyGroups === 0) await this.#gather();
+      const group = this.#nextGroup();
+      this.#busyGroups = hasBusy(group) ? BUSY_GROUPS : Math.max(0, this.#busyGroups - 1);
+      await this.#runner.run(group);
     }
     this.#running = false;
   }
@@ -137,4 +145,10 @@ export class Committer {
     if (fenced) this.#listener.fenced(group[0]?.dispatcherId ?? "");
     else for (const { record, done } of group) done(!ended.has(record.subscriptionId));
   }
+}
+
+function hasBusy(group: readonly Pending[]): boolean {
+  if (group.length < BUSY_RECORDS) return false;
+  const bySubscription = Map.groupBy(group, ({ record }) => record.subscriptionId);
+  return bySubscription.values().some(({ length }) => length >= BUSY_RECORDS);
 }

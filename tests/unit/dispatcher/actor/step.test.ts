@@ -312,12 +312,38 @@ describe("several causes at once", () => {
     expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
   });
 
-  test("looks for test events behind a full queue 100 ms after its last load, and no sooner", () => {
+  test("looks for test events behind a full queue 100 ms after a wake, for any number of wakes once", () => {
     loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
     now = later(99);
-    expect(tell({ kind: "woken" })).toEqual([{ kind: "sleep", until: later(100) }]);
+    expect(tell({ kind: "woken" })).toEqual([{ kind: "recheck", afterMs: 100 }]);
+    expect(tell({ kind: "woken" })).toEqual([]);
+    now = later(199);
+    expect(load(tell({ kind: "rechecked" })).limit).toBe(0);
+  });
+
+  test("does not look for test events once more where another load has looked meanwhile", () => {
+    loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
+    expect(tell({ kind: "woken" })).toEqual([{ kind: "recheck", afterMs: 100 }]);
+    const request = load(tell({ kind: "answered", lane: "main", decision: delivered }));
     now = later(100);
-    expect(load(tell({ kind: "woken" })).limit).toBe(0);
+    const found = { subscription, entries: [], tests: [], lastSequence: 0 };
+    tell({ kind: "loaded", loaded: { request, found } });
+    expect(tell({ kind: "rechecked" })).toEqual([]);
+  });
+
+  test("is not dropped before the time to look again has passed", () => {
+    loaded(Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1)));
+    tell({ kind: "woken" });
+    tell({ kind: "stopped" });
+    tell({ kind: "answered", lane: "main", decision: delivered });
+    const committed = {
+      kind: "committed",
+      lane: "main",
+      decision: delivered,
+      active: true,
+    } as const;
+    expect(tell(committed)).toEqual([]);
+    expect(tell({ kind: "rechecked" })).toEqual([{ kind: "drop" }]);
   });
 
   test("reads other reviews while one has a long queue", () => {

@@ -113,6 +113,28 @@ describe("records", () => {
     await end();
     expect(tried).toEqual([named(16).join(" "), named(16, 17).join(" ")]);
   });
+
+  test("do not wait in the two groups behind one with 8 of a subscription", async () => {
+    const { commit, tried, advance, end } = slowly();
+    commit(...named(8));
+    await advance(8);
+    for (const next of ["A9", "B0", "C0"]) {
+      commit(next);
+      await end();
+    }
+    expect(tried).toEqual([named(8).join(" "), "A9", "B0"]);
+    await advance(8);
+    expect(tried.at(-1)).toBe("C0");
+  });
+
+  test("wait behind a group with 7 of a subscription", async () => {
+    const { commit, tried, advance, end } = slowly();
+    commit(...named(7), "B0");
+    await advance(8);
+    commit("A8");
+    await end();
+    expect(tried).toHaveLength(1);
+  });
 });
 
 async function turns(count: number): Promise<void> {
