@@ -177,8 +177,10 @@ export class Dispatcher {
     const { id } = this.#holdings;
     switch (effect.kind) {
       case "load":
-        return this.#loader.load(effect.request, (loaded) =>
-          this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+        return this.#loader.load(
+          effect.request,
+          (loaded) => this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+          { isWanted: () => !actor.stopping },
         );
       case "send":
         return this.#sender.send(actor, effect);
@@ -245,6 +247,7 @@ export class Dispatcher {
 
   #stopActors(which: (actor: Actor) => boolean): void {
     for (const actor of this.#actors.all().filter(which)) this.#tell(actor, { kind: "stopped" });
+    this.#loader.release();
   }
 
   /** Lets the requests under way end; what takes too long is broken off and recorded as interrupted. */

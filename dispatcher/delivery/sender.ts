@@ -294,7 +294,8 @@ export class Sender {
       this.#withhold(actor, effect.lane, subscription === undefined);
       this.#release(slot);
     };
-    loader.load(settingsRequest(actor), take, "first");
+    const isWanted = () => !actor.stopping;
+    loader.load(settingsRequest(actor), take, { turn: "first", isWanted });
   }
 
   #report(record: AttemptRecord, outcome: PostOutcome): void {

@@ -107,6 +107,14 @@ export class GroupRunner<T, R> {
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
+  /** Tries quarantined keys at once whose first item fits. */
+  retryNow(fits: (item: T) => boolean): void {
+    for (const one of this.#quarantine.values()) {
+      const [first] = one.pending;
+      if (first !== undefined && fits(first)) one.retryAtMs = 0;
+    }
+  }
+
   /** Resolves when each item has succeeded or is quarantined, or after `clear`. */
   async run(items: readonly T[]): Promise<void> {
     const { signal } = this.#current;

@@ -11,11 +11,17 @@ const PASSES_PER_LOAD = 32;
 
 interface Asked {
   readonly request: LoadRequest;
+  /** False once its actor stops. */
+  readonly isWanted: () => boolean;
   readonly take: (loaded: Loaded) => void;
   /** Aborted by `clear`. */
   readonly signal: AbortSignal;
   /** How many windows were passed for it. */
   readonly passes: number;
+}
+
+interface LoadOptions extends Partial<Pick<Asked, "isWanted">> {
+  readonly turn?: "first" | "in turn";
 }
 
 /**
@@ -25,6 +31,9 @@ interface Asked {
  * Where the reviews that a request leaves out fill the window of its log, the offset passes that window and the request
  * is read again, because other reviews must not wait behind them. That happens beside the other loads, one window at a
  * time, so that they do not wait for it.
+ *
+ * A request of an actor that stops is answered with nothing, without a query: a shard is given back once its actors are
+ * gone, and all its subscriptions would wait for the one that cannot be read.
  */
 export class Loader {
   #queue: Asked[] = [];
@@ -34,15 +43,21 @@ export class Loader {
   #current = new AbortController();
   /** Ends when all windows are passed that have to be. */
   #passing = Promise.resolve();
-  readonly #runner: GroupRunner<Asked, Answer[]>;
+  readonly #runner: GroupRunner<Asked, (Answer | undefined)[]>;
 
   constructor(deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow"> }) {
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ request }) => request.id,
       run: async (group) => {
-        for (const { request, passes } of group)
+        const wanted = group.filter(({ isWanted }) => isWanted());
+        for (const { request, passes } of wanted)
           if (passes > 0) await deps.store.passWindow(request.id);
-        return deps.store.load(group.map(({ request }) => request));
+        const requests = wanted.map(({ request }) => request);
+        const answers = requests.length === 0 ? [] : await deps.store.load(requests);
+        const byAsked = new Map(wanted.map((asked, i) => [asked, answers[i]]));
+        return group.map((asked) =>
+          byAsked.has(asked) ? byAsked.get(asked) : { request: asked.request, found: undefined },
+        );
       },
       done: (group, answers) => group.forEach((asked, i) => this.#take(asked, answers[i])),
       describe: ({ request }) => ({ subscription_id: request.id }),
@@ -51,14 +66,24 @@ export class Loader {
     });
   }
 
-  load(request: LoadRequest, take: Asked["take"], turn: "first" | "in turn" = "in turn"): void {
+  load(
+    request: LoadRequest,
+    take: Asked["take"],
+    { turn = "in turn", isWanted = () => true }: LoadOptions = {},
+  ): void {
     (turn === "first" ? this.#urgent : this.#queue).push({
       request,
       take,
+      isWanted,
       signal: this.#current.signal,
       passes: 0,
     });
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
+  }
+
+  /** Looks again at quarantined requests of actors that stop: their next try may be 30 s away. */
+  release(): void {
+    this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
 
   /** Forgets what was asked for and not yet answered, because nobody waits for it any more. */

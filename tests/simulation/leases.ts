@@ -20,6 +20,7 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
   return {
     join(id) {
       process.dispatcherId = id;
+      world.movedMs = world.nowMs;
       return ask("join", () => {
         if (tables.dispatchers.has(id)) return;
         tables.dispatchers.set(id, { id, process, renewedMs: world.postgresMs, holders: 0 });

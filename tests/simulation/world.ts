@@ -44,7 +44,7 @@ export class World {
   postgresDownMs = Number.NEGATIVE_INFINITY;
   /** When somebody last locked a row, or a record was refused. */
   hinderedMs = Number.NEGATIVE_INFINITY;
-  /** When a process last came or went: shards move then. */
+  /** When a process last came or went, or began anew with another lease: shards move then. */
   movedMs = 0;
 
   constructor(options: { settings: Settings; random: Prng; traced: boolean }) {

@@ -70,7 +70,7 @@ test("a subscription that cannot be read keeps none of the others from being rea
   while (stuck.length === 0) await Bun.sleep(0);
   expect(stuck).toEqual([["load.stuck", "L7"]]);
   // Asked for beside one that can be read, it waits behind its first load.
-  loader.load(ask("L7"), () => taken.push("L7 again"), "first");
+  loader.load(ask("L7"), () => taken.push("L7 again"), { turn: "first" });
   loader.load(ask("M"), () => taken.push("M"));
   while (!taken.includes("M")) await Bun.sleep(0);
   isDamaged = false;
@@ -106,7 +106,7 @@ test("what a send waits for is read ahead of the loads, in a query of its own", 
     loader.load(ask(`L${n}`), () => resolve());
     return promise;
   });
-  await new Promise<void>((resolve) => loader.load(ask("U"), () => resolve(), "first"));
+  await new Promise<void>((resolve) => loader.load(ask("U"), () => resolve(), { turn: "first" }));
   await Promise.all(taken);
   expect(asked[0]).toEqual(["U"]);
   expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
@@ -157,4 +157,41 @@ test("a load passes 32 windows at the most, and none after what was asked for is
   loader.clear();
   for (let n = 0; n < 100; n++) await Promise.resolve();
   expect(passed.length).toBe(33);
+});
+
+test("a request that is wanted no more is answered with nothing, at once and also out of quarantine", async () => {
+  const clock = createFakeClock();
+  const asked: string[] = [];
+  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+    passWindow: async () => {},
+    load: async (requests) => {
+      asked.push(...requests.map(({ id }) => id));
+      throw new Error("damaged");
+    },
+  };
+  const loader = new Loader({ store, clock, log });
+  const taken: [string, Loaded["found"]][] = [];
+  let isWanted = true;
+  const load = (id: string) =>
+    loader.load(ask(id), ({ found }) => void taken.push([id, found]), { isWanted: () => isWanted });
+  load("A");
+  // Five failures: the next try is seconds away.
+  for (let n = 0; n < 40; n++) {
+    await Bun.sleep(0);
+    clock.advance(100);
+  }
+  const tries = asked.length;
+  expect(taken).toEqual([]);
+  isWanted = false;
+  load("B");
+  await Bun.sleep(0);
+  expect(taken).toEqual([["B", undefined]]);
+  loader.release();
+  clock.advance(100);
+  await Bun.sleep(0);
+  expect(taken).toEqual([
+    ["B", undefined],
+    ["A", undefined],
+  ]);
+  expect(asked).toHaveLength(tries);
 });
