@@ -23,7 +23,7 @@ const GATHER_MS = 8;
  * lane would have sent all that it may before a commit begins, and would stand still until it ends.
  */
 const BUSY_RECORDS = SEND_AHEAD / 2;
-/** So many groups later it is taken to be busy still: its next group has what it could send in the meantime, which may be little. */
+/** A busy subscription counts as busy for this many groups. The group after a full one is often small, because the lane has just started again. */
 const BUSY_GROUPS = 2;
 /** The most records that may wait for their commit, over all actors, so that a slow database slows sending. */
 const MAX_BACKLOG = 2_048;

@@ -107,7 +107,7 @@ export class GroupRunner<T, R> {
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
-  /** Tries quarantined keys at once whose first item fits. */
+  /** Makes each quarantined key due whose first item fits. */
   retryNow(fits: (item: T) => boolean): void {
     for (const one of this.#quarantine.values()) {
       const [first] = one.pending;

@@ -151,7 +151,7 @@ export class Operator {
     await this.create();
   }
 
-  /** What a disabled subscription refuses with 409: failures may have disabled it since it was looked at. */
+  /** A disabled subscription answers 409: failures may have disabled it after the owner looked at it. */
   async #plain(kind: "test" | "recover", options: CallOptions = {}): Promise<void> {
     const startedMs = nowMs();
     const judged = { ...options, wants: [202, 409] };
