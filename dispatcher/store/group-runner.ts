@@ -107,11 +107,13 @@ export class GroupRunner<T, R> {
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
-  /** Makes each quarantined key due whose first item fits. */
+  /** Makes each quarantined key due whose first item fits, also one whose try is under way and fails. */
   retryNow(fits: (item: T) => boolean): void {
     for (const one of this.#quarantine.values()) {
       const [first] = one.pending;
-      if (first !== undefined && fits(first)) one.retryAtMs = 0;
+      if (first === undefined || !fits(first)) continue;
+      one.retryAtMs = 0;
+      one.delayMs = FIRST_RETRY_MS;
     }
   }
 
