@@ -70,11 +70,14 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
       "tests/integration/statements.test.ts",
+      "tests/integration/dispatch.test.ts",
+      "tests/integration/dispatch-batch.test.ts",
+      "tests/integration/webhooks-batch-skip.test.ts",
     ],
   },
   outbox: {
     mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
-    tests: ["tests/unit/outbox"],
+    tests: ["tests/unit/outbox", "tests/unit/dispatcher/shards/alarm.test.ts"],
     flows: [
       "tests/integration/schedule.test.ts",
       "tests/integration/redis-faults.test.ts",
