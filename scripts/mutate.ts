@@ -73,6 +73,7 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/integration/dispatch.test.ts",
       "tests/integration/dispatch-batch.test.ts",
       "tests/integration/webhooks-batch-skip.test.ts",
+      "tests/integration/attempt-requests.test.ts",
     ],
   },
   outbox: {

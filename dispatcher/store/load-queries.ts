@@ -181,7 +181,11 @@ const MISSING = {
  * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
  * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
  */
-function nextOf(found: readonly ReadEntry[], request: LoadRequest, settings: SubscriptionRow) {
+export function nextOf(
+  found: readonly ReadEntry[],
+  request: Pick<LoadRequest, "after" | "limit" | "exceptReviews">,
+  settings: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
+) {
   const { limit, exceptReviews } = request;
   const { settledThrough, lastLogged } = settings;
   const logged = found.filter(({ isLogged }) => isLogged);
@@ -208,8 +212,8 @@ function nextOf(found: readonly ReadEntry[], request: LoadRequest, settings: Sub
  */
 function missingOf(
   logged: readonly ReadEntry[],
-  { after, limit }: LoadRequest,
-  { settledThrough, lastLogged }: SubscriptionRow,
+  { after, limit }: Pick<LoadRequest, "after" | "limit">,
+  { settledThrough, lastLogged }: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
 ): Entry[] {
   const missing: number[] = [];
   let seen = Math.max(after, settledThrough);

@@ -44,6 +44,18 @@ test("a partner has its share at once and no more, and the others have the rest"
   expect(under()).toEqual([[1], [1], [2], [3], [1]]);
 });
 
+test("a partner whose transaction ends may begin one more, and no two, however many connections are free", async () => {
+  const { begin, under } = createHeld({ connections: 6, share: 2, waitMs: 60_000 });
+  const first = begin(1);
+  for (const partner of [1, 1, 1, 1]) begin(partner);
+  await Bun.sleep(0);
+  expect(under()).toEqual([[1], [1]]);
+  first.end.resolve();
+  await first.done;
+  await Bun.sleep(0);
+  expect(under()).toEqual([[1], [1], [1]]);
+});
+
 test("whoever finds no room in time is refused, and takes none later", async () => {
   const { begin, under } = createHeld({ connections: 2, share: 1 });
   const first = begin(1);

@@ -11,9 +11,9 @@ function failure(code: string): Error {
   return Object.assign(new Error(code), { code });
 }
 
-const record = (id: string): AttemptRecord =>
+const record = (id: string, shard = 0): AttemptRecord =>
   // A committer looks at nothing else of it.
-  ({ shard: 0, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
+  ({ shard, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
 
 /**
  * A committer over a store whose commits are told to `answer`, which fails by throwing. `done` has the records in the order
@@ -203,6 +203,18 @@ describe("a record that cannot be committed", () => {
     expect(done.filter((id) => id.startsWith("B"))).toEqual(["B1", "B2", "B3", "B4", "B5"]);
     expect(committer.quarantined).toBe(0);
   });
+});
+
+test("a shard is held while a record of one of its subscriptions is quarantined", async () => {
+  const { committer } = committing(() => {
+    throw failure("XX001");
+  });
+  expect(committer.holds(7)).toBe(false);
+  committer.commit("D", record("A1", 7), () => {});
+  await turns(3);
+  expect([6, 7].map((shard) => committer.holds(shard))).toEqual([false, true]);
+  committer.clear();
+  expect(committer.holds(7)).toBe(false);
 });
 
 test("a group is not split while Postgres cannot be had", async () => {

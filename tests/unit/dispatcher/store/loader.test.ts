@@ -195,3 +195,24 @@ test("a request that is wanted no more is answered with nothing, at once and als
   ]);
   expect(asked).toHaveLength(tries);
 });
+
+test("an answer that comes after the loader was cleared is given to no actor", async () => {
+  const answered = Promise.withResolvers<void>();
+  const store: Pick<DispatchStore, "load" | "passWindow"> = {
+    passWindow: async () => {},
+    load: async (requests) => {
+      await answered.promise;
+      return requests.map((request): Loaded => ({ request, found: undefined }));
+    },
+  };
+  const loader = new Loader({ store: store as DispatchStore, clock: createFakeClock(), log });
+  const taken: string[] = [];
+  loader.load(ask("A"), () => taken.push("A"));
+  await Bun.sleep(0);
+  loader.clear();
+  answered.resolve();
+  await Bun.sleep(0);
+  loader.load(ask("B"), () => taken.push("B"));
+  await Bun.sleep(0);
+  expect(taken).toEqual(["B"]);
+});
