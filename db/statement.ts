@@ -5,7 +5,7 @@ import type postgres from "postgres";
 /*
  * Statements that are written as SQL: those that the query builder cannot say, and those that are measured hot. Each is
  * declared once, with its parameters and the columns of its rows, and a comment says why it is not left to the query
- * builder. The types of both follow from the schema, and tests/integration/statements.test.ts holds every declaration against a server. The text is put together when the
+ * builder. The types of both follow from the schema, and tests/integration/db/statements.test.ts holds every declaration against a server. The text is put together when the
  * module is loaded. Running one is a call of the driver, which prepares it by name on each connection.
  */
 

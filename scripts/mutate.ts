@@ -69,26 +69,26 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/conformance/cases.test.ts",
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
-      "tests/integration/statements.test.ts",
+      "tests/integration/db/statements.test.ts",
     ],
   },
   outbox: {
     mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
     tests: ["tests/unit/outbox"],
     flows: [
-      "tests/integration/schedule.test.ts",
-      "tests/integration/redis-faults.test.ts",
-      "tests/integration/statements.test.ts",
+      "tests/integration/dispatcher/schedule.test.ts",
+      "tests/integration/dispatcher/redis-faults.test.ts",
+      "tests/integration/db/statements.test.ts",
       "tests/conformance/cases.test.ts",
-      "tests/integration/activity-providers.test.ts",
+      "tests/integration/reviews/providers.test.ts",
     ],
   },
   providers: {
     mutate: ["src/providers/{actions,admit,group,input}.ts"],
     tests: ["tests/unit/providers"],
     flows: [
-      "tests/integration/activity-providers.test.ts",
-      "tests/integration/grouped-intake.test.ts",
+      "tests/integration/reviews/providers.test.ts",
+      "tests/integration/reviews/grouped-intake.test.ts",
     ],
   },
 };

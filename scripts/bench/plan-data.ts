@@ -1,4 +1,4 @@
-// The rows that `bun run bench plans` and tests/integration/plans.test.ts read: one subscription with nearly all of the
+// The rows that `bun run bench plans` and tests/integration/db/plans.test.ts read: one subscription with nearly all of the
 // outbox and a tenth of the attempts, beside many with a few, and a slot for batches.
 import type { RawDb, RawTx } from "../../db/client.ts";
 import { indexEndedDays, partitionsAhead } from "../../db/partitions.ts";

@@ -1,6 +1,6 @@
 // Part of `bun run check`: every block of code in our documents says what becomes of it. "run FILE" is run as it stands by
 // that file, which names the document; "not-run" comes with its reason. Blocks without a language are output and drawings.
-// The guides at /docs, which show the reason, are held by tests/integration/docs.test.ts.
+// The guides at /docs, which show the reason, are held by tests/integration/guides/docs.test.ts.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 

@@ -1,5 +1,5 @@
 // Part of `bun run check`: what our documents link to within the repository is there, down to the heading, and so are the
-// commands that they name. The pages of the guides are looked at as they are served (tests/integration/docs.test.ts).
+// commands that they name. The pages of the guides are looked at as they are served (tests/integration/guides/docs.test.ts).
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 

@@ -22,7 +22,7 @@ type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: S
 /**
  * What one wrong password does, by contract 4.8. What runs is `settleWrongAttempt` in queries/locks.ts, because parallel
  * attempts must be settled one after the other in one statement; this is the same in a form that can be read, and
- * tests/integration/auth-lock.test.ts holds the statement to it.
+ * tests/integration/auth/lock.test.ts holds the statement to it.
  */
 export function decideWrongAttempt(
   lock: SignInLock | undefined,
