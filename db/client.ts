@@ -2,9 +2,9 @@ import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { isDeadlock, isStatementOutdated } from "./errors.ts";
-import { beginSettings, PLANNER, startSettings, type Limits } from "./limits.ts";
+import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
-import { runOver, sessionOver, type OnRows, type Raw, type Session } from "./session.ts";
+import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
 import { statement } from "./statement.ts";
 
 /** A pool of connections. */

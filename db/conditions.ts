@@ -1,8 +1,9 @@
-import { desc, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
-import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import { desc, eq, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "./client.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
+import { companies, users } from "./schema/companies.ts";
 
 /** `inArray` with the values as one parameter, so that the statement is the same for any number of them. */
 export function anyOf<C extends PgColumn>(
@@ -84,3 +85,15 @@ export async function nthId(
     .limit(1);
   return row?.id;
 }
+
+/** The partner above an account; a join to it is a left join, because other companies have none. */
+export const partners = alias(companies, "partners");
+
+export const isPartnerOfCompany = eq(partners.id, companies.partnerId);
+
+/** The company and the partner above it are active: nobody of them signs in otherwise. */
+export const isTenantActive =
+  sql`(${companies.isActive} and coalesce(${partners.isActive}, true))`.mapWith(companies.isActive);
+
+/** The same of a user of the company. */
+export const isUserActive = sql`(${users.isActive} and ${isTenantActive})`.mapWith(users.isActive);

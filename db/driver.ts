@@ -14,7 +14,7 @@ const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
  * statements and what becomes of connections that break; only `bun install` applies it, any other installer leaves it
  * out without a word.
  */
-export function driverFault(source = installedSource()): string | undefined {
+export function driverError(source = installedSource()): string | undefined {
   if (source === undefined) return `The PostgreSQL driver is not installed: ${INSTALL}`;
   const digest = digestOf(source);
   if (digest === PATCHED) return undefined;

@@ -17,7 +17,7 @@ export const LIMITS = {
   /** Sign-in, and whatever reads. */
   requests: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
   /** Whatever takes the sequence of a subscription, for which all of its partner waits. */
-  intake: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
+  writerPool: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
   readiness: { lockMs: 1_000, statementMs: 1_500, idleMs: 2_000, deadlineMs: 2_000 },
   dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
   /** All of it ends before a lease that is not renewed does. */

@@ -134,7 +134,7 @@ export function compareSchemas(applied: readonly number[], own: readonly number[
 }
 
 /** What to do before a process can work on this database; nothing if it can, or if that cannot be told. */
-export async function schemaFault(db: Raw): Promise<string | undefined> {
+export async function schemaError(db: Raw): Promise<string | undefined> {
   const state = await schemaState(db);
   if (state.kind === "foreign") return FOREIGN_SCHEMA;
   if (state.kind !== "behind") return undefined;

@@ -1,9 +1,9 @@
 import { connect, ping } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
+import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
-import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime, writable } from "../db/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
@@ -50,7 +50,7 @@ const IDLE_S = 30;
 /** The same for the connections of maintenance: another dispatcher may make the next run. */
 const JOB_IDLE_S = 5;
 
-exitIfFaulty(driverFault());
+exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const descriptors = countDescriptors();
@@ -97,7 +97,7 @@ const clock = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
-    exitIfFaulty(await schemaFault(db));
+    exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
   },

@@ -3,8 +3,8 @@
 // seals everything stored with the present master key. The settings of the server say which database and which master
 // keys.
 import { connect, type RawDb } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { driverError } from "../db/driver.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
@@ -34,12 +34,12 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(USAGE);
     return EXIT_USAGE;
   }
-  const fault = driverFault();
+  const fault = driverError();
   if (fault !== undefined) throw new ConfigError([fault]);
   const config = readConfig();
   const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
   try {
-    const lacking = await schemaFault(db);
+    const lacking = await schemaError(db);
     if (lacking !== undefined) throw new ConfigError([lacking]);
     const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
     if (command === "processes") {

@@ -84,11 +84,11 @@ async function run(): Promise<boolean> {
   await phase("after", CALM_MS);
   await load.stop();
   await until("an empty queue", () => isSettled(db));
-  const { facts, isSound } = await judge(db, load);
+  const { facts, isValid } = await judge(db, load);
   console.table(counted);
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));
-  return isSound && answers.every((told) => told.endsWith("200"));
+  return isValid && answers.every((told) => told.endsWith("200"));
 }
 
 async function migrate(databaseUrl: string): Promise<void> {

@@ -1,9 +1,9 @@
 import { connect, ping } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
+import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
-import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime, writable } from "../db/server.ts";
 import { createApp } from "./app.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
@@ -28,7 +28,7 @@ import { createSecretBox } from "./lib/secret-box.ts";
 import { openSpans } from "./lib/spans.ts";
 import { MasterKeyWatch } from "./keys/master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
-import { createIntake } from "./outbox/intake.ts";
+import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 
 /** A connection that only some moments need is closed after so long. */
@@ -36,7 +36,7 @@ const IDLE_S = 30;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
 const DRAIN_MS = 4_000;
 
-exitIfFaulty(driverFault());
+exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
@@ -52,11 +52,11 @@ const db = connect(config.databaseUrl, {
   watches,
   limits: LIMITS.requests,
 });
-const intakeDb = connect(config.databaseUrl, {
-  max: config.connections.intake,
+const writerDb = connect(config.databaseUrl, {
+  max: config.connections.writerPool,
   name: "reviewrelay-intake",
   watches,
-  limits: LIMITS.intake,
+  limits: LIMITS.writerPool,
   isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
@@ -72,7 +72,7 @@ const { clock, keys } = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
-    exitIfFaulty(await schemaFault(db));
+    exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
     const time = await PostgresClock.open({
       machine: systemClock,
@@ -85,11 +85,11 @@ const { clock, keys } = await reachableOrExit(
 );
 void clock.follow(stop);
 masterKeys.run();
-const intake = createIntake(intakeDb, clock, {
+const writerPool = createWriterPool(writerDb, clock, {
   // One is for the groups, so that whoever waits for a lock never keeps them waiting.
-  connections: Math.max(config.connections.intake - 1, 1),
-  share: Math.ceil(config.connections.intake / 3),
-  waitMs: LIMITS.intake.deadlineMs,
+  connections: Math.max(config.connections.writerPool - 1, 1),
+  share: Math.ceil(config.connections.writerPool / 3),
+  waitMs: LIMITS.writerPool.deadlineMs,
 });
 const redis = openRedis(config.redisUrl, log);
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
@@ -118,7 +118,7 @@ const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,
   db,
-  intake: traces?.intake(intake) ?? intake,
+  writerPool: traces?.writerPool(writerPool) ?? writerPool,
   traces,
   clock,
   log,
@@ -158,7 +158,7 @@ async function drain(): Promise<void> {
   await spans?.close();
   redis.disconnect();
   await masterKeys.close();
-  await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
+  await Promise.all([db.close(), writerDb.close(), readinessDb.close()]);
   log.info("api.stopped");
   process.exit(0);
 }

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /** What a partner wants to be told of trouble with its webhooks, and where; without a row the defaults hold. */

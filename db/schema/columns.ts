@@ -5,7 +5,9 @@ import { bigint, customType, integer, timestamp } from "drizzle-orm/pg-core";
 // The schema declares columns, keys and unique indexes. All other indexes, with their reasons, are in db/migrations alone.
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
+
 export const id = () => integer("id").primaryKey().generatedAlwaysAsIdentity();
+
 export const bigid = () =>
   bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity();
 

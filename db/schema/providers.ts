@@ -1,7 +1,7 @@
 import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
-import { bytewise, id, instant } from "./columns.ts";
 import { companyId, stores } from "./companies.ts";
+import { bytewise, id, instant } from "./columns.ts";
 
 /** A review site and the credentials of its puller: what the routes call a provider. */
 export const reviewSites = pgTable("review_sites", {

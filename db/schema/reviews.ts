@@ -10,8 +10,8 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, bytewise, id, instant } from "./columns.ts";
 import { userId } from "./companies.ts";
+import { bigid, bytewise, id, instant } from "./columns.ts";
 
 export const reviews = pgTable(
   "reviews",

@@ -1,7 +1,7 @@
 import { boolean, integer, pgTable, primaryKey, smallint, text, unique } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId, userId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
 /** Per normalised email, known or not; kept as a digest, because people type passwords into email fields. */
 export const signInLocks = pgTable("sign_in_locks", {

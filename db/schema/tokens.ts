@@ -10,8 +10,8 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId, userId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
 /**
  * next: published, does not sign yet. current: signs. retired: published while a live token carries its kid.

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { boolean, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
 export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",

@@ -1,4 +1,4 @@
-import type { TroubleKind } from "../../src/outbox/alert.ts";
+import type { TroubleKind } from "../../src/outbox/mail.ts";
 import type { SeenRow } from "./queries.ts";
 
 /** How a subscription is now. */

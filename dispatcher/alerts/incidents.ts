@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
-import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
+import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
 import { decideAlerts, type Verdict } from "./decide.ts";
 import * as queries from "./queries.ts";

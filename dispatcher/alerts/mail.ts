@@ -2,9 +2,14 @@ import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_DEFAULTS, TROUBLE_KINDS, type AlertKind } from "../../src/outbox/alert.ts";
+import {
+  ALERT_DEFAULTS,
+  type AlertKind,
+  type NewMail,
+  queueMails,
+  TROUBLE_KINDS,
+} from "../../src/outbox/mail.ts";
 import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
-import { queueMails, type NewMail } from "../../src/outbox/mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";

@@ -2,10 +2,10 @@ import type { Db } from "../../db/client.ts";
 import { addMs, isoInstant, type Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
+import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/mail.ts";
 import { requestHeaders } from "../../src/outbox/composer.ts";
 import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
-import { hmacSha256Hex } from "../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";
 
 export interface PostDeps {

@@ -1,6 +1,6 @@
 import { composeBody as composeRecorded, requestHeaders } from "../../src/outbox/composer.ts";
 import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
-import { hmacSha256Hex } from "../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import type { BodySource, SendableEntry, Subscription } from "../actor/entry.ts";
 import type { DeliveryRequest } from "./deliver.ts";
 

@@ -1,7 +1,10 @@
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
-import { resolveChecked } from "../../src/lib/egress.ts";
-import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import {
+  cancelDeadline,
+  type Deadline,
+  type Expiring,
+  startDeadline,
+} from "../../src/lib/waiter.ts";
+import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import { encodeRequest } from "./encode.ts";
@@ -95,12 +98,12 @@ export class HttpClient extends ConnectionPool {
     leave: Leave = {},
   ): Promise<ExchangeResult> {
     const message = encodeRequest(target, headers, body);
-    return new Exchange(this, { target, message }, leave).run();
+    return new RequestState(this, { target, message }, leave).run();
   }
 }
 
 /** One request and its answer, over one connection or, after a silent death of a kept one, two. */
-class Exchange implements ConnectionUser, Expiring {
+class RequestState implements ConnectionUser, Expiring {
   readonly #client: HttpClient;
   readonly #target: WebhookTarget;
   /** Head and body, as encoded. */

@@ -1,9 +1,11 @@
-import { connect as connectTcp } from "node:net";
-import { connect as connectTls } from "node:tls";
-import type { Socket } from "node:net";
-import type { ConnectionOptions, SecureContext } from "node:tls";
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
+import {
+  cancelDeadline,
+  type Deadline,
+  type Expiring,
+  startDeadline,
+} from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { ResponseParser } from "./response.ts";

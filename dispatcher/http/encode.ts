@@ -1,5 +1,5 @@
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { remember } from "../../src/lib/remember.ts";
+import { remember } from "../../src/lib/groups.ts";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;

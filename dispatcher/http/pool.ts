@@ -1,5 +1,5 @@
 import { createSecureContext, getCACertificates } from "node:tls";
-import { startDeadline } from "../../src/lib/deadline.ts";
+import { startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";

@@ -1,4 +1,4 @@
-import { remember } from "../../src/lib/remember.ts";
+import { remember } from "../../src/lib/groups.ts";
 import { BodyRecord } from "./excerpt.ts";
 
 /** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */

@@ -6,7 +6,7 @@ import { availableParallelism } from "node:os";
 import { createAuthenticate } from "../../src/auth/actions/authenticate.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { findBearers } from "../../src/auth/queries/tokens.ts";
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";

@@ -1,6 +1,6 @@
 // Who feels a crowd at the door: `bun run bench crowd`. One address sends 500 wrong passwords at once, for emails that
 // nobody has; meanwhile another address signs in 20 times, one after the other, as it did before. The rate limits are off.
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { BENCH_PASSWORD, startAuthRig } from "./auth-rig.ts";
 import { bytesOf, LoadConnection, quantile } from "./http-load.ts";
 import { writeResult } from "./rig.ts";

@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { parseArgs } from "node:util";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { startAuthRig } from "./auth-rig.ts";

@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto";
 import { parseArgs } from "node:util";
 
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { BENCH_PASSWORD, startAuthRig } from "./auth-rig.ts";

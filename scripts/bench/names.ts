@@ -5,7 +5,7 @@
 // result. It takes Linux and root, because the processes get a resolv.conf of their own.
 import { createServer } from "node:http";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import { freePort } from "../chaos/addresses.ts";
 import { resolverFault, startNameServer } from "../chaos/name-server.ts";

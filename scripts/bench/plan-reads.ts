@@ -1,12 +1,11 @@
 // What the portal reads, and how many blocks each may.
 import type { Db } from "../../db/client.ts";
-import { listBacklogs } from "../../src/admin/actions/dispatcher.ts";
-import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
+import { listBacklogs } from "../../src/tenants/actions/dispatcher.ts";
+import type { BacklogOrder } from "../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
-import { showIncident } from "../../src/webhooks/actions/incident.ts";
+import { showHealth, showIncident, showStats } from "../../src/webhooks/actions/stats.ts";
 import { listMessages } from "../../src/webhooks/actions/messages.ts";
-import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
 import type { MessageFilter } from "../../src/webhooks/message-model.ts";
 import {

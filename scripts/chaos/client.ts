@@ -1,4 +1,4 @@
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { nowMs } from "./now.ts";
 import type { WrongAnswer } from "./verdict/facts.ts";
 

@@ -13,7 +13,7 @@ interface OperatorDeps {
 }
 
 type Kind = "immediate" | "batch";
-type Judged = CallOptions & Required<Pick<CallOptions, "wants">>;
+type RuleInput = CallOptions & Required<Pick<CallOptions, "wants">>;
 
 /** Filters that the writers' events fall into and out of. */
 const FILTERS: readonly (readonly string[] | null)[] = [
@@ -159,7 +159,7 @@ export class Operator {
     this.#note(kind, { startedMs, status });
   }
 
-  #ask(method: string, path: string, options: Judged) {
+  #ask(method: string, path: string, options: RuleInput) {
     const { token } = this.#partner;
     return this.#deps.client.call(method, `/partner/webhooks${path}`, { token, ...options });
   }

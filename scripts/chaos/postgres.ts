@@ -127,7 +127,7 @@ export async function startPostgres(
     proxiedUrl: withPort(url, proxy.port) + (pooler === undefined ? "" : "?prepare=false"),
     proxy,
     fillDisk: disk && ((ms) => fillDisk(disk, server, ms)),
-    ...faultsOf(server),
+    ...toFieldErrors(server),
     async stop() {
       proxy.stop();
       server.signalAll("SIGCONT");
@@ -143,7 +143,7 @@ async function fillDisk(disk: SmallDisk, server: Server, ms: number): Promise<vo
   if (server.isGone) await server.again(0);
 }
 
-function faultsOf(
+function toFieldErrors(
   server: Server,
 ): Omit<ChaosPostgres, "url" | "proxiedUrl" | "proxy" | "fillDisk" | "stop"> {
   return {

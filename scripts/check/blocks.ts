@@ -10,11 +10,11 @@ const MARK = /^\w+(?: \w+)? run (\S+)$|^\w+ not-run \S.{9,}$/;
 const faults = ["*.md", "docs/**/*.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
   .toSorted()
-  .flatMap((file) => faultsOf(file).map((fault) => `${file}: ${fault}`));
+  .flatMap((file) => toFieldErrors(file).map((fault) => `${file}: ${fault}`));
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-function faultsOf(file: string): string[] {
+function toFieldErrors(file: string): string[] {
   const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(\S.*)$/gm);
   return [...blocks].flatMap(([, info = ""]) => {
     const mark = MARK.exec(info);

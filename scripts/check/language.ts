@@ -3,7 +3,7 @@
 // thermometer; docs/contributing.md has the rules of style. `bun scripts/check/language.ts --list [path …]` prints every
 // occurrence and every comment that begins with a preposition, with file and line.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 /** The highest count per 1,000 words, for all comments and for all documents. */
@@ -27,13 +27,17 @@ export interface Passage {
   readonly line: number;
 }
 
+/** Strings and comments, by the extension of the file. */
+const TOKENS: Readonly<Record<string, RegExp>> & { readonly ".ts": RegExp } = {
+  ".sql": /'(?:[^']|'')*'|(?:^[ \t]*--.*\n?)+|--.*/gm,
+  ".css": /\/\*[\s\S]*?\*\//g,
+  ".ts":
+    /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s,;).])|\/\*[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n?)+|\/\/.*/gm,
+};
+
 /** Comments of a source file. Adjacent `//` or `--` lines are one comment. Strings and templates are skipped. */
 export function commentsOf(path: string, source: string): Passage[] {
-  const token = path.endsWith(".sql")
-    ? /'(?:[^']|'')*'|(?:^[ \t]*--.*\n?)+|--.*/gm
-    : path.endsWith(".css")
-      ? /\/\*[\s\S]*?\*\//g
-      : /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s,;).])|\/\*[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n?)+|\/\/.*/gm;
+  const token = TOKENS[extname(path)] ?? TOKENS[".ts"];
   return [...source.matchAll(token)].flatMap((match) => {
     const raw = match[0].trimStart();
     if (!/^(?:\/\*|\/\/|--)/.test(raw)) return [];

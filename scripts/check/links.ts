@@ -15,11 +15,11 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
 const faults = ["*.md", "docs/**/*.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
   .toSorted()
-  .flatMap((file) => faultsOf(join(ROOT, file)).map((fault) => `${file}: ${fault}`));
+  .flatMap((file) => toFieldErrors(join(ROOT, file)).map((fault) => `${file}: ${fault}`));
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-function faultsOf(file: string): string[] {
+function toFieldErrors(file: string): string[] {
   const whole = readFileSync(file, "utf8");
   const text = whole.replaceAll(/^```[\s\S]*?^```/gm, "");
   const commands = [...whole.matchAll(COMMAND)].flatMap(([command, name, path]) => {

@@ -2,7 +2,7 @@
 import Redis from "ioredis";
 import postgres from "postgres";
 
-import { type RedisSettings, sentinelOptions } from "../../src/lib/redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "../../src/lib/settings-reader.ts";
 import { StartError } from "./start-error.ts";
 
 const PATIENCE_MS = 20_000;

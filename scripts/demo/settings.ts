@@ -49,26 +49,26 @@ export function readSettings(environment: Env): Settings {
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && value.trim() !== "") given[name] = value.trim();
   }
-  const faults: string[] = [];
-  for (const name of TAKEN_HERE) readFromFile(given, name, faults);
+  const errors: string[] = [];
+  for (const name of TAKEN_HERE) readFromFile(given, name, errors);
   const env = { ...DEMO_DEFAULTS, ...given };
   const dispatchers = Number(given["DISPATCHERS"] ?? "1");
   if (!Number.isInteger(dispatchers) || dispatchers < 1 || dispatchers > MOST_DISPATCHERS) {
-    faults.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
+    errors.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
   }
-  const config = check({ ...STAND_INS, ...env }, faults);
+  const config = check({ ...STAND_INS, ...env }, errors);
   // Each process has metrics of its own: the API at METRICS_PORT, the dispatchers from the next one on.
   const metrics = config?.metricsPort ?? 0;
   const clash =
     config !== undefined && config.port >= metrics && config.port <= metrics + dispatchers;
   if (metrics > 0 && (clash || metrics + dispatchers > LAST_PORT)) {
-    faults.push(
+    errors.push(
       `METRICS_PORT and the ${dispatchers} ports after it must be apart from PORT and end at ${LAST_PORT}.`,
     );
   }
-  if (config === undefined || faults.length > 0) {
+  if (config === undefined || errors.length > 0) {
     throw new StartError(
-      ...faults,
+      ...errors,
       "Correct these settings and start again; docs/operations/settings.md lists them all.",
     );
   }
@@ -93,24 +93,24 @@ export function readSettings(environment: Env): Settings {
 }
 
 /** Puts what `NAME_FILE` names in the place of the setting itself. */
-function readFromFile(given: Record<string, string>, name: string, faults: string[]): void {
+function readFromFile(given: Record<string, string>, name: string, errors: string[]): void {
   const file = `${name}_FILE`;
   if (given[file] === undefined) return;
   try {
     const text = settingOf(given, name);
     if (text !== undefined) given[name] = text;
   } catch (error) {
-    faults.push(`${name} ${error instanceof Error ? error.message : "cannot be read"}.`);
+    errors.push(`${name} ${error instanceof Error ? error.message : "cannot be read"}.`);
   }
   delete given[file];
 }
 
-function check(env: Env, faults: string[]) {
+function check(env: Env, errors: string[]) {
   try {
     return readConfig(env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    faults.push(...error.faults);
+    errors.push(...error.errors);
     return undefined;
   }
 }

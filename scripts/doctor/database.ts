@@ -4,7 +4,7 @@ import { schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/keys/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/keys/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 const OLDEST_MAJOR = 15;
@@ -31,7 +31,7 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
       `PostgreSQL ${row.name} takes no writes`,
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
-  const api = connections.api + connections.intake + FIXED.api;
+  const api = connections.api + connections.writerPool + FIXED.api;
   const isShared = connections.dispatcher === 1;
   const dispatcher = connections.dispatcher + (isShared ? FIXED.dispatcherOfOne : FIXED.dispatcher);
   const said = `PostgreSQL ${row.name}, ${row.max} connections`;
@@ -95,7 +95,7 @@ export async function lookAtClock(db: RawDb): Promise<Finding> {
 
 export async function lookAtSecrets(db: RawDb, config: Config): Promise<Finding> {
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-  const wrong = await masterKeyFault(db, box);
+  const wrong = await masterKeyError(db, box);
   if (wrong === undefined) return ok("the master key opens what is stored");
   return fault(wrong, MASTER_KEY_REMEDY);
 }

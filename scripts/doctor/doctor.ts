@@ -62,7 +62,7 @@ function settings(tell: Tell): Config | undefined {
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    for (const one of error.faults)
+    for (const one of error.errors)
       tell(
         "settings",
         fault(one.replace(/\.$/, ""), "docs/operations/settings.md lists them all."),

@@ -14,7 +14,7 @@ import {
 import type { Config } from "../../src/lib/config.ts";
 import { resolveChecked } from "../../src/lib/egress.ts";
 import { systemLookup } from "../../src/lib/name-resolver.ts";
-import { openTunnel } from "../../src/lib/proxy-tunnel.ts";
+import { openTunnel } from "../../src/lib/checked-http.ts";
 import { openRedis } from "../../src/lib/redis.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { probeRedis } from "../../src/outbox/schedule.ts";

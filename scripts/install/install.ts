@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { driverFault } from "../../db/driver.ts";
+import { driverError } from "../../db/driver.ts";
 import { RELAUNCHED, watchForStop } from "./stop-signal.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
@@ -45,7 +45,7 @@ export async function ensureInstalled(needed: Needed): Promise<void> {
   const stamp = join(MODULES, ".bun-lock-sha256");
   const [installedLock, installed] = (readIfThere(stamp) ?? "").split(" ");
   const isEnough = installed === "all" || installed === needed;
-  if (installedLock === lock && isEnough && driverFault() === undefined) return;
+  if (installedLock === lock && isEnough && driverError() === undefined) return;
   const wasMissing = !existsSync(MODULES);
   console.log("Installing dependencies ...");
   install(needed);

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { driverFault } from "../../db/driver.ts";
+import { driverError } from "../../db/driver.ts";
 
 /** EX_CONFIG of sysexits.h: starting it again cannot help. */
 const EXIT_CONFIG = 78;
@@ -13,7 +13,7 @@ const EXIT_CONFIG = 78;
  */
 export function requireInstalled(): void {
   const fault = existsSync(join(import.meta.dirname, "../../node_modules"))
-    ? driverFault()
+    ? driverError()
     : "The dependencies are not installed: run `bun install --production --frozen-lockfile` here first.";
   if (fault === undefined) return;
   console.error(fault);

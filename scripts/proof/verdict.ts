@@ -4,7 +4,7 @@ import type { Receiver } from "./load.ts";
 export interface Verdict {
   readonly facts: Readonly<Record<string, number>>;
   /** Whether nothing is lost and nothing is out of order. */
-  readonly isSound: boolean;
+  readonly isValid: boolean;
 }
 
 /** Whether every entry is settled: only then is there something to judge. */
@@ -47,5 +47,5 @@ export async function judge(
     requests: arrivals.length,
     "attempts recorded twice": twice?.count ?? 0,
   };
-  return { facts, isSound: unrecorded + undelivered + inversions === 0 };
+  return { facts, isValid: unrecorded + undelivered + inversions === 0 };
 }

@@ -1,14 +1,13 @@
 // What the setup writes: all of it in one transaction, under a lock of its own.
 import type { RawDb, RawTx } from "../../db/client.ts";
-import { insertProvider } from "../../src/admin/queries/providers.ts";
-import { insertPlan } from "../../src/admin/queries/stores.ts";
-import { insertUser } from "../../src/admin/queries/users.ts";
-import { recordAudit } from "../../src/audit/actions.ts";
-import type { AuditAction } from "../../src/audit/model.ts";
-import { makeInvitation } from "../../src/auth/actions/invite.ts";
+import { insertPlan, insertProvider } from "../../src/tenants/queries/stores.ts";
+import { insertUser } from "../../src/tenants/queries/users.ts";
+import { recordAudit } from "../../src/auth/actions/audit.ts";
+import type { AuditAction } from "../../src/auth/audit-model.ts";
+import { makeInvitation } from "../../src/auth/actions/invitations.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { providerSecretContext } from "../../src/providers/model.ts";
 import { makeCommandClient } from "./command-client.ts";
@@ -78,7 +77,7 @@ export async function applyWishes(db: RawDb, deps: Deps, wishes: Wishes): Promis
 }
 
 const audit = (tx: RawTx, at: Date, action: AuditAction, details: Record<string, unknown>) =>
-  recordAudit(tx, { at, action, actor: null, call: null, details });
+  recordAudit(tx, { at, action, actor: null, requestContext: null, details });
 
 async function makeCompany(
   tx: RawTx,
@@ -131,7 +130,7 @@ async function makeAdmin(
   }
   const hasPassword = known?.hasPassword ?? false;
   const isLinked = hasPassword || (known?.expiresAt != null && !newLink);
-  const invited = { userId: id, email, actor: null, call: null, now };
+  const invited = { userId: id, email, actor: null, requestContext: null, now };
   const made = isLinked ? undefined : await makeInvitation(tx, deps.config, invited);
   return {
     email,

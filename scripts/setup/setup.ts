@@ -11,7 +11,7 @@ import { readConfig, type Config } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/keys/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/keys/master-key.ts";
 import { applyWishes, lacksOf, type Result } from "./apply.ts";
 import { asJsonText, asText } from "./report.ts";
 import { completeWishes, readWishes, USAGE, UsageError, type Wishes } from "./wishes.ts";
@@ -72,7 +72,7 @@ async function setUp(
   exitIfFaulty(before.kind === "foreign" ? FOREIGN_SCHEMA : undefined);
   await migrate(config.databaseUrl);
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-  const fault = await masterKeyFault(db, box);
+  const fault = await masterKeyError(db, box);
   // A key that was just made opens nothing of a database that another one sealed.
   if (fault !== undefined && madeKey !== undefined) rmSync(madeKey);
   exitIfFaulty(fault && `${fault} ${MASTER_KEY_REMEDY}`);

@@ -4,8 +4,8 @@ import { parseArgs } from "node:util";
 
 import { Value } from "@sinclair/typebox/value";
 
-import { ProviderBody, type NewProvider } from "../../src/admin/model.ts";
-import { PlanBody, type NewPlan } from "../../src/admin/store-model.ts";
+import { ProviderBody, type NewProvider } from "../../src/tenants/model.ts";
+import { PlanBody, type NewPlan } from "../../src/tenants/store-model.ts";
 import { normaliseEmail } from "../../src/auth/email.ts";
 import { settingOf, type Env } from "../../src/lib/settings-reader.ts";
 import { isMailAddress } from "../../src/outbox/mail.ts";

@@ -3,7 +3,7 @@ import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
 import { coversScopes } from "./decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
-import { isTaken } from "./standing.ts";
+import { isTaken } from "./authority.ts";
 
 /** Admits every user of every company, whatever the token opens; without `scope`, by a token of any scope. */
 export function anyUser(scope?: Scope): Access {

@@ -1,9 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { scopeValue } from "../http/literals.ts";
+import { type Principal, scopeValue, type SignInMethod } from "../http/principal.ts";
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { type Principal, type SignInMethod } from "../http/principal.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;

@@ -1,8 +1,7 @@
 import { parseArgs } from "node:util";
 
-import { usage } from "./failure.ts";
+import { type Surroundings, usage } from "./surroundings.ts";
 import { Server, serverOf } from "./server.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 export type Flags = Readonly<Record<string, { type: "string" | "boolean"; help: string }>>;
 

@@ -11,8 +11,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
 import type { Clock } from "../lib/clock.ts";
-import { EXIT, Failure } from "./failure.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { EXIT, Failure, type Surroundings } from "./surroundings.ts";
 
 const LOCK_POLL_MS = 20;
 /** A lock this old was left by a command that died. */

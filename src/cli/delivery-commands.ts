@@ -1,11 +1,8 @@
 import { parseInstant } from "../lib/clock.ts";
 import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
+import { EXIT, Failure, type Surroundings, ulid, usage } from "./surroundings.ts";
 import { AGO, instant } from "./instant.ts";
-import { refusalOf, type Server } from "./server.ts";
-import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { ulid } from "./ulid.ts";
+import { chooseSubscription, listSubscriptions, refusalOf, type Server } from "./server.ts";
 
 /** The status of a create where the slot is taken (contract 6.2). */
 const TAKEN = 409;

@@ -1,7 +1,6 @@
 import { addMs, isoInstant, parseInstant } from "../lib/clock.ts";
 import type { Given } from "./command.ts";
-import { usage } from "./failure.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { type Surroundings, usage } from "./surroundings.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 

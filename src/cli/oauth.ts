@@ -1,4 +1,4 @@
-import { EXIT, Failure } from "./failure.ts";
+import { EXIT, Failure } from "./surroundings.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Clock } from "../lib/clock.ts";
 

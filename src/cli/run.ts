@@ -7,10 +7,9 @@ import {
   trigger,
   webhooks,
 } from "./delivery-commands.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
+import { EXIT, Failure, type Surroundings, usage } from "./surroundings.ts";
 import { listen } from "./listen.ts";
 import { login, logout } from "./sign-in-commands.ts";
-import type { Surroundings } from "./surroundings.ts";
 import { verify } from "./verify-command.ts";
 
 const COMMANDS: readonly Command[] = [

@@ -1,14 +1,13 @@
 import type { Clock } from "../lib/clock.ts";
 import {
+  type Credentials,
   keepCredentials,
   keptCredentials,
   keptServer,
   withCredentialsLock,
-  type Credentials,
 } from "./credentials.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
 import { objectOf, redeem, unreachable } from "./oauth.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { EXIT, Failure, type Surroundings, ulid, usage } from "./surroundings.ts";
 
 const BASE_PATH = "/api/v1";
 /** A token is renewed when it has less than this to live. */
@@ -118,7 +117,7 @@ export class Server {
   }
 }
 
-interface Refusal {
+interface HttpError {
   readonly message: string;
   readonly request_id: string;
   readonly errors: Readonly<Record<string, readonly string[]>>;
@@ -126,7 +125,7 @@ interface Refusal {
 
 /** What the API refused, in its words. */
 export async function refusalOf(response: Response): Promise<Failure> {
-  const body = await objectOf<Refusal>(response);
+  const body = await objectOf<HttpError>(response);
   const fields = Object.entries(body.errors ?? {}).map(
     ([field, texts]) => `\n  ${field} ${texts.join("; ")}`,
   );
@@ -139,4 +138,48 @@ export async function refusalOf(response: Response): Promise<Failure> {
 function statusFor(status: number): number {
   if (status === 401) return EXIT.signedOut;
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
+}
+
+export interface Subscription {
+  readonly id: string;
+  readonly label: string;
+  readonly webhook_url: string;
+  readonly delivery_kind: string;
+  readonly is_active: boolean;
+}
+
+export async function listSubscriptions(server: Server): Promise<Subscription[]> {
+  const { data } = await server.ask<{ data: Subscription[] }>("/partner/webhooks");
+  return data;
+}
+
+/** The one that is named, else the only one, else the immediate one of the two that a partner may have. */
+export async function chooseSubscription(
+  server: Server,
+  named: string | undefined,
+): Promise<Subscription> {
+  if (named !== undefined) {
+    return server.ask<Subscription>(`/partner/webhooks/${ulid(named)}`);
+  }
+  const all = await listSubscriptions(server);
+  const chosen = all.find((one) => one.delivery_kind === "immediate") ?? all[0];
+  if (chosen === undefined)
+    throw new Failure(
+      EXIT.failed,
+      `There is no subscription yet: make one at ${server.root}/dashboard.`,
+    );
+  return chosen;
+}
+
+/** The current secret: the variable's, else the API's, which writes into the audit log that it was shown. */
+export async function secretOf(
+  env: Readonly<Record<string, string | undefined>>,
+  server: Server,
+  { id }: Pick<Subscription, "id">,
+): Promise<string> {
+  const given = env["WEBHOOK_SECRET"];
+  if (given !== undefined) return given;
+  const path = `/partner/webhooks/${id}/secret`;
+  const { secret } = await server.ask<{ secret: string }>(path, { method: "POST" });
+  return secret;
 }

@@ -1,7 +1,7 @@
 import { decodeTime } from "ulid";
 
 import { parseInstant, type Clock } from "../lib/clock.ts";
-import { EXIT, Failure } from "./failure.ts";
+import { EXIT, Failure } from "./surroundings.ts";
 import { refusalOf, type Server } from "./server.ts";
 
 const FIRST_WAIT_MS = 500;

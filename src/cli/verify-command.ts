@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 
+import { isSigned } from "../docs/verify/verify.ts";
 import { parseInstant } from "../lib/clock.ts";
-import { connect, show, WEBHOOK, type Command } from "./command.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
-import { chooseSubscription, secretOf } from "./subscriptions.ts";
-import { readAll, type Surroundings } from "./surroundings.ts";
-import { verdictOf } from "./verify.ts";
+import { type Command, connect, show, WEBHOOK } from "./command.ts";
+import { chooseSubscription, secretOf } from "./server.ts";
+import { EXIT, Failure, readAll, type Surroundings, usage } from "./surroundings.ts";
 
 const MAX_AGE_S = 31_536_000;
 
@@ -59,4 +58,27 @@ function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolea
   } catch {
     return false;
   }
+}
+
+export type Verdict = "valid" | "invalid" | "missing";
+
+/** During a grace period a delivery carries two signatures, and either may fit. */
+export function verdictOf(
+  secret: string,
+  body: Uint8Array | string,
+  signatures: readonly (string | undefined)[],
+): Verdict {
+  const given = signatures.filter((one) => one !== undefined);
+  if (given.length === 0) return "missing";
+  return given.some((one) => isSigned(secret, body, one)) ? "valid" : "invalid";
+}
+
+/** The signatures among the headers of a delivery, in whatever case they are written. */
+export function signaturesOf(
+  headers: Readonly<Record<string, string | string[]>>,
+): (string | undefined)[] {
+  const wanted = ["x-svc-signature", "x-svc-signature-previous"];
+  return Object.entries(headers).flatMap(([name, value]) =>
+    wanted.includes(name.toLowerCase()) ? value : [],
+  );
 }

@@ -1,9 +1,9 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { Call } from "./call.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Principal, Scope } from "./principal.ts";
 
 /**
- * The tokens that a route takes, by what they are to their user; `TAKEN` of src/auth/standing.ts has the table (contract
+ * The tokens that a route takes, by what they are to their user; `TAKEN` of src/auth/authority.ts has the table (contract
  * 3.10). `any`: every token that the role and the scope admit. `own`: in the user's own hands. `person`: the user in
  * person. `sign_in`: from the login or the SSO exchange. `password`: the person, or the token of a mailed code.
  */
@@ -24,9 +24,16 @@ export interface Access {
 /** What the edge asks of sign-in. */
 export interface Authenticator {
   /** The principal of the request's bearer token; throws `unauthenticated`. */
-  authenticate(call: Call): Promise<Principal>;
+  authenticate(requestContext: RequestContext): Promise<Principal>;
   /** Remembers where a token is used; nothing waits for it. */
-  noteUse(principal: Principal, call: Call, route: string): void;
+  noteUse(principal: Principal, requestContext: RequestContext, route: string): void;
   /** Writes the AUTHZ_DENIED audit row. */
-  recordDenial(principal: Principal, call: Call, details: Record<string, unknown>): Promise<void>;
+  recordAccessDenied(
+    principal: Principal,
+    requestContext: RequestContext,
+    details: Record<string, unknown>,
+  ): Promise<void>;
 }
+
+/** `{base_url}` is `{server_root}` with this path. */
+export const BASE_PATH = "/api/v1";

@@ -2,16 +2,19 @@ import { TypeGuard, type TSchema } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
-import type { Access, Authenticator } from "./access.ts";
-import { BASE_PATH } from "./base-path.ts";
-import { BODY_LIMIT, isJson, UnverifiedBodies, type ReadOptions } from "./body.ts";
-import type { Call } from "./call.ts";
-import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
+import { type Access, type Authenticator, BASE_PATH } from "./access.ts";
+import { BODY_LIMIT, isJson, parseJson, type ReadOptions, UnverifiedBodies } from "./body.ts";
+import type { RequestContext } from "./request-context.ts";
+import {
+  runRules,
+  requestStateOf,
+  signedIn,
+  type RequestState,
+  type Schemas,
+} from "./request-state.ts";
 import { readQuery } from "./fields.ts";
-import { refuseFaults, runRules } from "./judge.ts";
-import { parseJson } from "./json.ts";
-import { queryOf } from "./parameters.ts";
-import type { FieldRules } from "./rules.ts";
+import { type FieldRules, throwFieldErrors } from "./rules.ts";
+import { queryOf } from "./text.ts";
 import type { Principal } from "./principal.ts";
 import type { Subject } from "./rate-limit.ts";
 
@@ -20,7 +23,7 @@ interface PublicOptions {
   /** In bytes; 64 KiB if absent. */
   readonly bodyLimit?: number;
   /** Whether `verify` may accept a request with these headers; if not, no byte of its body is kept. */
-  readonly mayVerify?: (call: Call) => boolean;
+  readonly mayVerify?: (requestContext: RequestContext) => boolean;
   /** Looks at the bytes before anything is parsed: a signature is checked here. */
   readonly verify?: (input: Received) => Promise<void>;
   /** Verifies a request again that `verify` has let pass and that is about to be refused for its syntax. */
@@ -28,7 +31,7 @@ interface PublicOptions {
 }
 
 interface Received {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;
 }
@@ -59,14 +62,18 @@ export function checks(authenticator: Authenticator) {
         parse: ({ request }: Pick<CheckContext, "request">) => readRaw(bodies, request),
         async transform(context: CheckContext) {
           const { request, route } = context;
-          const exchange = exchangeOf(request);
-          exchange.principal = await admit(authenticator, access, { exchange, request, route });
-          Object.assign(context.set.headers, exchange.meter.headers);
-          const { body, query } = readFields(request, exchange, declared.of());
+          const requestState = requestStateOf(request);
+          requestState.principal = await admit(authenticator, access, {
+            requestState,
+            request,
+            route,
+          });
+          Object.assign(context.set.headers, requestState.meter.headers);
+          const { body, query } = readFields(request, requestState, declared.of());
           context.body = body;
           context.query = query;
         },
-        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(exchangeOf(request)),
+        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(requestStateOf(request)),
       };
     },
     // `true`, because Elysia takes an empty object for a macro that is switched off.
@@ -79,16 +86,16 @@ export function checks(authenticator: Authenticator) {
           readPublic(bodies, request, { ...options, declared: declared.of() }),
         async transform(context: CheckContext) {
           const { request, params } = context;
-          const exchange = exchangeOf(request);
-          await verifyPublic(options, exchange, { params, declared: declared.of() });
-          Object.assign(context.set.headers, exchange.meter.headers);
+          const requestState = requestStateOf(request);
+          await verifyPublic(options, requestState, { params, declared: declared.of() });
+          Object.assign(context.set.headers, requestState.meter.headers);
           const { body, query } = await readVerified(options, request, [params, declared.of()]);
           context.body = body;
           context.query = query;
         },
         resolve({ request }: Pick<CheckContext, "request">) {
-          const { call, raw } = exchangeOf(request);
-          return { call, raw };
+          const { requestContext, raw } = requestStateOf(request);
+          return { requestContext, raw };
         },
       };
     },
@@ -100,14 +107,14 @@ export function checks(authenticator: Authenticator) {
     signIn: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {
-        exchangeOf(request).rules = rules;
+        requestStateOf(request).rules = rules;
       },
       async beforeHandle({
         request,
         body,
         query,
       }: Pick<CheckContext, "request" | "body" | "query">) {
-        refuseFaults(await runRules(rules, exchangeOf(request), { body, query }));
+        throwFieldErrors(await runRules(rules, requestStateOf(request), { body, query }));
       },
     }),
   });
@@ -173,11 +180,12 @@ interface Introspected {
 
 /** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
 async function readRaw(bodies: UnverifiedBodies, request: Request): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   try {
-    return await take(bodies, request, { from: exchange.call.ip, limit: BODY_LIMIT });
+    return await take(bodies, request, { from: requestState.requestContext.ip, limit: BODY_LIMIT });
   } catch (error) {
-    if (error instanceof Problem) await exchange.meter.count({ kind: "ip", id: exchange.call.ip });
+    if (error instanceof Problem)
+      await requestState.meter.count({ kind: "ip", id: requestState.requestContext.ip });
     throw error;
   }
 }
@@ -187,11 +195,11 @@ async function readPublic(
   request: Request,
   { declared, mayVerify }: Pick<PublicOptions, "mayVerify"> & { readonly declared: Declared },
 ): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
-  const { call } = exchange;
-  await countAddress(exchange, declared);
-  const isDiscarded = mayVerify?.(call) === false;
-  return take(bodies, request, { from: call.ip, limit: declared.bodyLimit, isDiscarded });
+  const requestState = requestStateOf(request);
+  const { requestContext } = requestState;
+  await countAddress(requestState, declared);
+  const isDiscarded = mayVerify?.(requestContext) === false;
+  return take(bodies, request, { from: requestContext.ip, limit: declared.bodyLimit, isDiscarded });
 }
 
 async function take(
@@ -199,22 +207,22 @@ async function take(
   request: Request,
   options: ReadOptions,
 ): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   const { bytes, release } = await bodies.read(request, options);
-  exchange.releaseBody = release;
-  return (exchange.raw = bytes);
+  requestState.releaseBody = release;
+  return (requestState.raw = bytes);
 }
 
 async function verifyPublic(
   { verify }: PublicOptions,
-  exchange: Exchange,
+  requestState: RequestState,
   { params, declared }: Pick<CheckContext, "params"> & { readonly declared: Declared },
 ): Promise<void> {
   try {
-    await countAddress(exchange, declared);
-    await verify?.({ call: exchange.call, params, raw: exchange.raw });
+    await countAddress(requestState, declared);
+    await verify?.({ requestContext: requestState.requestContext, params, raw: requestState.raw });
   } finally {
-    exchange.releaseBody();
+    requestState.releaseBody();
   }
 }
 
@@ -224,20 +232,24 @@ async function readVerified(
   request: Request,
   [params, declared]: readonly [Received["params"], Declared],
 ): Promise<Fields> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   try {
-    return readFields(request, exchange, declared);
+    return readFields(request, requestState, declared);
   } catch (error) {
-    await verifyAgain?.({ call: exchange.call, params, raw: exchange.raw });
+    await verifyAgain?.({
+      requestContext: requestState.requestContext,
+      params,
+      raw: requestState.raw,
+    });
     throw error;
   }
 }
 
 async function countAddress(
-  { meter, call }: Exchange,
+  { meter, requestContext }: RequestState,
   { signIn, uncounted }: Declared,
 ): Promise<void> {
-  if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: call.ip });
+  if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: requestContext.ip });
 }
 
 /** The viewers of a portal are counted apart from the user who made their links (contract 2.9). */
@@ -249,7 +261,7 @@ function subjectOf(principal: Principal): Subject {
 }
 
 interface Admission {
-  readonly exchange: Exchange;
+  readonly requestState: RequestState;
   readonly request: Request;
   readonly route: string;
 }
@@ -261,21 +273,21 @@ interface Admission {
 async function admit(
   authenticator: Authenticator,
   access: Access,
-  { exchange: { call, meter, releaseBody }, request, route }: Admission,
+  { requestState: { requestContext, meter, releaseBody }, request, route }: Admission,
 ): Promise<Principal> {
   const principal = await authenticator
-    .authenticate(call)
+    .authenticate(requestContext)
     .finally(releaseBody)
     .catch(async (error: unknown) => {
-      if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
+      if (error instanceof Problem) await meter.count({ kind: "ip", id: requestContext.ip });
       throw error;
     });
   await meter.count(subjectOf(principal));
   const path = route.slice(BASE_PATH.length);
-  authenticator.noteUse(principal, call, `${request.method} ${path}`);
+  authenticator.noteUse(principal, requestContext, `${request.method} ${path}`);
   const refusal = access.refuse(principal);
   if (refusal === undefined) return principal;
-  await authenticator.recordDenial(principal, call, {
+  await authenticator.recordAccessDenied(principal, requestContext, {
     method: request.method,
     path,
     reason: refusal,
@@ -287,19 +299,22 @@ async function admit(
  * Body and query as the route's schemas ask for them, kept for `onError` too (errors.ts). The context itself is not
  * handed on: Elysia would take it that cookies and headers are wanted, and parse them for every request.
  */
-function readFields(request: Request, exchange: Exchange, declared: Declared): Fields {
-  exchange.schemas = declared;
-  exchange.body = readJson(exchange, declared);
-  exchange.query = readParameters(request, declared);
-  return exchange;
+function readFields(request: Request, requestState: RequestState, declared: Declared): Fields {
+  requestState.schemas = declared;
+  requestState.body = readJson(requestState, declared);
+  requestState.query = readParameters(request, declared);
+  return requestState;
 }
 
 /** The body as JSON; whether it is what the schema asks for is for the validation to say. */
-function readJson({ call, raw }: Exchange, { body, emptyBody, bodyLimit }: Declared): unknown {
+function readJson(
+  { requestContext, raw }: RequestState,
+  { body, emptyBody, bodyLimit }: Declared,
+): unknown {
   // RFC 9110, 9.3.5: what comes with a GET or a DELETE means nothing.
   if (body === undefined) return undefined;
   if (raw.byteLength === 0 && (emptyBody || isNothing(body))) return {};
-  if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
+  if (!isJson(requestContext.headers)) throw new Problem("unsupported_media_type");
   return parseJson(raw, bodyLimit);
 }
 

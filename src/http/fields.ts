@@ -10,7 +10,7 @@ import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox
 import { ValueErrorType } from "@sinclair/typebox/errors";
 
 import { invalid, type FieldErrors } from "../lib/problem.ts";
-import { MAX_PARAMETERS, readParameters } from "./parameters.ts";
+import { MAX_PARAMETERS, readParameters } from "./text.ts";
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
@@ -18,23 +18,23 @@ const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
  * A value without its faulty parts, down to the fields of objects and the elements of lists. What is malformed is there
  * as undefined, what is missing is not there at all: a rule that asks for a field can tell the two apart by `in`.
  */
-export type SoundParts<T> = T extends readonly (infer E)[]
-  ? readonly (SoundParts<E> | undefined)[]
+export type ValidParts<T> = T extends readonly (infer E)[]
+  ? readonly (ValidParts<E> | undefined)[]
   : T extends object
-    ? { readonly [K in keyof T]?: SoundParts<T[K]> | undefined }
+    ? { readonly [K in keyof T]?: ValidParts<T[K]> | undefined }
     : T;
 
 /** The value, if it has the shape; else every bad field by its path, and what is left of the value without them. */
 export type Examined<T> =
   | { readonly value: T }
   | {
-      readonly faults: FieldErrors;
+      readonly fieldErrors: FieldErrors;
       /** Undefined where the value as a whole is malformed. */
-      readonly sound: SoundParts<T> | undefined;
+      readonly sound: ValidParts<T> | undefined;
     };
 
 /** All of the value, or what is left of it. */
-export function soundPartsOf<T>(examined: Examined<T>): T | SoundParts<T> | undefined {
+export function validPartsOf<T>(examined: Examined<T>): T | ValidParts<T> | undefined {
   return "value" in examined ? examined.value : examined.sound;
 }
 
@@ -44,11 +44,11 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));
   if (checker.Check(value)) return { value };
   // Without a prototype, so that a field named `constructor` or `__proto__` is one like any other.
-  const faults: FieldErrors = Object.create(null);
+  const fieldErrors: FieldErrors = Object.create(null);
   const paths = new Set<string>();
   const { known, unknown } = splitUnknown(schema, value);
   const nameUnknown = () => {
-    for (const name of unknown.splice(0)) faults[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
+    for (const name of unknown.splice(0)) fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
   };
   for (const error of checker.Errors(known)) {
     // The checker tells first what is missing, then what is unknown, and at last what is wrong within.
@@ -56,12 +56,12 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
     paths.add(error.path);
     const field = fieldAt(error.path);
     // The first word on a field says enough: a missing one is also "not a string".
-    faults[field] ??= [explain(error)];
+    fieldErrors[field] ??= [explain(error)];
   }
   nameUnknown();
   // What the schema found no fault with has the type that it stands for.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { faults, sound: without(known, paths) as SoundParts<Static<T>> | undefined };
+  return { fieldErrors, sound: without(known, paths) as ValidParts<Static<T>> | undefined };
 }
 
 const UNKNOWN = "is not a known field";
@@ -100,12 +100,12 @@ export function examineUnder<T extends TSchema>(
 ): Examined<Static<T>> {
   const examined = examine(schema, value);
   if ("value" in examined) return examined;
-  const faults = Object.entries(examined.faults).map(([field, texts]) => [
+  const fieldErrors = Object.entries(examined.fieldErrors).map(([field, texts]) => [
     // The part itself has a bad shape, not one of its fields.
     field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
     texts,
   ]);
-  return { ...examined, faults: Object.fromEntries(faults) };
+  return { ...examined, fieldErrors: Object.fromEntries(fieldErrors) };
 }
 
 /** The parts that have a fault, or have parts that do. It is no deeper than the schema, however deep the value is. */
@@ -122,7 +122,7 @@ function without(value: unknown, pointers: ReadonlySet<string>): unknown {
     for (const name of names) part = partOf(part, name);
     part?.set(last, "whole");
   }
-  return soundOf(value, root);
+  return validOf(value, root);
 }
 
 /** Undefined below what is at fault as a whole. */
@@ -142,12 +142,12 @@ function unescaped(step: string): string {
   return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
 }
 
-function soundOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown {
+function validOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown {
   if (faulty === "whole") return undefined;
   if (faulty === undefined || typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((one, i) => soundOf(one, faulty.get(String(i))));
+  if (Array.isArray(value)) return value.map((one, i) => validOf(one, faulty.get(String(i))));
   const fields = Object.entries(value);
-  return Object.fromEntries(fields.map(([name, one]) => [name, soundOf(one, faulty.get(name))]));
+  return Object.fromEntries(fields.map(([name, one]) => [name, validOf(one, faulty.get(name))]));
 }
 
 /** A schema may carry `explain`: the sentence for people, where the general one would not help. */
@@ -209,9 +209,9 @@ export function examineQuery<T extends TObject>(
   value: Readonly<Record<string, unknown>>,
 ): Examined<Static<T>> {
   const examined = examine(schema, value);
-  if ("faults" in examined)
+  if ("fieldErrors" in examined)
     for (const [name, given] of Object.entries(value))
-      if (Array.isArray(given)) examined.faults[name] = ["must be given once"];
+      if (Array.isArray(given)) examined.fieldErrors[name] = ["must be given once"];
   return examined;
 }
 

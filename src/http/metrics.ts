@@ -1,8 +1,11 @@
+import { type DocumentDecoration, Elysia } from "elysia";
+
 import type { Clock } from "../lib/clock.ts";
-import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
 import type { Load } from "../lib/fair-queue.ts";
-import { BASE_PATH } from "./base-path.ts";
-import { exchangeOf } from "./exchange.ts";
+import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
+import { type Readiness, showReadiness } from "../lib/readiness.ts";
+import { BASE_PATH } from "./access.ts";
+import { requestStateOf } from "./request-state.ts";
 
 /** Counts one answered request. */
 export type CountRequest = (request: {
@@ -83,7 +86,7 @@ export function answerCounter(clock: Clock, count: CountRequest): Answered {
   return (request, route, status) => {
     // A wrong method has no route of its own, and its name may be anything.
     if (route === undefined || status === METHOD_NOT_ALLOWED) return;
-    const durationMs = clock.monotonicMs() - exchangeOf(request).startedMs;
+    const durationMs = clock.monotonicMs() - requestStateOf(request).startedMs;
     count({ method: request.method, route, status, durationMs });
   };
 }
@@ -93,3 +96,35 @@ const METHOD_NOT_ALLOWED = 405;
 function withoutBase(route: string): string {
   return route.startsWith(`${BASE_PATH}/`) ? route.slice(BASE_PATH.length) : route;
 }
+
+/** `/healthz` tells that the process is alive, `/readyz` whether it can do its work (contract 2.12). */
+export function health(readiness: () => Promise<Readiness>) {
+  return new Elysia({ name: "health", tags: ["Documents"] })
+    .get("/healthz", () => ({ status: "ok" }), {
+      detail: {
+        operationId: "getHealthz",
+        summary: "Tell that the process is alive",
+        description: "Without a look at its stores.",
+      },
+    })
+    .get(
+      "/readyz",
+      async ({ set }) => {
+        const { status, body } = showReadiness(await readiness());
+        set.status = status;
+        return body;
+      },
+      { detail: READYZ_DETAIL },
+    );
+}
+
+const object = { "application/json": { schema: { type: "object" } } } as const;
+const READYZ_DETAIL: DocumentDecoration = {
+  operationId: "getReadyz",
+  summary: "Tell whether the process is ready",
+  description: "Not while Postgres is away, a key is missing, or it drains.",
+  responses: {
+    "200": { description: "Ready; `degraded` without Redis.", content: object },
+    "503": { description: "Not ready; `checks` says why.", content: object },
+  },
+};

@@ -1,4 +1,6 @@
-import type { Call } from "./call.ts";
+import { type TUnsafe, Type } from "@sinclair/typebox";
+
+import type { RequestContext } from "./request-context.ts";
 
 /** The roles of users (contract 4.6). */
 export type Role =
@@ -71,5 +73,21 @@ export interface Principal {
 /** A signed-in user and the request that came from them. */
 export interface Caller {
   readonly principal: Principal;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
 }
+
+/** One of the values. The type is said by hand: Elysia infers `never` from a union whose members are a list. */
+export function literals<const T extends string | number>(
+  values: readonly T[],
+  options: { readonly [name: string]: unknown } = {},
+): TUnsafe<T> {
+  return Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
+}
+
+/** One of the scopes. */
+export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });

@@ -41,7 +41,7 @@ export class MasterKeyWatch {
   readonly #id = crypto.randomUUID();
   readonly #closing = new AbortController();
   #publishing: Promise<void> = Promise.resolve();
-  #fault: string | undefined;
+  #fieldError: string | undefined;
 
   constructor(deps: WatchDeps) {
     this.#deps = deps;
@@ -55,10 +55,10 @@ export class MasterKeyWatch {
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
     await this.#publish();
-    const fault = await masterKeyFault(db, box);
-    if (fault === undefined) return;
+    const fieldError = await masterKeyError(db, box);
+    if (fieldError === undefined) return;
     await this.close();
-    console.error(`${fault} ${MASTER_KEY_REMEDY}`);
+    console.error(`${fieldError} ${MASTER_KEY_REMEDY}`);
     process.exit(EXIT_CONFIG);
   }
 
@@ -70,7 +70,7 @@ export class MasterKeyWatch {
 
   /** Rejects while a stored value was sealed with a key that this process does not have. */
   async check(): Promise<void> {
-    if (this.#fault !== undefined) throw new Error(this.#fault);
+    if (this.#fieldError !== undefined) throw new Error(this.#fieldError);
   }
 
   /** Takes back what was published. */
@@ -95,10 +95,11 @@ export class MasterKeyWatch {
 
   async #look(): Promise<void> {
     const { db, box, log } = this.#deps;
-    const fault = await masterKeyFault(db, box);
-    if (fault !== undefined && fault !== this.#fault) log.error("master_key.missing", { fault });
-    if (fault === undefined && this.#fault !== undefined) log.info("master_key.found");
-    this.#fault = fault;
+    const fieldError = await masterKeyError(db, box);
+    if (fieldError !== undefined && fieldError !== this.#fieldError)
+      log.error("master_key.missing", { fieldError });
+    if (fieldError === undefined && this.#fieldError !== undefined) log.info("master_key.found");
+    this.#fieldError = fieldError;
   }
 
   async #repeat(share: number, work: () => Promise<void>): Promise<void> {
@@ -128,7 +129,7 @@ export function runningProcesses(db: Db) {
 export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number];
 
 /** One line that says which key is missing; nothing if the keys at hand seal all that is stored. */
-export async function masterKeyFault(db: Db, box: SecretBox): Promise<string | undefined> {
+export async function masterKeyError(db: Db, box: SecretBox): Promise<string | undefined> {
   for (const column of SEALED_COLUMNS) {
     const samples = await sampleOfEachKey(db, column);
     const unknown = samples.find((sealed) => !box.isKnown(sealed));

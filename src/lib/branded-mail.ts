@@ -1,5 +1,3 @@
-import { escapeHtml } from "./html.ts";
-
 /** The sender's name and colour where the tenant has no brand of its own. */
 const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
@@ -80,4 +78,17 @@ const paragraph = (text: string) => `<p>${escapeHtml(text)}</p>`;
 
 function quoted(text: string, color: string): string {
   return `<blockquote style="margin:1em 0;padding:0.5em 1em;border-left:4px solid ${color}">${escapeHtml(text).replaceAll("\n", "<br>")}</blockquote>`;
+}
+
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Text as it may stand between tags and in quoted attributes. */
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 }

@@ -1,8 +1,10 @@
-import { readCertificates } from "./certificates.ts";
-import { parseProxyUrl, type EgressProxy } from "./egress-proxy.ts";
-import { parseNetworks, type EgressPolicy } from "./egress.ts";
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+import { type EgressProxy, parseProxyUrl } from "./egress-proxy.ts";
+import { type EgressPolicy, parseNetworks } from "./egress.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
-import { SettingsReader, type Env, type Mailbox } from "./settings-reader.ts";
+import { type Env, type Mailbox, SettingsReader } from "./settings-reader.ts";
 
 /** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
 export interface Config {
@@ -10,7 +12,7 @@ export interface Config {
   /** Of the user who owns the tables, for maintenance; `DATABASE_URL` if it is not set. */
   readonly maintenanceDatabaseUrl: string;
   /** To Postgres at the most, by one process, besides those for leases, readiness and maintenance. */
-  readonly connections: Readonly<Record<"api" | "intake" | "dispatcher", number>>;
+  readonly connections: Readonly<Record<"api" | "writerPool" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
   /** Without it mails stay queued. */
@@ -73,11 +75,11 @@ export const EXIT_CONFIG = 78;
 
 /** Carries every fault at once, one line each. */
 export class ConfigError extends Error {
-  readonly faults: readonly string[];
-  constructor(faults: readonly string[]) {
-    super(faults.join("\n"));
+  readonly errors: readonly string[];
+  constructor(errors: readonly string[]) {
+    super(errors.join("\n"));
     this.name = "ConfigError";
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 
@@ -141,7 +143,7 @@ export function readConfig(env: Env = process.env): Config {
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
-  if (read.faults.length > 0) throw new ConfigError(read.faults);
+  if (read.errors.length > 0) throw new ConfigError(read.errors);
   return Object.freeze(config);
 }
 
@@ -149,7 +151,7 @@ export function readConfig(env: Env = process.env): Config {
 export function readDatabaseUrl(env: Env = process.env): string {
   const read = new SettingsReader(env);
   const url = databaseUrlOf(read, "DATABASE_URL");
-  if (read.faults.length > 0) throw new ConfigError(read.faults);
+  if (read.errors.length > 0) throw new ConfigError(read.errors);
   return url;
 }
 
@@ -168,7 +170,7 @@ function databasesOf(read: SettingsReader) {
 function connectionsOf(read: SettingsReader): Config["connections"] {
   return {
     api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
-    intake: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
+    writerPool: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
     dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
   };
 }
@@ -195,7 +197,7 @@ function retentionOf(read: SettingsReader) {
   const historyRetentionDays = read.integer("HISTORY_RETENTION_DAYS", 0, [0, 36_500]);
   // What is recovered reaches back for the whole retention time.
   if (historyRetentionDays > 0 && historyRetentionDays <= retentionDays)
-    read.faults.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
+    read.errors.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
   return {
     retentionDays,
     historyRetentionDays,
@@ -216,4 +218,35 @@ function tracesOf(read: SettingsReader): Config["traces"] {
 /** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */
 function firstHost(text: string): string {
   return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
+}
+
+const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** The certificates of a PEM file, each as its own text. Throws with a reason where it cannot be read, has none or a bad one. */
+function readCertificates(path: string): string[] {
+  const certificates = readText(path).match(PEM) ?? [];
+  if (certificates.length === 0) throw new Error("names a file without a certificate in PEM form");
+  const bad = certificates.findIndex((pem) => !isCertificate(pem));
+  if (bad >= 0)
+    throw new Error(
+      `names a file of which certificate ${bad + 1} of ${certificates.length} cannot be read`,
+    );
+  return certificates;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new Error(`names a file that cannot be read (${code})`, { cause: error });
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
 }

@@ -163,3 +163,19 @@ async function answersOf<Q, A>(
     };
   }
 }
+
+/** Makes each value once. Past the limit all are forgotten: each is then made once more. */
+export function remember<K, V>(
+  make: (key: K) => V,
+  limit = Number.POSITIVE_INFINITY,
+): (key: K) => V {
+  const made = new Map<K, V>();
+  return (key) => {
+    const known = made.get(key);
+    if (known !== undefined) return known;
+    if (made.size >= limit) made.clear();
+    const value = make(key);
+    made.set(key, value);
+    return value;
+  };
+}

@@ -1,4 +1,4 @@
-import { ownBunFault } from "./bun-version.ts";
+import { ownBunError } from "./version.ts";
 import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
@@ -19,12 +19,12 @@ export function configOrExit(): Config {
 
 /** It is the first thing that every process does, so an older Bun is refused here as well. */
 export function settingsOrExit<T>(read: () => T): T {
-  exitIfFaulty(ownBunFault());
+  exitIfFaulty(ownBunError());
   try {
     return read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return exitWith(error.faults.join("\n"));
+    return exitWith(error.errors.join("\n"));
   }
 }
 
@@ -78,13 +78,13 @@ export async function reachableOrExit<T>(
   }
 }
 
-/** Ends the process where `fault` says that it cannot work, and that starting it again cannot help. */
-export function exitIfFaulty(fault: string | undefined): void {
-  if (fault !== undefined) exitWith(fault);
+/** Ends the process where `fieldError` says that it cannot work, and that starting it again cannot help. */
+export function exitIfFaulty(fieldError: string | undefined): void {
+  if (fieldError !== undefined) exitWith(fieldError);
 }
 
-function exitWith(fault: string): never {
-  console.error(fault);
+function exitWith(fieldError: string): never {
+  console.error(fieldError);
   process.exit(EXIT_CONFIG);
 }
 

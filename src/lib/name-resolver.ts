@@ -2,7 +2,7 @@ import { Resolver } from "node:dns/promises";
 import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 
-import { cancelDeadline, startDeadline } from "./deadline.ts";
+import { cancelDeadline, startDeadline } from "./waiter.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface LookupOptions {

@@ -41,7 +41,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 export type FieldErrors = Record<string, string[]>;
 
 /** A refusal of a request, thrown where nobody before the HTTP edge can act on it; the edge renders it once. */
-export abstract class Refusal extends Error {
+export abstract class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -62,7 +62,7 @@ interface ProblemDetail {
 }
 
 /** A refusal under `{base_url}`. */
-export class Problem extends Refusal {
+export class Problem extends HttpError {
   override readonly name = "Problem";
   readonly code: ProblemCode;
   readonly errors: FieldErrors | undefined;

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { createHash } from "node:crypto";
 
 import { errorFields, type Log } from "./log.ts";
-import { type RedisSettings, sentinelOptions } from "./redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "./settings-reader.ts";
 
 /** A command that takes longer has failed: Redis only hints, nobody waits for it. */
 const COMMAND_TIMEOUT_MS = 1_000;

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import type { RedisOptions } from "ioredis";
 
 import { parseNetworks } from "./egress.ts";
-import { checkRedisUrl } from "./redis-url.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -18,7 +18,7 @@ const WRITTEN_BY_SETUP = "MASTER_KEY";
 
 /** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
 export class SettingsReader {
-  readonly faults: string[] = [];
+  readonly errors: string[] = [];
   readonly #env: Env;
 
   constructor(env: Env) {
@@ -39,7 +39,7 @@ export class SettingsReader {
     try {
       return text === undefined ? undefined : parse(text);
     } catch (error) {
-      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      this.#error(name, error instanceof Error ? error.message : "cannot be read");
       return undefined;
     }
   }
@@ -48,7 +48,7 @@ export class SettingsReader {
     const text = this.#get(name) ?? String(fallback);
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
-    this.#fault(name, `must be a whole number from ${min} to ${max}`);
+    this.#error(name, `must be a whole number from ${min} to ${max}`);
     return fallback;
   }
 
@@ -57,7 +57,7 @@ export class SettingsReader {
     const text = this.#get(name) ?? String(fallback);
     const value = /^\d{0,3}(\.\d{1,9})?$/.test(text) && text !== "" ? Number(text) : Number.NaN;
     if (value >= 0 && value <= 1) return value;
-    this.#fault(name, "must be a number from 0 to 1");
+    this.#error(name, "must be a number from 0 to 1");
     return fallback;
   }
 
@@ -71,14 +71,14 @@ export class SettingsReader {
     const many =
       rule.length === undefined ? "whole numbers" : `exactly ${rule.length} whole numbers`;
     if (!good || (rule.length !== undefined && items.length !== rule.length))
-      this.#fault(name, `must be ${many} of at least ${rule.min}, separated by commas`);
+      this.#error(name, `must be ${many} of at least ${rule.min}, separated by commas`);
     return items.map(Number);
   }
 
   choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
     const text = this.#get(name) ?? fallback;
     const value = allowed.find((one) => one === text);
-    if (value === undefined) this.#fault(name, `must be one of ${allowed.join(", ")}`);
+    if (value === undefined) this.#error(name, `must be one of ${allowed.join(", ")}`);
     return value ?? fallback;
   }
 
@@ -92,7 +92,7 @@ export class SettingsReader {
     const items = this.list(name);
     const bad = items.filter((item) => !isPlace(item));
     if (bad.length > 0)
-      this.#fault(name, `has no address without user and fragment at: ${bad.join(", ")}`);
+      this.#error(name, `has no address without user and fragment at: ${bad.join(", ")}`);
     return items;
   }
 
@@ -100,7 +100,7 @@ export class SettingsReader {
   origins(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !URL.canParse(item) || new URL(item).origin !== item);
-    if (bad.length > 0) this.#fault(name, `has no origin at: ${bad.join(", ")}`);
+    if (bad.length > 0) this.#error(name, `has no origin at: ${bad.join(", ")}`);
     return items;
   }
 
@@ -108,7 +108,7 @@ export class SettingsReader {
   networks(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !isNetwork(item));
-    if (bad.length > 0) this.#fault(name, `has no network in CIDR form at: ${bad.join(", ")}`);
+    if (bad.length > 0) this.#error(name, `has no network in CIDR form at: ${bad.join(", ")}`);
     return items.filter((item) => !bad.includes(item));
   }
 
@@ -119,15 +119,15 @@ export class SettingsReader {
     plain: (text: string) => string = (text) => text,
   ): string {
     const text = this.#get(name);
-    if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
+    if (text === undefined) this.#error(name, `is required (${protocols.join("// or ")}//…)`);
     else if (!protocols.includes(protocolOf(plain(text)) ?? ""))
-      this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
+      this.#error(name, `must be a URL with ${protocols.join("// or ")}//`);
     return text ?? "";
   }
 
   redisUrl(name: string): string {
     const text = this.#get(name);
-    if (text === undefined) this.#fault(name, "is required (redis://… or redis+sentinel://…)");
+    if (text === undefined) this.#error(name, "is required (redis://… or redis+sentinel://…)");
     else this.parsed(name, checkRedisUrl);
     return text ?? "";
   }
@@ -137,7 +137,7 @@ export class SettingsReader {
     const text = this.#get(name) ?? fallback;
     const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
     if (!/^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u.test(address))
-      this.#fault(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
+      this.#error(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
     return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
   }
 
@@ -147,7 +147,7 @@ export class SettingsReader {
     // A name whose last part is a number is an address to URLs, and has to be a right one.
     const isName = /^[\w.-]+$/.test(text) && URL.canParse(`http://${text}`);
     if (isName || isIP(text.replace(/^\[(.*)\]$/, "$1")) !== 0) return text;
-    this.#fault(name, "must be an address of this machine, or a name of it");
+    this.#error(name, "must be an address of this machine, or a name of it");
     return fallback;
   }
 
@@ -157,7 +157,7 @@ export class SettingsReader {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`)
       return url.origin;
-    this.#fault(
+    this.#error(
       name,
       "must be an http or https origin without a path, such as https://reviews.example",
     );
@@ -168,9 +168,9 @@ export class SettingsReader {
     const text = this.#get(name);
     const bytes = Buffer.from(text ?? "", "base64");
     if (text === undefined)
-      this.#fault(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
+      this.#error(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
     else if (bytes.length !== MASTER_KEY_BYTES)
-      this.#fault(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
+      this.#error(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
     return bytes;
   }
 
@@ -178,15 +178,15 @@ export class SettingsReader {
     try {
       return settingOf(this.#env, name);
     } catch (error) {
-      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      this.#error(name, error instanceof Error ? error.message : "cannot be read");
       return undefined;
     }
   }
 
   /** Values stay out of the message: several settings are secrets. What is said of a setting first stands. */
-  #fault(name: string, what: string): void {
-    if (!this.faults.some((fault) => fault.startsWith(`${name} `)))
-      this.faults.push(`${name} ${what}.`);
+  #error(name: string, what: string): void {
+    if (!this.errors.some((error) => error.startsWith(`${name} `)))
+      this.errors.push(`${name} ${what}.`);
   }
 }
 
@@ -231,4 +231,67 @@ function isNetwork(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** What the constructor takes, whatever shape it gives to answers. */
+export type RedisSettings = Omit<RedisOptions, "replyMapping">;
+
+const SENTINEL_PORT = 26_379;
+/** A Sentinel that takes longer is passed over for the next one. */
+const SENTINEL_TIMEOUT_MS = 1_000;
+const OPTIONS = ["sentinel_username", "sentinel_password"];
+
+/**
+ * `redis://` or `rediss://` names one server. `redis+sentinel://[user:password@]host[:port],…/master-name[/database]`
+ * names Sentinels, which know the server of this moment; `rediss+sentinel://` speaks TLS with both. The form is the one
+ * of redis-py's surroundings. Throws with what is wrong, in words fit for everyone.
+ */
+export function checkRedisUrl(text: string): void {
+  if (/^redis[s+-]*cluster:/.test(text))
+    throw new Error(
+      "must not be a Redis Cluster, whose keys are on several servers: name one server, or Sentinels",
+    );
+  if (sentinelOptions(text) === undefined && !(/^rediss?:/.test(text) && URL.canParse(text)))
+    throw new Error(
+      "must be a URL with redis://, rediss://, redis+sentinel:// or rediss+sentinel://",
+    );
+}
+
+/** Nothing for a URL of one server. */
+export function sentinelOptions(text: string): RedisSettings | undefined {
+  const [, tls, user, hosts = "", path = "", query] =
+    /^redis(s?)\+sentinel:\/\/(?:([^@/?]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(text) ?? [];
+  if (!/^rediss?\+sentinel:/.test(text)) return undefined;
+  const [name = "", database = "0", ...rest] = path.split("/");
+  if (name === "" || rest.length > 0 || !/^\d{1,5}$/.test(database))
+    throw new Error(
+      "must name the Sentinels' master, such as redis+sentinel://one:26379,two:26379/mymaster/0",
+    );
+  const given = new URLSearchParams(query);
+  const strange = [...given.keys()].find((key) => !OPTIONS.includes(key));
+  if (strange !== undefined) throw new Error(`has options other than ${OPTIONS.join(" and ")}`);
+  const [username, password] = (user ?? "").split(/:(.*)/s, 2).map(decodeURIComponent);
+  return {
+    sentinels: hosts.split(",").map(addressOf),
+    name: decodeURIComponent(name),
+    db: Number(database),
+    ...(username && { username }),
+    ...(password && { password }),
+    ...optional("sentinelUsername", given.get("sentinel_username")),
+    ...optional("sentinelPassword", given.get("sentinel_password")),
+    ...(tls === "s" && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
+  };
+}
+
+function optional(name: string, value: string | null): Record<string, string> {
+  return value === null ? {} : { [name]: value };
+}
+
+function addressOf(text: string): { host: string; port: number } {
+  const [, inner, plain = "", port = String(SENTINEL_PORT)] =
+    /^(?:\[([\da-f:.]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  const host = inner ?? plain;
+  if (host === "") throw new Error("has a Sentinel that is not host:port");
+  return { host, port: Number(port) };
 }

@@ -1,4 +1,4 @@
-import { MAX_PARAMETERS, readParameters, type Parameters } from "../http/parameters.ts";
+import { MAX_PARAMETERS, readParameters, type Parameters } from "../http/text.ts";
 import { OAuthError } from "./oauth-error.ts";
 
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;

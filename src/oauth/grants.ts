@@ -1,6 +1,6 @@
+import { SCOPES } from "../http/principal.ts";
 import type { Params } from "./form.ts";
 import { OAuthError } from "./oauth-error.ts";
-import { readScopes } from "./scope.ts";
 
 /** What a client requests of the token endpoint; `scopes` is undefined where it requests none in particular. */
 export type TokenRequest =
@@ -40,4 +40,14 @@ export function readTokenRequest(form: Params): TokenRequest {
     return { grant, token: form.required("refresh_token"), scopes: readScopes(scope) };
   const [email, password] = [form.required("username"), form.required("password")];
   return { grant, email, password, scopes: readScopes(scope) };
+}
+
+const KNOWN: ReadonlySet<string> = new Set(SCOPES);
+
+/** RFC 6749, 3.3: words with a space between, in any order. Throws `invalid_scope`; undefined if none is requested. */
+export function readScopes(text: string | undefined): string[] | undefined {
+  if (text === undefined) return undefined;
+  const scopes = [...new Set(text.split(" "))];
+  if (scopes.every((scope) => KNOWN.has(scope))) return scopes;
+  throw new OAuthError("invalid_scope", "A scope that was asked for does not exist.");
 }

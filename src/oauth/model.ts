@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals, scopeValue } from "../http/literals.ts";
+import { literals, scopeValue } from "../http/principal.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 

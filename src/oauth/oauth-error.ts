@@ -1,4 +1,6 @@
-import { Refusal } from "../lib/problem.ts";
+import type { ErrorLook } from "../http/errors.ts";
+import { HttpError } from "../lib/problem.ts";
+import { failurePage } from "./pages/page.ts";
 
 /** RFC 6749, 5.2 and 4.1.2.1, each with the status that the token endpoint gives it. */
 const STATUSES = {
@@ -17,7 +19,7 @@ const STATUSES = {
 export type OAuthErrorCode = keyof typeof STATUSES;
 
 /** A refusal below `/oauth`. */
-export class OAuthError extends Refusal {
+export class OAuthError extends HttpError {
   override readonly name = "OAuthError";
   readonly code: OAuthErrorCode;
 
@@ -35,7 +37,7 @@ export class OAuthError extends Refusal {
 }
 
 /** A refusal of the edge, such as a body that is too large, in the words of RFC 6749. */
-export function oauthErrorOf(refusal: Refusal): OAuthError {
+function oauthErrorOf(refusal: HttpError): OAuthError {
   if (refusal instanceof OAuthError) return refusal;
   const { status, message, headers } = refusal;
   const detail = { status, headers };
@@ -43,3 +45,26 @@ export function oauthErrorOf(refusal: Refusal): OAuthError {
     return new OAuthError("temporarily_unavailable", message, detail);
   return new OAuthError(status >= 500 ? "server_error" : "invalid_request", message, detail);
 }
+
+/** RFC 6749, 5.1: an answer that may carry a token is stored nowhere. */
+const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" };
+
+export function jsonAnswer(body: unknown): Response {
+  return Response.json(body, { headers: NO_STORE });
+}
+
+/** Below `/oauth` errors have the shape of RFC 6749, 5.2; where a browser is sent they are pages. */
+export const OAUTH_ERRORS: readonly ErrorLook[] = [
+  {
+    path: "/oauth",
+    render(refusal) {
+      const { code, message, status, headers } = oauthErrorOf(refusal);
+      const body = { error: code, error_description: message };
+      return Response.json(body, { status, headers: { ...NO_STORE, ...headers } });
+    },
+  },
+  {
+    path: "/oauth/authorize",
+    render: ({ message, status, headers }) => failurePage(message, { status, headers }),
+  },
+];

@@ -1,3 +1,7 @@
+import type { ValidParts } from "../http/fields.ts";
+import type { RuleErrors } from "../http/rules.ts";
+import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts";
+
 /** Printable ASCII, but for characters that browsers and parsers read in more than one way. */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
 /** A name of DNS or an address: what URL parsers let pass beyond it, such as `a;b`, means something where it is put later. */
@@ -59,4 +63,65 @@ export function placeOf(uri: string): string {
 export function formTargetsOf(uri: string): string {
   const place = placeOf(uri);
   return place.startsWith("https:") ? "https:" : `https: ${place}`;
+}
+
+/** Who sets the fields, and of what. */
+interface ClientEdit {
+  /** Whether a super-admin sets them, or a partner. */
+  readonly isPlatform: boolean;
+  /** The client that is to be changed, if it is not a new one. */
+  readonly before?: Pick<
+    OAuthClient,
+    "confidential" | "grantTypes" | "firstParty" | "redirectUris"
+  >;
+}
+
+/** Rules of a new client and of changes to one that no schema can say (contract 5.6). */
+export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit): RuleErrors {
+  const { isPlatform, before } = edit;
+  const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
+  return {
+    redirect_uris: uselessError(fields, before),
+    ...uriErrors(fields.redirect_uris ?? []),
+    grant_types: grantError(fields, edit),
+    first_party: isClaimed ? "is set by a super-admin only" : undefined,
+  };
+}
+
+/** The code flow ends at a redirect URI: without one nobody can use it. A change of other fields leaves it as it was. */
+function uselessError(
+  fields: ValidParts<NewClientBody>,
+  before: ClientEdit["before"],
+): string | undefined {
+  const isAsked = before === undefined || "redirect_uris" in fields || "grant_types" in fields;
+  const isMalformed = "redirect_uris" in fields && fields.redirect_uris === undefined;
+  const uris = fields.redirect_uris ?? before?.redirectUris ?? [];
+  const grants = fields.grant_types ?? before?.grantTypes ?? DEFAULT_GRANTS;
+  if (!isAsked || isMalformed || uris.length > 0 || !grants.includes("authorization_code"))
+    return undefined;
+  return "must have at least one for the authorization_code grant";
+}
+
+function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
+  const text =
+    "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials";
+  return Object.fromEntries(
+    uris.flatMap((uri, i) =>
+      uri === undefined || isRegistrable(uri) ? [] : [[`redirect_uris.${i}`, text]],
+    ),
+  );
+}
+
+/** The password grant is for trusted servers of the service's own (contract 5.1), before and after a change. */
+function grantError(fields: ValidParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
+  const grants = fields.grant_types ?? before?.grantTypes;
+  if (!grants?.includes("password")) return undefined;
+  if ((before ?? fields).confidential === false)
+    return "has the password grant, which a public client cannot have";
+  if (!isPlatform && !before?.grantTypes.includes("password"))
+    return "has the password grant, which only a super-admin gives";
+  const isMalformed = "first_party" in fields && fields.first_party === undefined;
+  return isMalformed || (fields.first_party ?? before?.firstParty)
+    ? undefined
+    : "has the password grant, which is for first-party clients only";
 }

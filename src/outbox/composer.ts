@@ -1,5 +1,5 @@
 import { isoInstant } from "../lib/clock.ts";
-import { sha256Hex } from "../lib/hmac.ts";
+import { sha256Hex } from "../lib/secrets.ts";
 import type { EventFacts, PayloadMode } from "./event.ts";
 
 // FROZEN. An attempt keeps neither body nor headers: for as long as retention lasts they are composed again, by the

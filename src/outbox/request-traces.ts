@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tx } from "../../db/client.ts";
 import type { Session } from "../../db/session.ts";
 import type { Spans } from "../lib/spans.ts";
-import type { Intake } from "./intake.ts";
+import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
 import type { Waker } from "./schedule.ts";
 
@@ -61,7 +61,7 @@ export class RequestTraces {
       });
   }
 
-  intake(intake: Intake): Intake {
+  writerPool(writerPool: WriterPool): WriterPool {
     const traced = async <T>(
       work: (tx: Tx) => Promise<T>,
       run: (work: (tx: Tx) => Promise<T>) => Promise<T>,
@@ -80,10 +80,10 @@ export class RequestTraces {
       return result;
     };
     return {
-      ...intake,
+      ...writerPool,
       transaction: (partnerIds, work, options) =>
-        traced(work, (watched) => intake.transaction(partnerIds, watched, options)),
-      group: (work) => traced(work, (watched) => intake.group(watched)),
+        traced(work, (watched) => writerPool.transaction(partnerIds, watched, options)),
+      group: (work) => traced(work, (watched) => writerPool.group(watched)),
     };
   }
 

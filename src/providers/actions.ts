@@ -1,9 +1,9 @@
-import type { FailureAudit } from "../audit/failures.ts";
-import type { Call } from "../http/call.ts";
-import { hmacSha256Hex } from "../lib/hmac.ts";
+import type { FailureAudit } from "../auth/audit-failures.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
-import { type ProviderDeps, createTaking } from "./group.ts";
+import { hmacSha256Hex } from "../lib/secrets.ts";
+import { createTaking, type ProviderDeps } from "./group.ts";
 import { readEvents } from "./input.ts";
 import { PROVIDER_SLUG, providerSecretContext } from "./model.ts";
 import { checkTexts, createProfanityFinder } from "./profanity.ts";
@@ -14,14 +14,14 @@ const SLUG = new RegExp(PROVIDER_SLUG);
 const STAND_IN_SECRET = "there is no such provider";
 
 interface Signed {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly raw: Uint8Array;
 }
 
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
 /** Whether a request has a signature of the right form, so that its body is worth reading. */
-export function hasSignature({ headers }: Pick<Call, "headers">): boolean {
+export function hasSignature({ headers }: Pick<RequestContext, "headers">): boolean {
   return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
 }
 
@@ -34,11 +34,14 @@ export type Signatures = ReturnType<typeof createSignatures>;
 export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   const secrets = createSecretFinder(db, clock);
   const verified = new WeakMap<Uint8Array, string>();
-  const isSigned = (slug: string, sealed: string | undefined, { call, raw }: Signed) => {
+  const isSigned = (slug: string, sealed: string | undefined, { requestContext, raw }: Signed) => {
     const secret =
       sealed === undefined ? STAND_IN_SECRET : box.open(sealed, providerSecretContext(slug));
     const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
-    const matches = equalInConstantTime(call.headers.get("x-provider-signature") ?? "", expected);
+    const matches = equalInConstantTime(
+      requestContext.headers.get("x-provider-signature") ?? "",
+      expected,
+    );
     if (!matches || sealed === undefined) return false;
     verified.set(raw, sealed);
     return true;
@@ -48,7 +51,7 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
     const isSlug = SLUG.test(slug);
     if (isSigned(slug, isSlug ? await secrets.read(slug) : undefined, signed)) return;
     const details = { provider: isSlug ? slug : null };
-    await failures.record({ action: "PROVIDER_AUTH_FAILED", details }, signed.call);
+    await failures.record({ action: "PROVIDER_AUTH_FAILED", details }, signed.requestContext);
     throw new Problem("invalid_signature");
   };
   return {
@@ -89,7 +92,7 @@ export async function takeEvents(
   if (read.references.length === 0) {
     // No look-up compares the secret.
     await deps.signatures.verifyAgain(slug, signed);
-    throw invalid(read.faults);
+    throw invalid(read.fieldErrors);
   }
   // Before the transaction, because long texts take long, and all of the partners' writers wait for its locks.
   const profanity = await checkTexts(deps.profanity, read.events);
@@ -103,7 +106,7 @@ export async function takeEvents(
     await deps.signatures.verifyAgain(slug, signed);
     taken = await ask();
   }
-  if (taken.kind === "refused") throw invalid(taken.faults);
+  if (taken.kind === "refused") throw invalid(taken.fieldErrors);
   if (taken.kind === "left") throw unavailable();
   await taken.woken;
   return { accepted: taken.accepted, duplicates: read.events.length - taken.accepted };

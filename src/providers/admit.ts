@@ -1,7 +1,7 @@
 import type { FieldErrors } from "../lib/problem.ts";
-import { referenceFaults, type Known } from "./decide.ts";
+import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
-import { reviewKey, type ProviderEvent, type Reference } from "./model.ts";
+import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
 
 /** A request as it waits for a group. */
 export interface Asking {
@@ -33,14 +33,14 @@ export type Admission =
   | { readonly kind: "admitted"; readonly fresh: readonly ProviderEvent[] }
   /** It would wait for what somebody else holds, or the provider has another secret by now. */
   | { readonly kind: "left"; readonly because: "sequence" | "row" | "secret" }
-  | { readonly kind: "refused"; readonly faults: FieldErrors };
+  | { readonly kind: "refused"; readonly fieldErrors: FieldErrors };
 
 export function claimKey(slug: string, id: string): string {
   return `${slug}:${id}`;
 }
 
-export function isFaulty({ faults }: ReadEvents): boolean {
-  return Object.keys(faults).length > 0;
+export function isInvalid({ fieldErrors }: ReadEvents): boolean {
+  return Object.keys(fieldErrors).length > 0;
 }
 
 /**
@@ -56,7 +56,7 @@ export function admit(asked: readonly Asking[], found: Found): Admission[] {
     const isFresh = freshIn(read, slug, claimed);
     const fresh = read.events.filter(isFresh);
     // It writes nothing, whatever is held.
-    if (!isFaulty(read)) {
+    if (!isInvalid(read)) {
       if (fresh.length > 0 && partners.some((one) => found.heldPartners.has(one)))
         return { kind: "left", because: "sequence" };
       if (fresh.some((event) => isHeld(event, found))) return { kind: "left", because: "row" };
@@ -66,8 +66,8 @@ export function admit(asked: readonly Asking[], found: Found): Admission[] {
       const site = found.sites.get(id);
       return site?.slug === slug ? site : undefined;
     };
-    const faults = { ...referenceFaults(references, siteOf, existing), ...read.faults };
-    if (Object.keys(faults).length > 0) return { kind: "refused", faults };
+    const fieldErrors = { ...referenceErrors(references, siteOf, existing), ...read.fieldErrors };
+    if (Object.keys(fieldErrors).length > 0) return { kind: "refused", fieldErrors };
     for (const event of fresh) {
       claimed.add(claimKey(slug, event.id));
       if (event.type !== "connection.changed")

@@ -1,7 +1,6 @@
 import { isoInstant } from "../lib/clock.ts";
-import type { NativeEmail } from "../notifications/model.ts";
+import type { Metadata, NativeEmail } from "../reviews/model.ts";
 import type { Axis, RecordedAction } from "../outbox/event.ts";
-import type { Metadata } from "../reviews/model.ts";
 import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
@@ -69,17 +68,17 @@ const SOME_SITE = 0;
  * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
  * counts as if it had none: a later event may refer to the review that it would have created.
  */
-export function referenceFaults(
+export function referenceErrors(
   references: readonly Reference[],
   siteOf: (id: number) => Pick<Site, "id"> | undefined,
   existing: ReadonlySet<string>,
 ): Record<string, string[]> {
-  const faults: Record<string, string[]> = {};
+  const fieldErrors: Record<string, string[]> = {};
   const begun = new Set<string>();
   for (const { index, type, siteId, externalReviewId } of references) {
     const site = siteId === undefined ? undefined : siteOf(siteId);
     if (siteId !== undefined && site === undefined)
-      faults[`events.${index}.store_review_site_id`] = [
+      fieldErrors[`events.${index}.store_review_site_id`] = [
         "is not a store's connection with this provider",
       ];
     if (externalReviewId === undefined) continue;
@@ -89,15 +88,15 @@ export function referenceFaults(
       const own = [key, reviewKey(SOME_SITE, externalReviewId)];
       if (existing.has(key) || own.some((one) => begun.has(one))) continue;
       const inReview = type === "review.updated" || type === "review.removed";
-      faults[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
+      fieldErrors[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
         "is not a review that this site has reported",
       ];
     }
   }
-  return faults;
+  return fieldErrors;
 }
 
-/** Applies the events one after the other, in the order of the request. `referenceFaults` has found none wrong. */
+/** Applies the events one after the other, in the order of the request. `referenceErrors` has found none wrong. */
 export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
   const draft: Draft = {
     known,

@@ -3,27 +3,27 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../db/client.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { inGroups } from "../lib/groups.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
-import type { Intake } from "../outbox/intake.ts";
+import type { WriterPool } from "../outbox/writer-pool.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
+import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
 import { reviewFacts } from "../reviews/model.ts";
-import { admit, claimKey, isFaulty, type Admission, type Asking, type Found } from "./admit.ts";
-import { decideEvents, type Cause, type Recorded } from "./decide.ts";
+import { type Admission, admit, type Asking, claimKey, type Found, isInvalid } from "./admit.ts";
+import { type Cause, decideEvents, type Recorded } from "./decide.ts";
 import { reasonOf, reviewKey } from "./model.ts";
-import { lookUp, waitForRows, type ReviewState, type Site } from "./queries/look-up.ts";
-import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
-import { inGroups } from "../lib/groups.ts";
 import { charsOf } from "./profanity.ts";
+import { lookUp, type ReviewState, type Site, waitForRows } from "./queries/look-up.ts";
+import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
 
 export interface ProviderDeps {
   readonly db: Db;
-  readonly intake: Intake;
+  readonly writerPool: WriterPool;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
@@ -32,12 +32,12 @@ export interface ProviderDeps {
   readonly traces?: { came(instants: readonly Date[]): void } | undefined;
 }
 
-export type TakingDeps = Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">;
+export type TakingDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
 
 /** What became of a request in a group. Unless it was taken, nothing of it is written. */
 export type Taken =
   | { readonly kind: "taken"; readonly accepted: number; readonly woken: Promise<void> }
-  | { readonly kind: "refused"; readonly faults: FieldErrors }
+  | { readonly kind: "refused"; readonly fieldErrors: FieldErrors }
   /** It met what somebody else holds, its secret was changed, or the group could not be written. */
   | { readonly kind: "left"; readonly because: "sequence" | "row" | "secret" | "write" };
 
@@ -57,7 +57,7 @@ async function takeGroup(
   waits: Waits,
 ): Promise<Taken[]> {
   const now = deps.clock.now();
-  const writing = asked.filter(({ read }) => !isFaulty(read));
+  const writing = asked.filter(({ read }) => !isInvalid(read));
   const partners = [...new Set(writing.flatMap((one) => one.partners))];
   const work = async (tx: Tx) => {
     const found = await findAll(tx, asked, { partners, waits });
@@ -67,8 +67,8 @@ async function takeGroup(
   try {
     const { admissions, wakes } =
       waits === "nothing"
-        ? await deps.intake.group(work)
-        : await deps.intake.transaction(partners, work, { readsFirst: true });
+        ? await deps.writerPool.group(work)
+        : await deps.writerPool.transaction(partners, work, { readsFirst: true });
     // After the commit: earlier, the dispatcher could look before the entries are visible.
     const woken = deps.schedule.wake(wakes);
     return admissions.map((one) =>
@@ -91,7 +91,7 @@ async function findAll(
   { partners, waits }: { readonly partners: readonly number[]; readonly waits: Waits },
 ): Promise<Found> {
   const named = asked.flatMap(({ slug, read }) => {
-    const writes = !isFaulty(read);
+    const writes = !isInvalid(read);
     return read.references.map(({ type, id = null, siteId = null, externalReviewId = null }) => ({
       slug,
       id,
@@ -252,7 +252,7 @@ export function createTaking(deps: TakingDeps): (asking: Asking) => Promise<Take
   const lines = createLines(deps.clock, (asked) => takeGroup(deps, asked, "sequences"));
   return async (asking) => {
     const partners = asking.partners.toSorted((a, b) => a - b).join();
-    const isHeldUp = lines.has(partners) || deps.intake.isStuck(asking.partners);
+    const isHeldUp = lines.has(partners) || deps.writerPool.isBlocked(asking.partners);
     let taken: Taken = { kind: "left", because: "sequence" };
     if (!isHeldUp && !isLarge(asking)) taken = await join(asking);
     if (taken.kind === "left" && taken.because === "sequence")

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { checkedByHandler, examine, examineUnder, soundPartsOf } from "../http/fields.ts";
+import { checkedByHandler, examine, examineUnder, validPartsOf } from "../http/fields.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import { isMailAddress } from "../outbox/mail.ts";
@@ -42,7 +42,7 @@ export interface ReadEvents {
   /** One of every event that is an object, with faults or without. */
   readonly references: readonly Reference[];
   /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
-  readonly faults: FieldErrors;
+  readonly fieldErrors: FieldErrors;
 }
 
 /** Reads each event of a request on its own. Whether what it refers to exists is looked up later. */
@@ -50,30 +50,33 @@ export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
   const read = given.map((one, index) => readEvent(one, index, now));
-  const own = read.flatMap(({ faults }) => Object.entries(faults));
+  const own = read.flatMap(({ fieldErrors }) => Object.entries(fieldErrors));
   return {
     events: read.flatMap(({ event }) => event ?? []),
     references: read.flatMap(({ reference }) => reference ?? []),
-    faults: { ...("faults" in envelope && envelope.faults), ...Object.fromEntries(own) },
+    fieldErrors: {
+      ...("fieldErrors" in envelope && envelope.fieldErrors),
+      ...Object.fromEntries(own),
+    },
   };
 }
 
 function readEvent(given: unknown, index: number, now: Date) {
   const prefix = `events.${index}.`;
   if (typeof given !== "object" || given === null || Array.isArray(given))
-    return { faults: { [`events.${index}`]: ["must be an object"] } };
+    return { fieldErrors: { [`events.${index}`]: ["must be an object"] } };
   const fields: Fields = { ...given };
   const { type } = fields;
   const times = timesOf(fields);
-  const broken = ruleFaults(fields, times, now);
+  const broken = ruleErrors(fields, times, now);
   if (!isEventType(type))
     broken.push(["type", `must be one of ${Object.keys(EVENT_SCHEMAS).join(", ")}`]);
   const shape = examineUnder(prefix, isEventType(type) ? EVENT_SCHEMAS[type] : AnyEvent, given);
-  const reference = referenceOf({ ...soundPartsOf(shape) }, index);
+  const reference = referenceOf({ ...validPartsOf(shape) }, index);
   if ("value" in shape && broken.length === 0)
-    return { reference, event: toEvent(shape.value, index, times), faults: {} };
+    return { reference, event: toEvent(shape.value, index, times), fieldErrors: {} };
   const rules = Object.fromEntries(broken.map(([name, text]) => [prefix + name, [text]]));
-  return { reference, faults: { ...rules, ...("faults" in shape && shape.faults) } };
+  return { reference, fieldErrors: { ...rules, ...("fieldErrors" in shape && shape.fieldErrors) } };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -103,27 +106,27 @@ function instantOf(text: unknown): Date | undefined {
 }
 
 /** Rules that a schema cannot say, on fields that may still have a bad shape. */
-function ruleFaults(
+function ruleErrors(
   { type, review, connected, error_code: code }: Fields,
   { occurredAt, reviewedAt }: Times,
   now: Date,
 ): [string, string][] {
-  const faults: [string, string][] = [];
+  const fieldErrors: [string, string][] = [];
   if (occurredAt !== undefined && occurredAt > addMs(now, MAX_AHEAD_MS))
-    faults.push(["occurred_at", "lies more than 5 minutes ahead"]);
-  if (isTooOld(occurredAt)) faults.push(["occurred_at", TOO_OLD]);
-  if (isTooOld(reviewedAt)) faults.push(["review.reviewed_at", TOO_OLD]);
+    fieldErrors.push(["occurred_at", "lies more than 5 minutes ahead"]);
+  if (isTooOld(occurredAt)) fieldErrors.push(["occurred_at", TOO_OLD]);
+  if (isTooOld(reviewedAt)) fieldErrors.push(["review.reviewed_at", TOO_OLD]);
   const email: unknown = Reflect.get(Object(review), "reviewer_email");
   // The mail queue takes no other address, and would refuse it only after the event was accepted.
   if (typeof email === "string" && !isMailAddress(email))
-    faults.push(["review.reviewer_email", "must be null or an email address"]);
+    fieldErrors.push(["review.reviewer_email", "must be null or an email address"]);
   if (type === "connection.changed") {
     if (connected === false && (code === undefined || code === null))
-      faults.push(["error_code", "is required when the axis is disconnected"]);
+      fieldErrors.push(["error_code", "is required when the axis is disconnected"]);
     if (connected === true && code !== undefined && code !== null)
-      faults.push(["error_code", "must be null when the axis is connected"]);
+      fieldErrors.push(["error_code", "must be null when the axis is connected"]);
   }
-  return faults;
+  return fieldErrors;
 }
 
 const TOO_OLD = "lies before 1970";

@@ -1,4 +1,4 @@
-import { CensorType, Profanity, profaneWords } from "@2toad/profanity";
+import { CensorType, profaneWords, Profanity } from "@2toad/profanity";
 
 import { nextTurn } from "../lib/groups.ts";
 import type { ProviderEvent } from "./model.ts";

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 
-import type { FailureAudit } from "../audit/failures.ts";
-import { BASE_PATH } from "../http/base-path.ts";
-import type { Call } from "../http/call.ts";
+import type { FailureAudit } from "../auth/audit-failures.ts";
+import { BASE_PATH } from "../http/access.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import type { Checks } from "../http/checks.ts";
-import { problem } from "../http/problem-schema.ts";
+import { errorResponse } from "../http/errors.ts";
 import { createReporting, createSignatures, hasSignature, takeEvents } from "./actions.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
@@ -17,7 +17,7 @@ interface ProviderRouteDeps extends ProviderDeps {
 
 /** Named here because Elysia's inference gives up on the route where a parameter has no type. */
 interface SignedRequest {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;
 }
@@ -30,7 +30,8 @@ export function providerRoutes(deps: ProviderRouteDeps) {
     .use(deps.checks)
     .post(
       "/:provider/events",
-      ({ params, body, call, raw }) => takeEvents(reporting, params.provider, { call, raw, body }),
+      ({ params, body, requestContext, raw }) =>
+        takeEvents(reporting, params.provider, { requestContext, raw, body }),
       {
         public: {
           bodyLimit: BODY_LIMIT,
@@ -43,7 +44,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
         // A review site may report as fast as it can (contract 2.9).
         uncounted: true,
         body: providerEventsBody,
-        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+        response: { 200: AcceptedAnswer, 401: errorResponse("invalid_signature") },
         detail: {
           operationId: "reportProviderEvents",
           summary: "Report reviews, postings and connections of a review site",

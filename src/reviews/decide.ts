@@ -1,6 +1,5 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { NativeEmail } from "../notifications/model.ts";
-import type { FlagMove, Metadata, Review } from "./model.ts";
+import type { FlagMove, Metadata, NativeEmail, Review } from "./model.ts";
 
 /** What an account's action does to a review: columns to write and one event, nothing, or a refusal. */
 export type ReviewDecision =

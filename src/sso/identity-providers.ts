@@ -2,16 +2,15 @@ import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
 
 import {
   checkedRequest,
-  OutboundError,
   type CheckedRequest,
   type CheckedResponse,
+  OutboundError,
 } from "../lib/checked-http.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
+import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
 import type { Lookup } from "../lib/name-resolver.ts";
-import { Cached } from "./cached.ts";
-import { readMetadata, type Metadata } from "./metadata.ts";
-import { SsoRefusal } from "./refusal.ts";
+import { SsoError } from "./places.ts";
 
 /** The deadline of one call to a provider; a person waits for it in a browser. */
 const CALL_TIMEOUT_MS = 10_000;
@@ -63,7 +62,7 @@ export class IdentityProviders {
   /**
    * Calls a provider. Every failure to get an answer is refused for the same reason, with the failure in the details.
    */
-  async call(request: CheckedRequest): Promise<CheckedResponse> {
+  async requestContext(request: CheckedRequest): Promise<CheckedResponse> {
     const { config, lookup } = this.#deps;
     try {
       return await checkedRequest(request, {
@@ -76,7 +75,7 @@ export class IdentityProviders {
       });
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      throw new SsoRefusal("provider_unreachable", { fault: error.code });
+      throw new SsoError("provider_unreachable", { fieldError: error.code });
     }
   }
 
@@ -105,15 +104,15 @@ export class IdentityProviders {
       // The library checks the form of the set, and throws if it is none.
       return createLocalJWKSet({ keys: [], ...set });
     } catch {
-      throw new SsoRefusal("bad_keys");
+      throw new SsoError("bad_keys");
     }
   }
 
   async #getJson(url: string, reason: "bad_discovery" | "bad_keys"): Promise<object> {
     const headers = { Accept: "application/json" };
-    const { status, body } = await this.call({ url, method: "GET", headers });
+    const { status, body } = await this.requestContext({ url, method: "GET", headers });
     const value = status === 200 ? parseObject(body) : undefined;
-    if (value === undefined) throw new SsoRefusal(reason, { status });
+    if (value === undefined) throw new SsoError(reason, { status });
     return value;
   }
 }
@@ -126,5 +125,125 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
     return Object.fromEntries(Object.entries(value));
   } catch {
     return undefined;
+  }
+}
+
+/** RFC 7518, 3.1, and RFC 8037: the signatures that only the provider can make; `none` and HMAC are none of them. */
+const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
+
+/** The part of a provider's discovery document that is used here (OpenID Connect Discovery 1.0, 3). */
+interface Metadata {
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  readonly jwksUri: string;
+  readonly userinfoEndpoint: string | undefined;
+  readonly algorithms: readonly string[];
+  readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
+  /** Whether the callback always carries `iss` (RFC 9207, 3). */
+  readonly sendsIss: boolean;
+}
+
+export function readMetadata(
+  document: object,
+  { issuer, policy }: { issuer: string; policy: EgressPolicy },
+): Metadata {
+  const fields: Readonly<Record<string, unknown>> = { ...document };
+  // Discovery 1.0, 4.3: a document that names another issuer does not speak for this one.
+  if (fields["issuer"] !== issuer) throw new SsoError("bad_discovery", { field: "issuer" });
+  const url = (name: string) => endpoint(fields, name, policy);
+  const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
+  const algorithms = named.filter((one) => ASYMMETRIC.test(one));
+  if (algorithms.length === 0)
+    throw new SsoError("bad_discovery", { field: "id_token_signing_alg_values_supported" });
+  return {
+    authorizationEndpoint: url("authorization_endpoint"),
+    tokenEndpoint: url("token_endpoint"),
+    jwksUri: url("jwks_uri"),
+    userinfoEndpoint:
+      fields["userinfo_endpoint"] === undefined ? undefined : url("userinfo_endpoint"),
+    algorithms,
+    clientAuthentication: authentication(fields["token_endpoint_auth_methods_supported"]),
+    sendsIss: fields["authorization_response_iss_parameter_supported"] === true,
+  };
+}
+
+/** Checks the addresses of the browser's pages too: one on a private network is no identity provider. */
+function endpoint(
+  fields: Readonly<Record<string, unknown>>,
+  name: string,
+  policy: EgressPolicy,
+): string {
+  const value = fields[name];
+  if (typeof value !== "string" || checkWebhookUrl(value, policy).kind === "refused")
+    throw new SsoError("bad_discovery", { field: name });
+  return value;
+}
+
+/** Discovery 1.0, 3: a document that names no method means Basic. */
+function authentication(supported: unknown): Metadata["clientAuthentication"] {
+  const methods = texts(supported) ?? ["client_secret_basic"];
+  if (methods.includes("client_secret_basic")) return "client_secret_basic";
+  if (methods.includes("client_secret_post")) return "client_secret_post";
+  // Its clients are public: PKCE alone holds the code (contract 4.13).
+  if (methods.includes("none")) return "none";
+  throw new SsoError("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
+}
+
+function texts(value: unknown): string[] | undefined {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : undefined;
+}
+
+const FRESH_MS = 600_000;
+/** How long a failure is answered again, so that not every caller waits for a provider that is away. */
+const FAILED_MS = 5_000;
+/** How often `renew` fetches at most: its reason, such as an unknown key id, may be invented by a stranger. */
+const RENEW_EVERY_MS = 60_000;
+
+/** A document of another server, which is fetched once for all who want it at the same time. */
+export class Cached<T> {
+  readonly #clock: Clock;
+  readonly #load: () => Promise<T>;
+  #loading: Promise<T> | undefined;
+  #loaded: { readonly value: T; readonly atMs: number } | undefined;
+  #failed: { readonly error: unknown; readonly atMs: number } | undefined;
+  #renewedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, load: () => Promise<T>) {
+    this.#clock = clock;
+    this.#load = load;
+  }
+
+  async get(): Promise<T> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#loaded !== undefined && nowMs - this.#loaded.atMs < FRESH_MS)
+      return this.#loaded.value;
+    if (this.#failed !== undefined && nowMs - this.#failed.atMs < FAILED_MS)
+      throw this.#failed.error;
+    return this.#reload();
+  }
+
+  /** Fetches a new copy, unless it did so a short while ago; then it answers the copy at hand. */
+  async renew(): Promise<T> {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();
+    this.#renewedAtMs = nowMs;
+    return this.#reload();
+  }
+
+  #reload(): Promise<T> {
+    this.#loading ??= this.#load()
+      .then(
+        (value) => {
+          this.#loaded = { value, atMs: this.#clock.monotonicMs() };
+          this.#failed = undefined;
+          return value;
+        },
+        (error: unknown) => {
+          this.#failed = { error, atMs: this.#clock.monotonicMs() };
+          throw error;
+        },
+      )
+      .finally(() => (this.#loading = undefined));
+    return this.#loading;
   }
 }

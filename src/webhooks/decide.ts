@@ -11,7 +11,7 @@ import type { DeliveryState } from "./delivery-model.ts";
 type Given = Readonly<Record<string, unknown>>;
 
 /** Why this batch_interval_hours does not go with this delivery_kind, or nothing (contract 6.4). */
-export function intervalFault({
+export function intervalError({
   delivery_kind,
   batch_interval_hours: hours,
 }: Given): string | undefined {
@@ -23,7 +23,7 @@ export function intervalFault({
 }
 
 /** What is wrong with an `events` filter, in words that name the value, or nothing (contract 6.4). */
-export function eventsFault(
+export function eventsError(
   events: unknown,
   subscribable: readonly string[],
   testEvent: string,
@@ -154,18 +154,18 @@ interface Window {
 }
 
 /** Why a window cannot be recovered, field by field. Beyond the retention time nobody knows what was delivered. */
-export function windowFaults(
+export function windowErrors(
   { since, until }: Window,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
 ): { since: string | undefined; until: string | undefined } {
   const isBackwards = since !== undefined && until !== undefined && until <= since;
   return {
-    since: since && sinceFault(since, { now, retentionMs }),
+    since: since && sinceError(since, { now, retentionMs }),
     until: isBackwards ? "must be later than since" : undefined,
   };
 }
 
-function sinceFault(
+function sinceError(
   since: Date,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
 ): string | undefined {

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";

@@ -8,8 +8,7 @@ import {
   type JsonObject,
 } from "../http/openapi/schemas.ts";
 import type { EventValue } from "../outbox/event.ts";
-import { exampleBodyOf } from "./event-examples.ts";
-import { FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
+import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 
 const SIGNATURE =
   "`sha256=` and 64 hex digits: the HMAC-SHA256 of the exact bytes of the body, with the subscription's secret as text. Compare in constant time, before parsing.";

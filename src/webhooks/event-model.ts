@@ -1,10 +1,12 @@
-import { Type, type ObjectOptions, type TProperties, type TSchema } from "@sinclair/typebox";
+import { type ObjectOptions, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import examples from "../docs/event-examples.json";
+import { literals } from "../http/principal.ts";
+import { FIELDS } from "../http/openapi/fields.ts";
+import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer } from "../http/text.ts";
-import { CATALOG, type EventValue } from "../outbox/event.ts";
-import { FLAG_STATUSES, type Metadata } from "../reviews/model.ts";
-import { NATIVE_EMAILS } from "../notifications/model.ts";
+import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
+import { FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
 import { eventId, orNull } from "./model.ts";
 
 /* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
@@ -183,3 +185,31 @@ export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
     envelope === "review" ? minimalReview : minimalSite,
   ]),
 );
+
+/** Every event value with the JSON Schema of its full body and an example (contract 6.10). */
+export const CATALOG_EVENTS = CATALOG.map((one) => ({
+  ...one,
+  schema: asJsonSchema(one.value),
+  example: Object.fromEntries(Object.entries(Object(exampleBodyOf(one.value, "full")))),
+}));
+
+/** Without what TypeBox keeps beside the words of JSON Schema. */
+function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), explained);
+}
+
+/** A field that says nothing of itself means what its name means everywhere. */
+function explained(key: string, value: unknown): unknown {
+  if (key !== "properties") return value;
+  return Object.fromEntries(
+    Object.entries(Object(value)).map(([name, field]) => {
+      const meaning = FIELDS[name];
+      return [name, { ...(meaning !== undefined && { description: meaning }), ...Object(field) }];
+    }),
+  );
+}
+
+/** A body as it is sent, made by the composer itself (scripts/vectors.ts). */
+export function exampleBodyOf(event: EventValue, mode: PayloadMode): Json {
+  return JSON.parse(examples[event][mode]);
+}

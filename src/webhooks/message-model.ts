@@ -1,6 +1,6 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import {
   instantAnswer,
   instantText,
@@ -13,12 +13,12 @@ import { isoInstant } from "../lib/clock.ts";
 import { CATALOG } from "../outbox/event.ts";
 import {
   AttemptObject,
-  DELIVERY_STATES,
-  OUTCOMES,
-  showAttemptSummary,
   type AttemptSummary,
+  DELIVERY_STATES,
   type DeliveryState,
   type Outcome,
+  OUTCOMES,
+  showAttemptSummary,
 } from "./delivery-model.ts";
 import { instantOrNull, orNull } from "./model.ts";
 

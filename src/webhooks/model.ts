@@ -1,6 +1,6 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";

@@ -2,8 +2,7 @@ import { Elysia } from "elysia";
 
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, THE_PARTNER, type Readers, type WebhookRouteDeps } from "./routes/base.ts";
-import { deliveryReading, queueingRoutes } from "./routes/deliveries.ts";
-import { messageReading } from "./routes/messages.ts";
+import { deliveryReading, messageReading, queueingRoutes } from "./routes/deliveries.ts";
 import { secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
 import { statsReading, streamReading } from "./routes/stats.ts";
 import { changeRoutes, creationRoute, subscriptionReading } from "./routes/subscriptions.ts";

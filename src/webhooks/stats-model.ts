@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { SoundParts } from "../http/fields.ts";
-import type { FieldFaults } from "../http/rules.ts";
+import type { ValidParts } from "../http/fields.ts";
+import type { RuleErrors } from "../http/rules.ts";
 import { instantAnswer, instantText } from "../http/text.ts";
 import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
 import { BUCKET_MS, bucketFloor, type Latency } from "./stats.ts";
@@ -177,7 +177,7 @@ interface Range {
 }
 
 /** A day in hours if nothing was asked; undefined where a field could not be read. */
-function askedRange(query: SoundParts<StatsQuery>, now: Date): Partial<Range> {
+function askedRange(query: ValidParts<StatsQuery>, now: Date): Partial<Range> {
   const until = "until" in query ? parseInstant(query.until) : now;
   const asked =
     "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
@@ -196,7 +196,7 @@ function wholeSteps({ since, until, stepMs }: Range): Range {
   return { since: bucketFloor(since, stepMs), until: end, stepMs };
 }
 
-export function statsFaults(query: SoundParts<StatsQuery>, now: Date): FieldFaults {
+export function statsErrors(query: ValidParts<StatsQuery>, now: Date): RuleErrors {
   const { since, until, stepMs } = askedRange(query, now);
   if (since === undefined || until === undefined) return {};
   const whole = stepMs === undefined ? undefined : wholeSteps({ since, until, stepMs });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { ApiProcess } from "../support/api-process.ts";
 import { PASSWORD } from "../support/api.ts";

@@ -1,5 +1,5 @@
-import { maxValues } from "../../src/http/json.ts";
-import { MAX_PARAMETERS } from "../../src/http/parameters.ts";
+import { maxValues } from "../../src/http/body.ts";
+import { MAX_PARAMETERS } from "../../src/http/text.ts";
 import { operationsIn, referred } from "./description.ts";
 
 /* The worst that a stranger may ask of each route, made from the API's own description. */

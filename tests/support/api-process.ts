@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import type { TestProvider } from "./factory.ts";
 import { until } from "./receiver.ts";
 

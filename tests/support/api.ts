@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { ping, type RawDb } from "../../db/client.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { createIntake } from "../../src/outbox/intake.ts";
+import { createWriterPool } from "../../src/outbox/writer-pool.ts";
 
 /** The password of every user that the tests make. */
 export const PASSWORD = "correct horse battery staple";
@@ -88,7 +88,7 @@ export async function startApi({
   const deps: TestApi["deps"] = {
     config,
     db,
-    intake: createIntake(db, clock, { connections: 10, share: 10, waitMs: 60_000 }),
+    writerPool: createWriterPool(db, clock, { connections: 10, share: 10, waitMs: 60_000 }),
     clock,
     log,
     box,

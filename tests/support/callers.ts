@@ -42,9 +42,14 @@ export async function callerOf(
     : null;
   const scope = scopes.join(" ");
   const signIn = async () => {
-    const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+    const requestContext = {
+      requestId: "r",
+      ip: "127.0.0.1",
+      userAgent: null,
+      headers: new Headers(),
+    };
     const method = clientId === null ? "login" : "authorization_code";
-    const one = { user, method, clientId, scope, call, now: clock.now() } as const;
+    const one = { user, method, clientId, scope, requestContext, now: clock.now() } as const;
     return (await database.db.transaction((tx) => openSession(tx, api.deps, one))).token;
   };
   switch (kind) {
@@ -79,7 +84,10 @@ export async function callerOf(
 }
 
 async function dashboardToken({ api }: SignInWorld, token: string): Promise<string> {
-  const { body, text } = await api.call("POST", "/account/api-token", { token, body: {} });
+  const { body, text } = await api.call("POST", "/account/api-token", {
+    token,
+    body: {},
+  });
   if (typeof body["token"] !== "string") throw new Error(text);
   return body["token"];
 }

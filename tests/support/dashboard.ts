@@ -5,7 +5,7 @@ import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
 import { NEVER_SET } from "../../src/dashboard/styles.ts";
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { PASSWORD, startApi } from "./api.ts";
 import { openPage } from "./browser.ts";
 
@@ -122,15 +122,15 @@ const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of"
 
 /** The faults that axe-core calls serious or critical, as `rule: element`. */
 export async function seriousFaults(page: Page): Promise<string[]> {
-  return faultsOf(page, ({ impact }) => impact === "serious" || impact === "critical");
+  return toFieldErrors(page, ({ impact }) => impact === "serious" || impact === "critical");
 }
 
 /** All that axe-core finds, however small. */
-export async function allFaults(page: Page | Frame): Promise<string[]> {
-  return faultsOf(page, () => true);
+export async function allErrors(page: Page | Frame): Promise<string[]> {
+  return toFieldErrors(page, () => true);
 }
 
-async function faultsOf(
+async function toFieldErrors(
   page: Page | Frame,
   isMeant: (one: AxeResults["violations"][number]) => boolean,
 ): Promise<string[]> {

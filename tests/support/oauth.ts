@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 
 import type { RawDb } from "../../db/client.ts";
 import { oauthClients } from "../../db/schema/tokens.ts";
-import { hashSecret, newSecret } from "../../src/lib/random-secret.ts";
+import { hashSecret, newSecret } from "../../src/lib/secrets.ts";
 import { PASSWORD, type Answer, type TestApi } from "./api.ts";
 
 export const CALLBACK = "https://app.example/callback";

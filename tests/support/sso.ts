@@ -5,7 +5,7 @@ import { Events, OAuth2Server } from "oauth2-mock-server";
 import { Provider } from "oidc-provider";
 import type { Page } from "playwright-core";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { answerOf, type Answer, type TestApi } from "./api.ts";
 
 export const CLIENT = { id: "reviewrelay at the provider", secret: "a secret: with % and + signs" };

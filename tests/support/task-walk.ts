@@ -1,6 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
-import { allFaults, LOOKS } from "./dashboard.ts";
+import { allErrors, LOOKS } from "./dashboard.ts";
 import { until } from "./receiver.ts";
 
 /** What somebody wants to get done, and what the pages ask of them for it. */
@@ -70,7 +70,7 @@ export class Walk {
       await this.page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
       const name = `${this.#task.name}, ${state}, ${width} ${colorScheme}`;
       if (!(await this.#fits())) this.faults.push(`${name}: runs wide`);
-      for (const fault of await allFaults(this.page)) this.faults.push(`${name}: ${fault}`);
+      for (const fault of await allErrors(this.page)) this.faults.push(`${name}: ${fault}`);
       if (this.#shots !== undefined) await this.#shoot(this.#shots, name);
     }
     await this.page.setViewportSize({ width: LOOKS[0]?.width ?? 0, height: HEIGHT });

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 
 import type { CDPSession, Page } from "playwright-core";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { openBrowser } from "../../proof/chromium.ts";
 import { watchForStop } from "../../install/stop-signal.ts";
 import { quantile, round, slopeOf } from "../figures.ts";

@@ -1,5 +1,5 @@
 // Parts e and f: live watchers, and what reads cost while much is pending.
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
 import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
 import type { LiveRig } from "./rig.ts";

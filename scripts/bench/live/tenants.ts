@@ -2,9 +2,9 @@
 import { createHmac } from "node:crypto";
 
 import type { RawDb } from "../../../db/client.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { providerSecretContext } from "../../../src/providers/model.ts";
 

@@ -1,5 +1,5 @@
 import { providerSecretContext } from "../../../src/providers/model.ts";
-import { hashSecret } from "../../../src/lib/random-secret.ts";
+import { hashSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Role } from "../../../src/http/principal.ts";
 import type { DbOrTx } from "../../../db/client.ts";

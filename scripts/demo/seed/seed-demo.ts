@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import type { RawDb, RawTx } from "../../../db/client.ts";
 import type { Role } from "../../../src/http/principal.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { makeCommandClient } from "../../setup/command-client.ts";
 import * as rows from "./rows.ts";

@@ -1,14 +1,17 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { Authenticator } from "../../http/access.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Principal, TokenKind } from "../../http/principal.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { inGroups } from "../../lib/groups.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal, TokenKind } from "../../http/principal.ts";
-import { findBearers, stampLastUse, type BearerRow } from "../queries/tokens.ts";
+import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
+import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts";
+import { recordAccessDenied } from "./access-denied.ts";
 
 /** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */
 const LAST_USE_STEP_MS = 60_000;
@@ -37,16 +40,18 @@ const LOOK_UPS = {
  * begins after the last of them, so a token that was revoked anywhere is refused at the next request. All failures are
  * the same 401.
  */
-export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Promise<Principal> {
+export function createAuthenticate(
+  deps: AuthenticateDeps,
+): (requestContext: RequestContext) => Promise<Principal> {
   const stampUse = createUseStamp(deps);
   const findBearer = inGroups(
     deps.clock,
     (jtis: readonly string[]) => lookUp(deps.db, jtis),
     LOOK_UPS,
   );
-  return async (call) => {
+  return async (requestContext) => {
     // Two Authorization fields arrive joined by a comma, which is no token.
-    const token = BEARER.exec(call.headers.get("authorization") ?? "")?.[1];
+    const token = BEARER.exec(requestContext.headers.get("authorization") ?? "")?.[1];
     const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
     if (claims === undefined) throw new Problem("unauthenticated");
     const row = await findBearer(claims.jti);
@@ -54,7 +59,7 @@ export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Prom
     if (row === undefined || isExpired(row, now) || !claimsMatch(claims, row))
       throw new Problem("unauthenticated");
     const principal = principalOf(row, claims.jti);
-    stampUse(principal, call, { seen: row.lastUsedAt, at: now });
+    stampUse(principal, requestContext, { seen: row.lastUsedAt, at: now });
     return principal;
   };
 }
@@ -102,19 +107,19 @@ interface Use {
 /** Writes the last use, one write at a time per token. The request neither waits for it nor fails with it. */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   const underWay = new Set<string>();
-  return (principal: Principal, call: Call, use: Use): void => {
+  return (principal: Principal, requestContext: RequestContext, use: Use): void => {
     const { jti } = principal;
     const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
     if (isRecent || underWay.has(jti)) return;
     underWay.add(jti);
-    void recordUse(deps.db, principal, { call, use })
+    void recordUse(deps.db, principal, { requestContext, use })
       .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
       .finally(() => underWay.delete(jti));
   };
 }
 
 /** The tokens that live apart from a sign-in: the audit log tells when they are used, and `token_uses` where. */
-export const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
+const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
   "impersonation",
@@ -123,7 +128,7 @@ export const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
 async function recordUse(
   db: Db,
   actor: Principal,
-  { call, use }: { call: Call; use: Use },
+  { requestContext, use }: { requestContext: RequestContext; use: Use },
 ): Promise<void> {
   const { jti, tokenKind } = actor;
   const isAudited = use.seen !== null && hourOf(use.seen) === hourOf(use.at);
@@ -134,10 +139,69 @@ async function recordUse(
   const details = { kind: tokenKind, jti };
   await db.transaction(async (tx) => {
     if (await stampLastUse(tx, jti, use))
-      await recordAudit(tx, { at: use.at, action: "TOKEN_USED", actor, call, details });
+      await recordAudit(tx, { at: use.at, action: "TOKEN_USED", actor, requestContext, details });
   });
 }
 
 function hourOf(at: Date): number {
   return Math.floor(at.getTime() / HOUR_MS);
+}
+
+interface TokenUsesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A use that was written is written again after so long: a minute is exact enough. */
+const STEP_MS = 60_000;
+/** So many uses are remembered; where there are more, all are forgotten and written once more. */
+const REMEMBERED = 10_000;
+
+/**
+ * Writes where tokens are used that live apart from a sign-in, once a minute for each route and address. The request
+ * neither waits for it nor fails with it. Each process remembers for itself what it has written.
+ */
+class TokenUses {
+  readonly #deps: TokenUsesDeps;
+  /** By token, route and address: until when there is nothing to write. */
+  readonly #written = new Map<string, Date>();
+
+  constructor(deps: TokenUsesDeps) {
+    this.#deps = deps;
+  }
+
+  note({ tokenKind, jti }: Principal, { ip }: RequestContext, route: string): void {
+    if (!AUDITED_IN_USE.has(tokenKind)) return;
+    const key = `${jti} ${ip} ${route}`;
+    const at = this.#deps.clock.now();
+    const until = this.#written.get(key);
+    if (until !== undefined && at < until) return;
+    if (this.#written.size >= REMEMBERED) this.#written.clear();
+    this.#written.set(key, addMs(at, STEP_MS));
+    this.#write({ jti, route, ip, at }).catch((error: unknown) =>
+      this.#deps.log.warn("token.use_lost", errorFields(error)),
+    );
+  }
+
+  async #write(use: Parameters<typeof saveUse>[1]): Promise<void> {
+    const { db } = this.#deps;
+    if (await saveUse(db, use)) await keepNewestUses(db, use.jti);
+  }
+}
+
+/** Makes what the HTTP edge checks bearer tokens and records denials with. */
+export function createAuthenticator(deps: {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: KeyRing;
+}): Authenticator {
+  const uses = new TokenUses(deps);
+  return {
+    noteUse: (principal, requestContext, route) => uses.note(principal, requestContext, route),
+    authenticate: createAuthenticate(deps),
+    recordAccessDenied: (principal, requestContext, details) =>
+      recordAccessDenied(deps, principal, { requestContext, details }),
+  };
 }

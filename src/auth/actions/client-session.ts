@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { AuditAction } from "../audit-model.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
@@ -20,7 +20,7 @@ interface ClientSignIn {
   readonly method: "password_grant" | "authorization_code";
   readonly client: { readonly clientId: string; readonly grantTypes: readonly string[] };
   readonly scope: string;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly now: Date;
 }
 
@@ -76,14 +76,14 @@ export async function endClientSession(
     at: Date;
     action: AuditAction;
     user: { id: number; companyId: number };
-    call: Call;
+    requestContext: RequestContext;
     details: Readonly<Record<string, unknown>>;
   },
 ): Promise<void> {
   await lockFamily(tx, familyId);
   const revoked = await deleteFamily(tx, familyId);
-  const { at, action, user, call } = ending;
+  const { at, action, user, requestContext } = ending;
   const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
   const details = { ...ending.details, session_id: familyId, revoked };
-  await recordAudit(tx, { at, action, actor, call, details });
+  await recordAudit(tx, { at, action, actor, requestContext, details });
 }

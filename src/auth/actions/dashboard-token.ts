@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
+import { recordAudit } from "./audit.ts";
+import type { AuditAction } from "../audit-model.ts";
 import type { Caller } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -8,8 +8,7 @@ import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
 import type { DashboardTokenAnswer } from "../token-model.ts";
-import { holdCaller } from "./hold-caller.ts";
-import { issueToken, sealedTokenContext } from "./issue-token.ts";
+import { holdCaller, issueToken, sealedTokenContext } from "./open-session.ts";
 
 export interface DashboardTokenDeps {
   readonly db: Db;
@@ -101,10 +100,10 @@ async function issue(
 
 async function audit(
   tx: Tx,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { action, jti, now }: { action: AuditAction; jti: string; now: Date },
 ): Promise<void> {
-  await recordAudit(tx, { at: now, action, actor, call, details: { kind: KIND, jti } });
+  await recordAudit(tx, { at: now, action, actor, requestContext, details: { kind: KIND, jti } });
 }
 
 function show(token: string, createdAt: Date, lastUsedAt: Date | null): DashboardTokenAnswer {

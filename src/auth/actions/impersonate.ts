@@ -1,8 +1,8 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import { recordAudit } from "./audit.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -12,10 +12,8 @@ import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
-import { holdCaller } from "./hold-caller.ts";
-import { issueToken, type IssuedToken } from "./issue-token.ts";
-import { recordDenial } from "./record-denial.ts";
-import { readContext } from "./session-context.ts";
+import { holdCaller, type IssuedToken, issueToken, readContext } from "./open-session.ts";
+import { recordAccessDenied } from "./access-denied.ts";
 
 export interface ImpersonateDeps {
   readonly db: Db;
@@ -62,11 +60,11 @@ export async function impersonateOwner(
  * The fault of an account that nobody can act as the owner of. A missing or foreign one has its 404 or 403 in the
  * action.
  */
-export async function accountFaults(
+export async function accountErrors(
   { db }: Pick<ImpersonateDeps, "db">,
   { partnerId }: Principal,
   accountId: number | undefined,
-): Promise<FieldFaults> {
+): Promise<RuleErrors> {
   const account = accountId === undefined ? undefined : await findAccountWithOwner(db, accountId);
   if (account === undefined || account.partnerId !== partnerId) return {};
   const canAct = account.ownerId !== null && account.isActive;
@@ -79,7 +77,7 @@ export async function accountFaults(
  */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   accountId: number,
 ): Promise<Owner> {
   const account = await findAccountWithOwner(deps.db, accountId);
@@ -87,7 +85,7 @@ async function findOwner(
   const made = { ...authorityOf(principal), partnerId: account.partnerId, accountId };
   if (excessOf(principal, made) !== undefined) {
     const details = { account_id: accountId, reason: "foreign_record" };
-    await recordDenial(deps, principal, { call, details });
+    await recordAccessDenied(deps, principal, { requestContext, details });
     throw new Problem("forbidden");
   }
   if (account.ownerId === null || !account.isActive) throw noOwner();
@@ -108,7 +106,7 @@ async function start(
 ): Promise<IssuedToken> {
   const { caller, owner, now, reason } = session;
   const { userId: impersonatorId, jti: parentJti, clientId, scopes } = caller.principal;
-  const { ip, userAgent } = caller.call;
+  const { ip, userAgent } = caller.requestContext;
   const familyId = ulid(now.getTime());
   const { userId } = owner;
   const event = { id: familyId, userId, method: "impersonation", clientId, ip, userAgent } as const;
@@ -128,7 +126,7 @@ async function start(
     at: now,
     action: "IMPERSONATION_STARTED",
     actor: { ...owner, impersonatorId },
-    call: caller.call,
+    requestContext: caller.requestContext,
     details: { jti: issued.jti, reason: reason ?? null },
   });
   return issued;

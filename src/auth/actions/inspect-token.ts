@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
@@ -51,13 +51,13 @@ export async function findClientToken(
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
   { kind, claims, familyId, ...actor }: LiveToken,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<void> {
   const at = deps.clock.now();
   const details = { kind, jti: claims.jti };
   await deps.db.transaction(async (tx) => {
     if (!(await endClientToken(tx, { kind, jti: claims.jti, familyId }))) return;
-    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, requestContext, details });
   });
 }
 

@@ -1,9 +1,24 @@
-import type { Call } from "../../http/call.ts";
-import { Problem } from "../../lib/problem.ts";
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "./audit.ts";
+import { BASE_PATH } from "../../http/access.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { type Clock, isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { errorFields, type Log } from "../../lib/log.ts";
+import type { Passwords } from "../../lib/password.ts";
+import { Problem } from "../../lib/problem.ts";
+import { lockedUntil, retryAfterS } from "../decide.ts";
+import { emailDigest, emailDomain, normaliseEmail } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
-import { attemptSignIn, type AttemptDeps, type AttemptOutcome } from "./attempt-sign-in.ts";
+import type { DiscoverAnswer } from "../password-model.ts";
+import {
+  findDomainPolicy,
+  findLockTime,
+  settleRightAttempt,
+  settleWrongAttempt,
+} from "../queries/sign-in.ts";
+import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
 
 export interface LogInDeps extends AttemptDeps {
@@ -15,11 +30,11 @@ export interface LogInDeps extends AttemptDeps {
 export async function logIn(
   deps: LogInDeps,
   { email, password }: LoginBody,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<LoginAnswer> {
-  const attempt = { email, password, method: "login", call } as const;
+  const attempt = { email, password, method: "login", requestContext } as const;
   const outcome = await attemptSignIn(deps, attempt, (tx, user, now) =>
-    openOwnSession(tx, deps, { user, method: "login", call, now }),
+    openOwnSession(tx, deps, { user, method: "login", requestContext, now }),
   );
   if (outcome.kind === "right") return outcome.value;
   throw refusal(outcome);
@@ -33,4 +48,169 @@ function refusal(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Pr
       email: [`is locked after too many wrong passwords; try again in ${outcome.retryAfterS} s`],
     },
   });
+}
+
+export type CountSignIn = (result: AttemptOutcome<unknown>["kind"]) => void;
+
+export interface AttemptDeps {
+  readonly countSignIn?: CountSignIn;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly passwords: Passwords;
+  readonly config: Pick<Config, "lockScheduleS">;
+}
+
+export interface Attempt {
+  readonly email: string;
+  readonly password: string;
+  /** Where the password was given, for the audit log. */
+  readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
+  readonly requestContext: RequestContext;
+  /** Users for whom this is false are answered like a wrong password (contract 5.6). */
+  readonly admits?: (user: SignInUser) => boolean;
+}
+
+/** What checking a password came to, for every route that takes one; each of them words its own answer. */
+export type AttemptOutcome<T> =
+  | { readonly kind: "right"; readonly value: T }
+  | { readonly kind: "wrong" }
+  | { readonly kind: "locked"; readonly retryAfterS: number };
+
+type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
+/** `stale` says that the password was changed while it was verified. */
+type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
+
+/**
+ * Checks a password under the sign-in lock (contract 4.7 and 4.8). Nothing of what
+ * it does depends on whether the email is known: one look-up, one argon2id verification, one settling statement.
+ * `onRight` runs in the transaction that settles a right answer.
+ */
+export async function attemptSignIn<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const outcome = await settleAttempt(deps, attempt, onRight);
+  deps.countSignIn?.(outcome.kind);
+  return outcome;
+}
+
+async function settleAttempt<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const email = normaliseEmail(attempt.email);
+  const digest = emailDigest(email);
+  // This look only spares the hash; the statement after the hash decides.
+  const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
+  if (early !== undefined) return early;
+  for (;;) {
+    const user = await findSignInUser(deps.db, email);
+    const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
+    const isRight = await deps.passwords.verify(attempt.password, hash, attempt.requestContext.ip);
+    const settled: Settled<T> =
+      isRight && user !== undefined && hash !== null
+        ? await settleRight(deps, { attempt, digest, user, hash }, onRight)
+        : await settleWrong(deps, { attempt, digest, user });
+    if (settled.kind !== "stale") return settled;
+  }
+}
+
+async function settleRight<T>(
+  deps: AttemptDeps,
+  {
+    attempt,
+    digest,
+    user,
+    hash,
+  }: { attempt: Attempt; digest: string; user: SignInUser; hash: string },
+  onRight: OnRight<T>,
+): Promise<Settled<T>> {
+  const now = deps.clock.now();
+  const settled = await deps.db.transaction(async (tx): Promise<Settled<T>> => {
+    if (!(await holdPassword(tx, { id: user.id, passwordHash: hash }))) return { kind: "stale" };
+    const locked = lockedOutcome(await settleRightAttempt(tx, { digest, now }), now);
+    return locked ?? { kind: "right", value: await onRight(tx, user, now) };
+  });
+  if (settled.kind === "right") await renewHash(deps, attempt, { userId: user.id, hash });
+  return settled;
+}
+
+async function settleWrong(
+  deps: AttemptDeps,
+  { attempt, digest, user }: { attempt: Attempt; digest: string; user: SignInUser | undefined },
+): Promise<AttemptOutcome<never>> {
+  const { requestContext, method } = attempt;
+  const now = deps.clock.now();
+  const actor =
+    user === undefined
+      ? null
+      : { userId: user.id, companyId: user.companyId, impersonatorId: null };
+  const counted = await deps.db.transaction(async (tx) => {
+    const lock = await settleWrongAttempt(tx, {
+      digest,
+      now,
+      scheduleS: deps.config.lockScheduleS,
+    });
+    if (lock === undefined) return false;
+    await recordAudit(tx, {
+      at: now,
+      action: "AUTH_LOGIN_FAILED",
+      actor,
+      requestContext,
+      details: { method },
+    });
+    if (lock.lockedUntil !== null) {
+      const details = { method, locked_until: isoInstant(lock.lockedUntil) };
+      await recordAudit(tx, { at: now, action: "AUTH_LOCKED", actor, requestContext, details });
+    }
+    return true;
+  });
+  if (counted) return { kind: "wrong" };
+  // The lock may have run out since the statement; then the caller may try again at once.
+  return (
+    lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
+  );
+}
+
+function lockedOutcome(
+  lock: Awaited<ReturnType<typeof findLockTime>>,
+  now: Date,
+): Extract<AttemptOutcome<never>, { kind: "locked" }> | undefined {
+  const until = lockedUntil(lock, now);
+  return until === undefined ? undefined : { kind: "locked", retryAfterS: retryAfterS(until, now) };
+}
+
+/** Hashes the password anew where its hash is outdated. Only a sign-in knows it in plain; it stands if this fails. */
+async function renewHash(
+  { db, log, passwords }: AttemptDeps,
+  { password, requestContext }: Attempt,
+  { userId, hash }: { userId: number; hash: string },
+): Promise<void> {
+  if (!passwords.needsRehash(hash)) return;
+  try {
+    const to = await passwords.hash(password, requestContext.ip);
+    await replaceHash(db, { userId, from: hash, to });
+  } catch (error) {
+    log.warn("password.rehash_failed", { user_id: userId, ...errorFields(error) });
+  }
+}
+
+/** `POST /auth/discover` answers from the domain's policy alone and looks up no user (contract 4.12). */
+export async function discover(
+  { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
+  email: string,
+): Promise<DiscoverAnswer> {
+  const policy = await findDomainPolicy(db, emailDomain(normaliseEmail(email)));
+  if (policy === undefined)
+    return { methods: ["password"], password: true, sso: false, sso_url: null };
+  const query = new URLSearchParams({ connection: policy.connectionId });
+  return {
+    methods: policy.passwordLogin ? ["password", "sso"] : ["sso"],
+    password: policy.passwordLogin,
+    sso: true,
+    sso_url: `${config.serverRoot}${BASE_PATH}/auth/sso/redirect?${query.toString()}`,
+  };
 }

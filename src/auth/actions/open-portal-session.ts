@@ -1,14 +1,14 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
-import { issueToken } from "./issue-token.ts";
+import { issueToken } from "./open-session.ts";
 
 /** Contract 6.20: what is opened by a link ends in an hour, and is not refreshed. */
 const PORTAL_SESSION_S = 3_600;
@@ -35,7 +35,11 @@ export async function openPortalSession(
   tx: Tx,
   { keys, config }: PortalSessionDeps,
   link: OpenedLink,
-  { consume, call, now }: { consume: () => Promise<boolean>; call: Call; now: Date },
+  {
+    consume,
+    requestContext,
+    now,
+  }: { consume: () => Promise<boolean>; requestContext: RequestContext; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
   const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
   // Users are held first and then the maker's token, as everybody does who ends tokens: they take their links with them.
@@ -44,7 +48,7 @@ export async function openPortalSession(
   if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;
   if (!(await consume())) return undefined;
   const familyId = ulid(now.getTime());
-  const { ip, userAgent } = call;
+  const { ip, userAgent } = requestContext;
   const event = { id: familyId, userId, method: "portal", clientId, ip, userAgent } as const;
   await insertAuthenticationEvent(tx, { ...event, at: now });
   const ttlS = Math.min(PORTAL_SESSION_S, config.accessTokenTtlS);
@@ -54,7 +58,7 @@ export async function openPortalSession(
     at: now,
     action: "PORTAL_LINK_REDEEMED",
     actor: { userId, companyId: person.companyId, impersonatorId },
-    call,
+    requestContext,
     details: { session_id: familyId, jti, pages, scope },
   });
   return { token, expiresInS: ttlS };

@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "./audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Log } from "../../lib/log.ts";
@@ -44,7 +44,7 @@ export async function purge(
         at: now,
         action: "KEY_DROPPED",
         actor: null,
-        call: null,
+        requestContext: null,
         details: { kid },
       });
     return kids.length;

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
@@ -9,7 +9,7 @@ import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
 import { findRefreshToken, redeemToken, shareClient, type RefreshRow } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
-import { issueToken, type IssuedToken } from "./issue-token.ts";
+import { issueToken, type IssuedToken } from "./open-session.ts";
 
 interface RefreshDeps {
   readonly db: Db;
@@ -43,7 +43,7 @@ type RefreshOutcome =
 export async function refreshSession(
   deps: RefreshDeps,
   refresh: Refresh,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<RefreshOutcome> {
   // Verified before the transaction, because an unknown key is looked up in the database.
   const claims = await deps.keys.verify("rt+jwt", refresh.token);
@@ -55,10 +55,10 @@ export async function refreshSession(
     const { scopes, clientId, ceiling } = refresh;
     const leewayS = deps.config.refreshLeewayS;
     const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS });
-    if (decision.kind === "replayed") return endReplayed(tx, row, call, now);
+    if (decision.kind === "replayed") return endReplayed(tx, row, requestContext, now);
     if (decision.kind !== "redeem") return decision;
     await redeemToken(tx, row.jti, now);
-    return issuePair(tx, deps, { row, scope: decision.scope, call, now });
+    return issuePair(tx, deps, { row, scope: decision.scope, requestContext, now });
   });
 }
 
@@ -85,20 +85,25 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
 async function endReplayed(
   tx: Tx,
   { userId, companyId, familyId }: HeldRow,
-  call: Call,
+  requestContext: RequestContext,
   at: Date,
 ): Promise<RefreshOutcome> {
   const revoked = await deleteFamily(tx, familyId);
   const actor = { userId, companyId, impersonatorId: null };
   const details = { session_id: familyId, revoked };
-  await recordAudit(tx, { at, action: "REFRESH_REPLAYED", actor, call, details });
+  await recordAudit(tx, { at, action: "REFRESH_REPLAYED", actor, requestContext, details });
   return { kind: "refused" };
 }
 
 async function issuePair(
   tx: Tx,
   deps: RefreshDeps,
-  { row, scope, call, now }: { row: HeldRow; scope: string; call: Call; now: Date },
+  {
+    row,
+    scope,
+    requestContext,
+    now,
+  }: { row: HeldRow; scope: string; requestContext: RequestContext; now: Date },
 ): Promise<RefreshOutcome> {
   const { userId, companyId, familyId, clientId } = row;
   const access = await issueToken(tx, deps.keys, {
@@ -118,7 +123,7 @@ async function issuePair(
     at: now,
     action: "TOKEN_REFRESHED",
     actor: { userId, companyId, impersonatorId: null },
-    call,
+    requestContext,
     details: { session_id: familyId, jti: access.jti },
   });
   return { kind: "refreshed", access, refresh, scope };

@@ -1,9 +1,9 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "./audit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
-import { generateSigningKey } from "../signing-key.ts";
+import { generateSigningKey } from "../key-ring.ts";
 
 /** The ids of the keys by what they have become. */
 interface Rotation {
@@ -36,7 +36,7 @@ export async function rotateKeys(deps: {
       at: now,
       action: "KEY_ROTATED",
       actor: null,
-      call: null,
+      requestContext: null,
       details: rotation,
     });
     return rotation;

@@ -1,18 +1,26 @@
-import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "./audit.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
+import { emailDigest } from "../email.ts";
+import type { VerifyTokenAnswer } from "../model.ts";
+import { forgetLock } from "../queries/sign-in.ts";
+import * as queries from "../queries/sessions.ts";
 import {
   deleteFamily,
   findSession,
   lockFamily,
-  sessionsOf,
-  stampLogoutOf,
   type SessionRow,
+  sessionsOf,
+  stampLogout,
+  stampLogoutOf,
 } from "../queries/sessions.ts";
-import { recordDenial } from "./record-denial.ts";
+import { deleteToken } from "../queries/tokens.ts";
+import { findPerson } from "../queries/users.ts";
+import { recordAccessDenied } from "./access-denied.ts";
+import { readContext } from "./open-session.ts";
 
 interface OwnSessionDeps {
   readonly db: Db;
@@ -30,21 +38,21 @@ export function listSessions(
 /** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
 export async function findOwnSession(
   deps: OwnSessionDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   id: string,
 ): Promise<SessionRow> {
   const row = isUlid(id) ? await findSession(deps.db, id, deps.clock.now()) : undefined;
   if (row === undefined) throw new Problem("not_found");
   if (row.userId === principal.userId) return row;
   const details = { session_id: id, reason: "foreign_record" };
-  await recordDenial(deps, principal, { call, details });
+  await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");
 }
 
 /** Ends every token of the sign-in; meanwhile the lock on the family keeps a refresh from issuing new ones. */
 export async function endSession(
   { db, clock }: OwnSessionDeps,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { id }: SessionRow,
 ): Promise<void> {
   const at = clock.now();
@@ -54,6 +62,100 @@ export async function endSession(
     if (revoked === 0) throw new Problem("not_found");
     await stampLogoutOf(tx, id, at);
     const details = { session_id: id, revoked };
-    await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, requestContext, details });
   });
+}
+
+interface SignOutDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+/** `GET /logout` ends the sign-in with all its tokens; a personal access token alone (contract 4.11). */
+export async function logOut(
+  deps: SignOutDeps,
+  { principal, requestContext }: Caller,
+): Promise<void> {
+  const { userId, jti, impersonatorId } = principal;
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await endToken(tx, principal);
+    await stampLogout(tx, { userId, impersonated: impersonatorId !== null, at });
+    const details = { jti };
+    await recordAudit(tx, { at, action: "AUTH_LOGOUT", actor: principal, requestContext, details });
+  });
+}
+
+/** `GET /sso/revoking-token` ends the same, but is audited as a revocation and not as a logout. */
+export async function revokeOwnToken(
+  deps: SignOutDeps,
+  { principal, requestContext }: Caller,
+): Promise<void> {
+  const { jti, tokenKind: kind } = principal;
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await endToken(tx, principal);
+    const details = { kind, jti };
+    await recordAudit(tx, {
+      at,
+      action: "TOKEN_REVOKED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+  });
+}
+
+/** The lock on the family keeps a refresh from leaving a token behind. */
+async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
+  await lockFamily(tx, familyId);
+  return (await deleteFamily(tx, familyId)) > 0;
+}
+
+async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
+  const isEnded = await (familyId === null ? deleteToken(tx, jti) : endSignIn(tx, familyId));
+  // Of two calls with one token the second one finds it deleted.
+  if (!isEnded) throw new Problem("unauthenticated");
+}
+
+/** `GET /verify-token` answers whom the bearer token speaks for. */
+export async function verifyToken(
+  deps: { db: Db },
+  principal: Principal,
+): Promise<VerifyTokenAnswer> {
+  const { context } = await readContext(deps.db, principal.userId);
+  if (principal.impersonatorId === null) return context;
+  const person = await findPerson(deps.db, principal.impersonatorId);
+  if (person === undefined) throw new Error(`User ${principal.impersonatorId} is gone.`);
+  const { id, email, name, companyId } = person;
+  return {
+    ...context,
+    impersonation: { impersonator: { id, email, name, company_id: companyId } },
+  };
+}
+
+/**
+ * Ends everything that users can act by: their tokens, those they hold for others, and codes under way (contract 4.3).
+ * Call it in the transaction that deactivates the users, after their rows are held. Answers the number of
+ * tokens.
+ */
+export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
+  await queries.consumeCodesOf(tx, userIds, now);
+  await queries.consumeSsoCodesOf(tx, userIds, now);
+  await queries.deleteAuthorizationCodesOf(tx, userIds);
+  return queries.deleteTokensOf(tx, userIds);
+}
+
+/** Ends the access of everybody in these companies, whose rows it holds. */
+export async function endAccessOfCompanies(
+  tx: Tx,
+  companyIds: readonly number[],
+  now: Date,
+): Promise<number> {
+  return endAccess(tx, await queries.holdUsersOf(tx, companyIds), now);
+}
+
+/** Forgets the wrong passwords of an email: the lock lifts, and the next one is as short as the first. */
+export async function liftLock(tx: Tx, email: string): Promise<void> {
+  await forgetLock(tx, emailDigest(email));
 }

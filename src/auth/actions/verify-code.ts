@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { FailureAudit } from "../../audit/failures.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "./audit.ts";
+import type { FailureAudit } from "../audit-failures.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { networkOf } from "../../lib/network.ts";
 import { invalid } from "../../lib/problem.ts";
@@ -22,8 +22,8 @@ import {
 } from "../queries/codes.ts";
 import { hasSignedInFrom } from "../queries/sessions.ts";
 import { findPerson, holdUserOf } from "../queries/users.ts";
-import { codeContext } from "./issue-code.ts";
-import { issueToken } from "./issue-token.ts";
+import { codeContext } from "./codes.ts";
+import { issueToken } from "./open-session.ts";
 
 export interface VerifyCodeDeps {
   readonly db: Db;
@@ -59,20 +59,22 @@ interface Try {
 export async function verifyCode(
   deps: VerifyCodeDeps,
   { email: typed, otp, type }: VerifyBody,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<VerifyCodeAnswer> {
   const email = normaliseEmail(typed);
-  const place = { emailDigest: emailDigest(email), network: networkOf(call.ip) };
+  const place = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
   const one = { email, place, otp, type, now: deps.clock.now() };
   // Two transactions: a try stays counted whatever becomes of it, and only a right one touches the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
   const answer =
     codeMac === undefined
       ? undefined
-      : await deps.db.transaction((tx) => redeemCode(tx, deps, { ...one, codeMac, call }));
+      : await deps.db.transaction((tx) =>
+          redeemCode(tx, deps, { ...one, codeMac, requestContext }),
+        );
   if (answer !== undefined) return answer;
   const details = { email_digest: place.emailDigest, type };
-  await deps.failures.record({ action: "OTP_FAILED", details }, call);
+  await deps.failures.record({ action: "OTP_FAILED", details }, requestContext);
   throw invalid({ otp: ["is wrong, expired or already used"] });
 }
 
@@ -120,7 +122,14 @@ async function saveTries(
 async function redeemCode(
   tx: Tx,
   deps: VerifyCodeDeps,
-  { email, place, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
+  {
+    email,
+    place,
+    type,
+    now,
+    codeMac,
+    requestContext,
+  }: Try & { codeMac: string; requestContext: RequestContext },
 ): Promise<VerifyCodeAnswer | undefined> {
   // The user is held before the email's row, because a password reset takes them in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
@@ -132,7 +141,7 @@ async function redeemCode(
   await consumeCode(tx, { digest, type, now });
   await saveTries(tx, { place, now }, tries, (instants) => withoutOne(instants, now));
   if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
-  return issueResetToken(tx, deps, { userId, call, now });
+  return issueResetToken(tx, deps, { userId, requestContext, now });
 }
 
 /** Takes the instant of a right try out of the wrong ones. */
@@ -144,7 +153,7 @@ function withoutOne(instants: readonly Date[], at: Date): Date[] {
 async function issueResetToken(
   tx: Tx,
   { keys }: VerifyCodeDeps,
-  { userId, call, now }: { userId: number; call: Call; now: Date },
+  { userId, requestContext, now }: { userId: number; requestContext: RequestContext; now: Date },
 ): Promise<VerifyCodeAnswer> {
   const kind = "password_reset";
   const alone = { familyId: null, clientId: null, impersonatorId: null };
@@ -162,7 +171,7 @@ async function issueResetToken(
     at: now,
     action: "TOKEN_ISSUED",
     actor: companyId === null ? null : { userId, companyId, impersonatorId: null },
-    call,
+    requestContext,
     details: { kind, jti },
   });
   return { token, token_type: "Bearer", expires_in: TOKEN_TTL_S };

@@ -15,7 +15,13 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
-import { anyOf, instantBefore } from "../../../db/conditions.ts";
+import {
+  anyOf,
+  instantBefore,
+  isPartnerOfCompany,
+  isUserActive,
+  partners,
+} from "../../../db/conditions.ts";
 import {
   neverNull,
   instant,
@@ -28,7 +34,6 @@ import {
 import { prepared } from "../../../db/session.ts";
 import { companies, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";
-import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";
 
 type Token = typeof tokens.$inferSelect;

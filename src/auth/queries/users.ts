@@ -1,20 +1,32 @@
 // One raw statement (db/statement.ts): what the login object shows, which is measured hot.
-import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  isNull,
+  not,
+  notExists,
+  sql,
+  type SQL,
+  type SQLWrapper,
+} from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
+import { invitations, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
+import { prepared } from "../../../db/session.ts";
 import {
-  neverNull,
   list,
+  neverNull,
   nullable,
   statement,
   value,
   type ValuesOf,
 } from "../../../db/statement.ts";
-import { prepared } from "../../../db/session.ts";
-import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
-import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
+import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditions.ts";
 import { emailDomain } from "../email.ts";
 
 /** Whether the user may sign in with a password, as far as the company's identity provider has a say. */
@@ -269,4 +281,37 @@ export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
     .orderBy(asc(id))
     .limit(1);
   return row && { ...row, partnerId: neverNull(row.partnerId) };
+}
+
+const { userId, codeHash, expiresAt } = invitations;
+
+/** Takes the place of the user's last one, which works no more. */
+export async function saveInvitation(tx: Tx, one: typeof invitations.$inferInsert): Promise<void> {
+  await tx.insert(invitations).values(one).onConflictDoUpdate({ target: userId, set: one });
+}
+
+/** Whose invitation has this hash: an active user who has no password yet. */
+export async function findInvited(
+  db: DbOrTx,
+  hash: string,
+  now: Date,
+): Promise<number | undefined> {
+  const [row] = await db
+    .select({ userId })
+    .from(invitations)
+    .innerJoin(users, eq(users.id, userId))
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(codeHash, hash), gt(expiresAt, now), isNull(users.passwordHash), isUserActive));
+  return row?.userId;
+}
+
+/** False if it is gone: used meanwhile, replaced, or ended by a password that was set in another way. */
+export async function consumeInvitation(tx: Tx, hash: string, now: Date): Promise<boolean> {
+  const { count } = await tx.delete(invitations).where(and(eq(codeHash, hash), gt(expiresAt, now)));
+  return count > 0;
+}
+
+export async function deleteInvitationOf(tx: Tx, invited: number): Promise<void> {
+  await tx.delete(invitations).where(eq(userId, invited));
 }

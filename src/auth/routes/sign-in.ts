@@ -1,13 +1,11 @@
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { problem } from "../../http/problem-schema.ts";
+import { errorResponse } from "../../http/errors.ts";
 import type { Config } from "../../lib/config.ts";
-import { discover } from "../actions/discover.ts";
-import { logIn, type LogInDeps } from "../actions/log-in.ts";
-import { logOut, revokeOwnToken } from "../actions/log-out.ts";
-import { verifyToken } from "../actions/verify-token.ts";
+import { discover, logIn, type LogInDeps } from "../actions/log-in.ts";
+import { logOut, revokeOwnToken, verifyToken } from "../actions/sessions.ts";
 import { anyUser } from "../guard.ts";
 import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "../model.ts";
 import { discoverAnswer, discoverBody } from "../password-model.ts";
@@ -30,15 +28,15 @@ export function signInRoutes(deps: SignInRouteDeps) {
 function beginningRoutes(deps: SignInRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
-    .post("/login", ({ body, call }) => logIn(deps, body, call), {
+    .post("/login", ({ body, requestContext }) => logIn(deps, body, requestContext), {
       public: true,
       signIn: true,
       body: loginBody,
       response: {
         200: loginAnswer,
-        401: problem("invalid_credentials"),
-        429: problem("account_locked"),
-        503: problem("overloaded"),
+        401: errorResponse("invalid_credentials"),
+        429: errorResponse("account_locked"),
+        503: errorResponse("overloaded"),
       },
       detail: {
         operationId: "signIn",
@@ -73,8 +71,8 @@ function signOutRoutes(deps: SignInRouteDeps) {
     .use(deps.checks)
     .get(
       LOGOUT,
-      async ({ principal, call }) => {
-        await logOut(deps, { principal, call });
+      async ({ principal, requestContext }) => {
+        await logOut(deps, { principal, requestContext });
         return { message: "You are signed out." };
       },
       {
@@ -90,8 +88,8 @@ function signOutRoutes(deps: SignInRouteDeps) {
     )
     .get(
       REVOKING_TOKEN,
-      async ({ principal, call }) => {
-        await revokeOwnToken(deps, { principal, call });
+      async ({ principal, requestContext }) => {
+        await revokeOwnToken(deps, { principal, requestContext });
         return { message: "The token is revoked." };
       },
       {

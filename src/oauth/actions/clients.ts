@@ -1,22 +1,20 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import { recordDenial } from "../../auth/actions/record-denial.ts";
-import { refuseExcess } from "../../auth/actions/refuse-excess.ts";
-import { authorityOf, excessOf } from "../../auth/authority.ts";
-import type { Caller } from "../../http/principal.ts";
-import { faultsOf } from "../../http/rules.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
+import { type Authority, authorityOf, excessOf, OF_THE_SERVICE } from "../../auth/authority.ts";
 import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import { toFieldErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import { hashSecret, newSecret } from "../../lib/random-secret.ts";
-import { authorityOfClient, authorityToSee } from "../authority.ts";
-import { clientFaults } from "../input.ts";
+import { hashSecret, newSecret } from "../../lib/secrets.ts";
+import { clientErrors } from "../redirect-uri.ts";
 import {
-  DEFAULT_GRANTS,
   type ClientChanges,
+  DEFAULT_GRANTS,
   type NewClientBody,
   type OAuthClient,
 } from "../model.ts";
@@ -63,7 +61,7 @@ export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
  */
 export async function findOwnClient(
   deps: ClientDeps,
-  { principal, call, isPlatform }: ClientAdministrator,
+  { principal, requestContext, isPlatform }: ClientAdministrator,
   { clientId, purpose }: { clientId: string; purpose: "see" | "change" },
 ): Promise<OAuthClient> {
   const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
@@ -71,11 +69,11 @@ export async function findOwnClient(
   const details = { client_id: clientId };
   if (!isPlatform && client.companyId !== principal.companyId) {
     const reason = "foreign_record";
-    await recordDenial(deps, principal, { call, details: { ...details, reason } });
+    await recordAccessDenied(deps, principal, { requestContext, details: { ...details, reason } });
     throw new Problem("forbidden");
   }
   const measured = purpose === "see" ? authorityToSee(client) : authorityOfClient(client);
-  await refuseExcess(deps, { principal, call }, measured, details);
+  await refuseExcess(deps, { principal, requestContext }, measured, details);
   return client;
 }
 
@@ -135,8 +133,10 @@ export async function changeClient(
   return deps.db.transaction(async (tx) => {
     const before = await holdOwnClient(tx, caller, clientId);
     // Checked again with the row locked: it may have changed since it was found.
-    const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
-    if (Object.keys(faults).length > 0) throw invalid(faults);
+    const fieldErrors = toFieldErrors(
+      clientErrors(changes, { isPlatform: caller.isPlatform, before }),
+    );
+    if (Object.keys(fieldErrors).length > 0) throw invalid(fieldErrors);
     const after = { ...changed(before, changes), updatedAt: now };
     refuseMore(caller, after);
     await queries.updateClient(tx, after);
@@ -209,7 +209,7 @@ export async function deleteClient(
 
 async function audit(
   tx: Tx,
-  { principal: actor, call }: ClientAdministrator,
+  { principal: actor, requestContext }: ClientAdministrator,
   change: {
     action: AuditAction;
     clientId: string;
@@ -218,5 +218,20 @@ async function audit(
   },
 ): Promise<void> {
   const details = { client_id: change.clientId, ...change.more };
-  await recordAudit(tx, { at: change.at, action: change.action, actor, call, details });
+  await recordAudit(tx, { at: change.at, action: change.action, actor, requestContext, details });
+}
+
+/**
+ * What a client may do. Nobody is asked before a first-party client acts for them, and it may be shown passwords: it is
+ * the service itself, and only a super-admin in person makes or changes one.
+ */
+function authorityOfClient(client: OAuthClient): Authority {
+  if (client.firstParty) return OF_THE_SERVICE;
+  const { companyId: partnerId, scopes, createdBy } = client;
+  return { partnerId, accountId: null, scopes, thirdParty: createdBy, inPerson: false };
+}
+
+/** What shows in a client: a tenant sees its own first-party clients, too. */
+function authorityToSee(client: OAuthClient): Authority {
+  return { ...authorityOfClient(client), partnerId: client.companyId, inPerson: false };
 }

@@ -1,7 +1,6 @@
-import type { Authorization } from "../actions/check-authorization.ts";
+import type { Authorization } from "../actions/authorize.ts";
 import { placeOf } from "../redirect-uri.ts";
-import { html } from "./html.ts";
-import { pageResponse } from "./page.ts";
+import { html, pageResponse } from "./page.ts";
 
 /** Each scope in the words of the person who grants it. */
 const IN_WORDS: Readonly<Record<string, string>> = {

@@ -1,6 +1,5 @@
-import type { Authorization } from "../actions/check-authorization.ts";
-import { html } from "./html.ts";
-import { pageResponse, type PageHead } from "./page.ts";
+import type { Authorization } from "../actions/authorize.ts";
+import { html, type PageHead, pageResponse } from "./page.ts";
 
 interface SignInPage {
   readonly authorization: Authorization;
@@ -16,7 +15,7 @@ export function signInPage(
   head: PageHead,
 ): Response {
   const { client, redirectUri } = authorization;
-  const fault = problem === undefined ? undefined : html` aria-describedby="problem"`;
+  const fieldError = problem === undefined ? undefined : html` aria-describedby="problem"`;
   const atEmail = email === undefined ? html` autofocus` : undefined;
   const atPassword = email === undefined ? undefined : html` autofocus`;
   const body = html`${problem !== undefined ? html`<p class="problem" id="problem" role="alert">${problem}</p>` : undefined}
@@ -34,7 +33,7 @@ export function signInPage(
         maxlength="254"
         spellcheck="false"
         autocapitalize="none"
-        ${fault}${atEmail}
+        ${fieldError}${atEmail}
       />
       <label for="password">Password</label>
       <input
@@ -44,7 +43,7 @@ export function signInPage(
         autocomplete="current-password"
         required
         maxlength="128"
-        ${fault}${atPassword}
+        ${fieldError}${atPassword}
       />
       <button name="action" value="sign_in">Sign in</button>
       <button class="plain" name="action" value="sso" formnovalidate>

@@ -1,35 +1,39 @@
 import { Elysia } from "elysia";
 
 import type { Checks } from "../../http/checks.ts";
-import type { Call } from "../../http/call.ts";
-import { queryOf } from "../../http/parameters.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { queryOf } from "../../http/text.ts";
 import { AUTHORIZE_RETURN } from "../../sso/places.ts";
-import { denyConsent, grantConsent, PAGE_TTL_MS, signInAtPage } from "../actions/authorize.ts";
-import { checkAuthorization, type Authorization } from "../actions/check-authorization.ts";
+import {
+  type Authorization,
+  checkAuthorization,
+  denyConsent,
+  grantConsent,
+  PAGE_TTL_MS,
+  signInAtPage,
+} from "../actions/authorize.ts";
 import { readForm, type Params } from "../form.ts";
-import { failurePage } from "../pages/failure.ts";
+import { failurePage } from "../pages/page.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
 import { BrowserCookie, newBrowser, openTicket, sealTicket, type Ticket } from "../ticket.ts";
 import {
   again,
+  type Asked,
   EXPIRED,
   goOn,
+  leaveForProvider,
+  type PageVisit,
+  type ProviderDeps,
+  returnFromProvider,
   sendBack,
   STALE,
   turnAway,
-  type Asked,
 } from "./authorize-answers.ts";
 import {
   ANSWER_AUTHORIZE_DETAIL,
   AUTHORIZE_DETAIL,
   AUTHORIZE_RETURN_DETAIL,
 } from "./descriptions.ts";
-import {
-  leaveForProvider,
-  returnFromProvider,
-  type PageVisit,
-  type ProviderDeps,
-} from "./authorize-provider.ts";
 
 export interface AuthorizeDeps extends ProviderDeps {
   readonly checks: Checks;
@@ -46,48 +50,49 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
     .use(oauth.checks)
     .get(
       "/oauth/authorize",
-      ({ call, request }) => begin(deps, { call, query: queryOf(request) }),
+      ({ requestContext, request }) => begin(deps, { requestContext, query: queryOf(request) }),
       {
         public: true,
         detail: { ...AUTHORIZE_DETAIL },
       },
     )
-    .post("/oauth/authorize", ({ call, raw }) => proceed(deps, { call, raw }), {
+    .post("/oauth/authorize", ({ requestContext, raw }) => proceed(deps, { requestContext, raw }), {
       public: true,
       signIn: true,
       detail: { ...ANSWER_AUTHORIZE_DETAIL },
     })
     .get(
       AUTHORIZE_RETURN,
-      ({ call, request }) => returnFromProvider(deps, { call, query: queryOf(request) }),
+      ({ requestContext, request }) =>
+        returnFromProvider(deps, { requestContext, query: queryOf(request) }),
       { public: true, detail: AUTHORIZE_RETURN_DETAIL },
     );
 }
 
-async function begin(deps: PageDeps, { call, query }: PageVisit): Promise<Response> {
+async function begin(deps: PageDeps, { requestContext, query }: PageVisit): Promise<Response> {
   const checked = await checkAuthorization(deps, query);
   if (checked.kind !== "good") return turnAway(deps, checked, 302);
-  const browser = deps.cookie.read(call.headers) ?? newBrowser();
+  const browser = deps.cookie.read(requestContext.headers) ?? newBrowser();
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
   const headers = { "Set-Cookie": deps.cookie.write(browser) };
   return signInPage({ authorization: checked.authorization, ticket }, { status: 200, headers });
 }
 
 interface SentForm {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly raw: Uint8Array;
 }
 
 interface Step {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly form: Params;
   readonly browser: string;
   readonly ticket: Ticket;
   readonly authorization: Authorization;
 }
 
-async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Response> {
-  const { headers } = call;
+async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promise<Response> {
+  const { headers } = requestContext;
   if (!isOwnForm(headers, deps.config.serverRoot))
     return failurePage("This form was sent from another site.", { status: 403 });
   const form = readForm(headers, raw);
@@ -98,13 +103,13 @@ async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Respons
   const { ticket, isExpired } = opened;
   const checked = await checkAuthorization(deps, ticket.query);
   if (checked.kind !== "good") return turnAway(deps, checked);
-  const step = { call, form, browser, ticket, authorization: checked.authorization };
+  const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
   // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.
   const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return again(deps, askedOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
-  if (action === "sso") return leaveForProvider(deps, askedOf(step), call);
+  if (action === "sso") return leaveForProvider(deps, askedOf(step), requestContext);
   if (action === "allow" && ticket.signedIn !== null) return allow(deps, step, ticket.signedIn);
   return failurePage(STALE, { status: 400 });
 }
@@ -127,12 +132,12 @@ const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
 });
 
 async function signIn(deps: PageDeps, step: Step): Promise<Response> {
-  const { authorization, form, call } = step;
+  const { authorization, form, requestContext } = step;
   const asked = askedOf(step);
   const [email, password] = [form.one("email"), form.one("password")];
   if (email === undefined || password === undefined)
     return again(deps, asked, { status: 400, problem: "Please fill in both fields." });
-  const outcome = await signInAtPage(deps, authorization, { email, password, call });
+  const outcome = await signInAtPage(deps, authorization, { email, password, requestContext });
   if (outcome.kind === "wrong")
     return again(deps, asked, { status: 400, problem: "The email or the password is wrong." });
   if (outcome.kind === "locked") {
@@ -149,15 +154,19 @@ async function allow(
   step: Step,
   { secret }: { secret: string },
 ): Promise<Response> {
-  const { authorization, call } = step;
-  const code = await grantConsent(deps, authorization, { secret, call });
+  const { authorization, requestContext } = step;
+  const code = await grantConsent(deps, authorization, { secret, requestContext });
   return code === undefined
     ? again(deps, askedOf(step), EXPIRED)
     : sendBack(deps, authorization, { code });
 }
 
-async function deny(deps: PageDeps, { authorization, ticket, call }: Step): Promise<Response> {
-  if (ticket.signedIn !== null) await denyConsent(deps, { secret: ticket.signedIn.secret, call });
+async function deny(
+  deps: PageDeps,
+  { authorization, ticket, requestContext }: Step,
+): Promise<Response> {
+  if (ticket.signedIn !== null)
+    await denyConsent(deps, { secret: ticket.signedIn.secret, requestContext });
   const error_description = "The user said no.";
   return sendBack(deps, authorization, { error: "access_denied", error_description });
 }

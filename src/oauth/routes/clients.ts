@@ -2,17 +2,16 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
-import type { Access } from "../../http/access.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { finds } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/clients.ts";
-import { clientFaults } from "../input.ts";
+import { clientErrors } from "../redirect-uri.ts";
 import {
   clientChanges,
   clientObject,
@@ -73,9 +72,13 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
   return groupBase(deps, group)
     .get(
       "",
-      async ({ principal, call, query }) => {
+      async ({ principal, requestContext, query }) => {
         const page = pageOf(query);
-        const rows = await actions.listClients(deps, { principal, call, isPlatform }, page);
+        const rows = await actions.listClients(
+          deps,
+          { principal, requestContext, isPlatform },
+          page,
+        );
         return listOf(rows, page, { key: actions.clientKey, show: showClient });
       },
       {
@@ -87,15 +90,19 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
     )
     .post(
       "",
-      async ({ principal, call, body, status }) => {
-        const created = await actions.createClient(deps, { principal, call, isPlatform }, body);
+      async ({ principal, requestContext, body, status }) => {
+        const created = await actions.createClient(
+          deps,
+          { principal, requestContext, isPlatform },
+          body,
+        );
         return status(201, withSecret(created));
       },
       {
         access,
         body: newClientBody,
-        rules: ({ body }: Judged<typeof newClientBody>) => clientFaults(body, group),
-        response: { 201: newClientObject, 409: problem("limit_reached") },
+        rules: ({ body }: RuleInput<typeof newClientBody>) => clientErrors(body, group),
+        response: { 201: newClientObject, 409: errorResponse("limit_reached") },
         detail: {
           summary: `Create an OAuth client${whose}`,
           description: "The secret is shown here once and cannot be retrieved later.",
@@ -111,9 +118,13 @@ function groupBase<const P extends string>(
   purpose: "see" | "change" = "see",
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] }).use(deps.checks).macro(
-    finds("client", ({ principal, call, params }) => {
+    finds("client", ({ principal, requestContext, params }) => {
       const clientId = params["id"] ?? "";
-      return actions.findOwnClient(deps, { principal, call, isPlatform }, { clientId, purpose });
+      return actions.findOwnClient(
+        deps,
+        { principal, requestContext, isPlatform },
+        { clientId, purpose },
+      );
     }),
   );
 }
@@ -143,8 +154,8 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
       access,
       client: true,
       body: clientChanges,
-      rules: ({ body, client: before }: Judged<typeof clientChanges> & FoundClient) =>
-        clientFaults(body, { isPlatform, before }),
+      rules: ({ body, client: before }: RuleInput<typeof clientChanges> & FoundClient) =>
+        clientErrors(body, { isPlatform, before }),
       response: { 200: clientObject },
       detail: {
         summary: `Update an OAuth client${whose}`,
@@ -154,18 +165,24 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
   return groupBase(deps, group, "change")
     .post(
       "/:id",
-      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      ({ principal, requestContext, client, body }) =>
+        update({ principal, requestContext }, client, body),
       updating(),
     )
     .patch(
       "/:id",
-      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      ({ principal, requestContext, client, body }) =>
+        update({ principal, requestContext }, client, body),
       updating(),
     )
     .delete(
       "/:id",
-      async ({ principal, call, client, status }) => {
-        await actions.deleteClient(deps, { principal, call, isPlatform }, client.clientId);
+      async ({ principal, requestContext, client, status }) => {
+        await actions.deleteClient(
+          deps,
+          { principal, requestContext, isPlatform },
+          client.clientId,
+        );
         return status(204, undefined);
       },
       {
@@ -188,8 +205,8 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
   const { access, isPlatform, whose } = group;
   return groupBase(deps, group, "change").post(
     "/:id/secret",
-    async ({ principal, call, client }) => {
-      const administrator = { principal, call, isPlatform };
+    async ({ principal, requestContext, client }) => {
+      const administrator = { principal, requestContext, isPlatform };
       return withSecret(await actions.rotateClientSecret(deps, administrator, client.clientId));
     },
     {

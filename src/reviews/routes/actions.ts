@@ -1,6 +1,6 @@
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
-import * as actions from "../actions.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import * as actions from "../actions/reviews.ts";
 import {
   AssignBody,
   FlagBody,
@@ -24,7 +24,7 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: ResponseBody,
-        response: { 200: ReviewObject, 409: problem("review_removed") },
+        response: { 200: ReviewObject, 409: errorResponse("review_removed") },
         detail: {
           operationId: "respond",
           summary: "Submit or change the response to a review",
@@ -39,7 +39,7 @@ export function responseRoutes(deps: ReviewRouteDeps) {
       {
         access: writing,
         review: true,
-        response: { 200: ReviewObject, 409: problem("no_response") },
+        response: { 200: ReviewObject, 409: errorResponse("no_response") },
         detail: {
           operationId: "deleteResponse",
           summary: "Delete the response to a review",
@@ -59,7 +59,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: FlagBody,
-        response: { 200: ReviewObject, 409: problem("flag_open", "review_removed") },
+        response: { 200: ReviewObject, 409: errorResponse("flag_open", "review_removed") },
         detail: {
           operationId: "flagReview",
           summary: "Flag a review for a check",
@@ -75,7 +75,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: FlagStatusBody,
-        response: { 200: ReviewObject, 409: problem("no_open_flag") },
+        response: { 200: ReviewObject, 409: errorResponse("no_open_flag") },
         detail: {
           operationId: "moveFlag",
           summary: "Move the flag of a review to another status",
@@ -96,8 +96,8 @@ export function teamRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: AssignBody,
-        rules: ({ body, review }: Judged<typeof AssignBody> & { readonly review: Review }) =>
-          actions.assigneeFaults(deps, review, body.user_id),
+        rules: ({ body, review }: RuleInput<typeof AssignBody> & { readonly review: Review }) =>
+          actions.assigneeErrors(deps, review, body.user_id),
         response: { 200: ReviewObject },
         detail: {
           operationId: "assignReview",

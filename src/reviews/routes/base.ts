@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 
 import { accountUser } from "../../auth/guard.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
-import { findReview, type ReviewDeps } from "../actions.ts";
+import { finds } from "../../http/request-state.ts";
+import { findReview, type ReviewDeps } from "../actions/reviews.ts";
 
 export interface ReviewRouteDeps extends ReviewDeps {
   readonly checks: Checks;
@@ -18,8 +18,8 @@ export function reviewRoutesBase(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/reviews`, tags: ["Reviews"] })
     .use(deps.checks)
     .macro(
-      finds("review", ({ principal, call, params }) =>
-        findReview(deps, { principal, call }, params["id"] ?? ""),
+      finds("review", ({ principal, requestContext, params }) =>
+        findReview(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     );
 }

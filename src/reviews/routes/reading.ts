@@ -1,9 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import { foundOf, isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { listColleagues, listReviews, listStoreReviewSites, reviewHistory } from "../actions.ts";
+import {
+  listColleagues,
+  listReviews,
+  listStoreReviewSites,
+  reviewHistory,
+} from "../actions/reviews.ts";
 import * as model from "../model.ts";
 import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
 

@@ -1,16 +1,15 @@
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
-import type { SoundParts } from "../../http/fields.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { hashSecret } from "../../lib/random-secret.ts";
+import { hashSecret } from "../../lib/secrets.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
-import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
+import { callbackUri, refusedPlace, returnPlace, SsoError } from "../places.ts";
 import { findLiveConnection, type LiveConnection } from "../queries/connections.ts";
 import { insertState } from "../queries/sign-ins.ts";
-import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** Where the browser goes next, and the secret that its cookie holds. */
@@ -26,12 +25,12 @@ export interface Begun {
 export async function beginSso(
   deps: SsoDeps,
   { query, known }: { query: RedirectQuery; known: string | undefined },
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<Begun> {
   const returnTo = returnPlace(deps.config, query.return_to);
   if (returnTo === undefined) throw new Error("A place passed the rules that is not allowed.");
   const codeChallenge = query.code_challenge ?? null;
-  const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, call);
+  const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, requestContext);
   return begun ?? { location: refusedPlace(deps.config) };
 }
 
@@ -48,9 +47,9 @@ interface Departure {
 export async function departSso(
   deps: SsoDeps,
   { query, known, returnTo, codeChallenge }: Departure,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<Required<Begun> | undefined> {
-  const attempted: AttemptedLeg = { leg: "redirect", call };
+  const attempted: AttemptedLeg = { leg: "redirect", requestContext };
   return auditRefusal(deps, attempted, async () => {
     const connection = await findConnectionOf(deps, query);
     attempted.connectionId = connection.id;
@@ -73,10 +72,10 @@ export async function departSso(
 }
 
 /** Says what is wrong with the request: the caller wrote it, so the answer shows nothing of users or connections. */
-export function redirectFaults(
+export function redirectErrors(
   { config }: Pick<SsoDeps, "config">,
-  query: SoundParts<RedirectQuery>,
-): FieldFaults {
+  query: ValidParts<RedirectQuery>,
+): RuleErrors {
   const asksOnce = "email" in query !== "connection" in query;
   const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
   const isAllowed = returnPlace(config, query.return_to) !== undefined;
@@ -95,7 +94,7 @@ async function findConnectionOf(deps: SsoDeps, query: Departure["query"]): Promi
       ? { id: isUlid(id) ? id : "" }
       : { domain: emailDomain(normaliseEmail(email)) };
   const connection = await findLiveConnection(deps.db, by);
-  if (connection === undefined) throw new SsoRefusal("unknown_connection");
+  if (connection === undefined) throw new SsoError("unknown_connection");
   return connection;
 }
 

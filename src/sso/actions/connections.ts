@@ -1,18 +1,19 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import type { Caller } from "../../http/principal.ts";
-import type { SoundParts } from "../../http/fields.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { emailDomain } from "../../auth/email.ts";
+import type { ValidParts } from "../../http/fields.ts";
 import { isUlid, type Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { domainFaults, isDomain, issuerFault, readDomains } from "../input.ts";
 import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
 import * as queries from "../queries/connections.ts";
 import { clientSecretContext } from "./deps.ts";
@@ -44,27 +45,27 @@ export async function findConnection(
 }
 
 /** Says what is wrong with the fields of a new connection, or of changes to the one with this id. */
-export async function connectionFaults(
+export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
-  { company_id: companyId, issuer, domains = [] }: SoundParts<NewConnection>,
+  { company_id: companyId, issuer, domains = [] }: ValidParts<NewConnection>,
   ownId: string | undefined,
-): Promise<FieldFaults> {
+): Promise<RuleErrors> {
   const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
   const [company_id, issuerText, taken] = await Promise.all([
-    companyId === undefined ? undefined : companyFault(deps.db, companyId),
-    issuer === undefined ? undefined : issuerFault(deps, issuer),
+    companyId === undefined ? undefined : companyError(deps.db, companyId),
+    issuer === undefined ? undefined : issuerError(deps, issuer),
     queries.domainsOfOthers(deps.db, readDomains(readable), ownId),
   ]);
   return {
     company_id,
     issuer: issuerText,
-    ...domainFaults(domains),
-    domains: takenFault(taken),
+    ...domainErrors(domains),
+    domains: takenError(taken),
   };
 }
 
 /** The platform's own people never sign in through somebody else (contract 4.13). */
-async function companyFault(db: Db, id: number): Promise<string | undefined> {
+async function companyError(db: Db, id: number): Promise<string | undefined> {
   const type = await queries.findCompanyType(db, id);
   const isFit = type === "partner" || type === "account";
   return isFit ? undefined : "must be a partner or an account";
@@ -149,17 +150,17 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
 /** Refuses a domain that has a connection: `/auth/discover` has one answer for it. */
 async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
-  const taken = takenFault(domains.filter((one) => !given.has(one)));
+  const taken = takenError(domains.filter((one) => !given.has(one)));
   if (taken !== undefined) throw invalid({ domains: [taken] });
 }
 
-function takenFault(taken: readonly string[]): string | undefined {
+function takenError(taken: readonly string[]): string | undefined {
   return taken.length === 0 ? undefined : `belong to another connection: ${taken.join(", ")}`;
 }
 
 async function audit(
   tx: Tx,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   written: {
     action: Extract<AuditAction, `SSO_CONNECTION_${string}`>;
     connection: Pick<Connection, "id" | "companyId" | "issuer">;
@@ -172,7 +173,7 @@ async function audit(
     at,
     action,
     actor: principal,
-    call,
+    requestContext,
     details: {
       connection_id: connection.id,
       connection_company_id: connection.companyId,
@@ -180,4 +181,49 @@ async function audit(
       ...(fields && { fields }),
     },
   });
+}
+
+/** A domain has two labels at least, because nobody owns a top-level domain. */
+const DOMAIN =
+  /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
+
+const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
+
+/** The domain as DNS writes it. */
+function readDomain(text: string): string {
+  return emailDomain(`@${text.trim().toLowerCase()}`);
+}
+
+/** The domains as DNS writes them, each once. */
+function readDomains(texts: readonly string[]): string[] {
+  return [...new Set(texts.map(readDomain))].toSorted();
+}
+
+/** An undefined one is malformed, which the schema says already. */
+function domainErrors(texts: readonly (string | undefined)[]): RuleErrors {
+  return Object.fromEntries(
+    texts.flatMap((one, index) =>
+      one === undefined || isDomain(one)
+        ? []
+        : [[`domains.${index}`, "must be a domain such as example.com"]],
+    ),
+  );
+}
+
+interface IssuerRules {
+  readonly config: { readonly egress: EgressPolicy };
+  readonly lookup?: Lookup | undefined;
+}
+
+/**
+ * OpenID Connect Discovery 1.0, 2: an issuer is an https URL without query or fragment; contract 7: on no inner
+ * address.
+ */
+async function issuerError(
+  { config, lookup }: IssuerRules,
+  issuer: string,
+): Promise<string | undefined> {
+  if (issuer.includes("?")) return "must not contain a query";
+  const check = await checkNewWebhookUrl(issuer, config.egress, { lookup });
+  return check.kind === "refused" ? check.reason : undefined;
 }

@@ -1,12 +1,12 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit, type AuditActor } from "../../audit/actions.ts";
+import { recordAudit, type AuditActor } from "../../auth/actions/audit.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { IdentityProviders } from "../identity-providers.ts";
-import { SsoRefusal } from "../refusal.ts";
+import { SsoError } from "../places.ts";
 
 export interface SsoDeps {
   readonly db: Db;
@@ -20,7 +20,7 @@ export interface SsoDeps {
 /** What the audit row says if the leg is refused. The leg fills it in as it finds out. */
 export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   /** The connection that the request names, if it names one. */
   connectionId?: string | undefined;
   /** The user, from when the leg has found out who it is. */
@@ -36,13 +36,13 @@ export async function auditRefusal<T>(
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof SsoRefusal)) throw error;
-    const { leg, call, actor, connectionId } = attempted;
+    if (!(error instanceof SsoError)) throw error;
+    const { leg, requestContext, actor, connectionId } = attempted;
     await recordAudit(db, {
       at: clock.now(),
       action: "SSO_REFUSED",
       actor: actor ?? null,
-      call,
+      requestContext,
       details: {
         leg,
         reason: error.reason,

@@ -1,24 +1,22 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
 import { isUlid } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { hashSecret } from "../../lib/random-secret.ts";
+import { hashSecret } from "../../lib/secrets.ts";
 import { newOneTimeSecret, tripSecrets } from "../browser.ts";
 import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from "../decide.ts";
-import type { Identity } from "../id-token.ts";
+import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
-import { callbackUri, refusedPlace, withCode } from "../places.ts";
+import { callbackUri, refusedPlace, SsoError, withCode } from "../places.ts";
 import {
   findLiveConnection,
   shareConnection,
   type LiveConnection,
 } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
-import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
-import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** See contract 4.13. */
@@ -36,20 +34,20 @@ interface ProviderAnswer {
 export async function finishSso(
   deps: SsoDeps,
   answered: ProviderAnswer,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<string> {
   const { connectionId } = answered;
-  const attempted: AttemptedLeg = { leg: "callback", call };
+  const attempted: AttemptedLeg = { leg: "callback", requestContext };
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
   let returnTo: string | undefined;
   const place = await auditRefusal(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
     const connection = await findLiveConnection(deps.db, { id: connectionId });
-    if (connection === undefined) throw new SsoRefusal("unknown_connection");
+    if (connection === undefined) throw new SsoError("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
-    return admit(deps, { connection, redeemed, state, call, attempted });
+    return admit(deps, { connection, redeemed, state, requestContext, attempted });
   });
   return place ?? refusedPlace(deps.config, returnTo);
 }
@@ -68,7 +66,7 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
   });
   // Thrown after the commit, so that a used state stays used.
   if (claimed.refusal !== undefined || claimed.state === undefined)
-    throw new SsoRefusal(claimed.refusal ?? "unknown_state");
+    throw new SsoError(claimed.refusal ?? "unknown_state");
   return claimed.state;
 }
 
@@ -79,9 +77,9 @@ async function readAnswer(
   { iss, error, code }: CallbackQuery,
 ): Promise<string> {
   const { sendsIss } = await providers.metadata(issuer);
-  if (iss === undefined ? sendsIss : iss !== issuer) throw new SsoRefusal("wrong_response_issuer");
-  if (error !== undefined) throw new SsoRefusal("provider_error", errorOf(error));
-  if (code === undefined || code === "") throw new SsoRefusal("no_code");
+  if (iss === undefined ? sendsIss : iss !== issuer) throw new SsoError("wrong_response_issuer");
+  if (error !== undefined) throw new SsoError("provider_error", errorOf(error));
+  if (code === undefined || code === "") throw new SsoError("no_code");
   return code;
 }
 
@@ -106,7 +104,7 @@ interface Admission {
   readonly connection: LiveConnection;
   readonly redeemed: Redeemed;
   readonly state: queries.StateRow;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly attempted: AttemptedLeg;
 }
 
@@ -125,9 +123,9 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     attempted.actor = actorOf(user);
     const person = await holdPerson(tx, user.id);
     const refusal = refuseUser(user, connection.companyId);
-    if (refusal !== undefined) throw new SsoRefusal(refusal);
-    if (person === undefined) throw new SsoRefusal("inactive_user");
-    if (!(await shareConnection(tx, connection.id))) throw new SsoRefusal("unknown_connection");
+    if (refusal !== undefined) throw new SsoError(refusal);
+    if (person === undefined) throw new SsoError("inactive_user");
+    if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
@@ -159,29 +157,28 @@ async function findNewcomer(
     domain: emailDomain(email ?? ""),
   };
   const refusal = refuseNewcomer(newcomer, domains);
-  if (refusal !== undefined) throw new SsoRefusal(refusal);
+  if (refusal !== undefined) throw new SsoError(refusal);
   const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
   if (candidate !== undefined) attempted.actor = actorOf(candidate);
   const denied = refuseCandidate(candidate, companyId);
-  if (denied !== undefined || candidate === undefined)
-    throw new SsoRefusal(denied ?? "unknown_user");
+  if (denied !== undefined || candidate === undefined) throw new SsoError(denied ?? "unknown_user");
   return candidate;
 }
 
 async function link(
   tx: Tx,
-  { connection, redeemed, call }: Admission,
+  { connection, redeemed, requestContext }: Admission,
   { user, now }: { user: queries.SsoUser; now: Date },
 ): Promise<void> {
   const { id: connectionId, issuer } = connection;
   const { subject } = redeemed.identity;
   const identity = { issuer, subject, userId: user.id, connectionId, now };
-  if (!(await queries.insertIdentity(tx, identity))) throw new SsoRefusal("other_subject");
+  if (!(await queries.insertIdentity(tx, identity))) throw new SsoError("other_subject");
   await recordAudit(tx, {
     at: now,
     action: "SSO_LINKED",
     actor: actorOf(user),
-    call,
+    requestContext,
     details: { connection_id: connectionId, issuer },
   });
 }

@@ -1,10 +1,15 @@
 import { and, desc, eq, lt, ne } from "drizzle-orm";
 
-import { anyOf, arrayOf } from "../../../db/conditions.ts";
+import {
+  anyOf,
+  arrayOf,
+  isPartnerOfCompany,
+  isTenantActive,
+  partners,
+} from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";
 import type { Connection } from "../model.ts";
 

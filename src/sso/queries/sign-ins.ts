@@ -3,7 +3,7 @@ import { and, eq, exists, isNull } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies, users } from "../../../db/schema/companies.ts";
 import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
 
 type State = typeof ssoStates.$inferSelect;

@@ -4,14 +4,14 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import type { Intake } from "../../outbox/intake.ts";
+import type { WriterPool } from "../../outbox/writer-pool.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import type { Subscription } from "../model.ts";
 
 export interface WebhookDeps {
   readonly db: Db;
   /** For whatever takes the sequence of a subscription. */
-  readonly intake: Intake;
+  readonly writerPool: WriterPool;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;

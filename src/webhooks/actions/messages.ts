@@ -8,19 +8,19 @@ import { deliveryState } from "../decide.ts";
 import type { AttemptSummary, DeliveryState } from "../delivery-model.ts";
 import {
   ATTEMPTS_OF_MESSAGE,
-  attemptTestOf,
   type AttemptTest,
+  attemptTestOf,
   type Message,
   type MessageFilter,
 } from "../message-model.ts";
 import {
   behind,
   mergePlaces,
+  type Place,
+  type Position,
   positionText,
   readPosition,
   START,
-  type Place,
-  type Position,
   type Walk,
 } from "../message-walk.ts";
 import type { Subscription } from "../model.ts";

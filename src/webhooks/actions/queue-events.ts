@@ -1,14 +1,14 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { SoundParts } from "../../http/fields.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { BATCH_EVENTS, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
-import { windowFaults } from "../decide.ts";
+import { windowErrors } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import { appendEntries, lockSequence } from "../queries/entries.ts";
@@ -27,19 +27,25 @@ const CHUNK = 100;
 /** Queues a test of an event; answers its event id (contract 6.12). */
 export async function sendTest(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
   event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
   const eventId = ulid(now.getTime());
-  await deps.intake.transaction([found.partnerId], async (tx) => {
+  await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     const { payloadMode } = subscription;
     const entry = { eventId, event, isTest: true, payloadMode, recordedAt: now };
     await appendEntries(tx, subscription, lastSequence, [entry]);
     const details = { subscription_id: found.id, event_id: eventId, event };
-    await recordAudit(tx, { at: now, action: "WEBHOOK_TESTED", actor: principal, call, details });
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_TESTED",
+      actor: principal,
+      requestContext,
+      details,
+    });
   });
   await wake(deps, found);
   return eventId;
@@ -48,12 +54,12 @@ export async function sendTest(
 /** Queues a settled event again at the tail, as a new round of attempts under its old id (contract 6.14). */
 export async function redeliver(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
   eventId: string,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.intake.transaction([found.partnerId], async (tx) => {
+  await deps.writerPool.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     const last = stillThere(await deliveryOf(tx, found.id, eventId));
     if (last.settledAt === null) throw new Problem("already_queued");
@@ -69,7 +75,7 @@ export async function redeliver(
       at: now,
       action: "WEBHOOK_REDELIVERED",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: found.id, event_id: eventId },
     });
   });
@@ -87,12 +93,12 @@ export async function findEvent(
 }
 
 /** What is wrong with the fields that ask for a window. */
-export function recoverFaults(
+export function recoverErrors(
   { clock, config }: Pick<WebhookDeps, "clock" | "config">,
-  { since, until }: SoundParts<RecoverAsked>,
-): FieldFaults {
+  { since, until }: ValidParts<RecoverAsked>,
+): RuleErrors {
   const window = { since: parseInstant(since), until: parseInstant(until) };
-  return windowFaults(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
+  return windowErrors(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
 }
 
 /**
@@ -117,7 +123,7 @@ export async function recover(
   const missed = await undelivered(deps.db, found, { ...looked, limit: RECOVER_LIMIT });
   let queued = 0;
   for (let from = 0; from === 0 || from < missed.ids.length; from += CHUNK)
-    queued += await deps.intake.transaction([found.partnerId], async (tx) => {
+    queued += await deps.writerPool.transaction([found.partnerId], async (tx) => {
       const { subscription, lastSequence } = await (from === 0 ? holdActive : hold)(tx, found);
       if (from === 0)
         await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.ids.length, now });
@@ -140,7 +146,7 @@ export async function recover(
 /** With the first chunk; what the others queue is counted already. */
 async function auditRecovery(
   tx: Tx,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   one: { id: string; since: Date; until: Date; found: number; now: Date },
 ): Promise<void> {
   const details = {
@@ -153,7 +159,7 @@ async function auditRecovery(
     at: one.now,
     action: "WEBHOOK_RECOVERED",
     actor: principal,
-    call,
+    requestContext,
     details,
   });
 }

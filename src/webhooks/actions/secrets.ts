@@ -1,6 +1,6 @@
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
 import { addMs } from "../../lib/clock.ts";
-import { newSecret } from "../../lib/random-secret.ts";
+import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { webhookSecretContext } from "../../keys/sealed-columns.ts";
 import type { Subscription } from "../model.ts";
@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
  */
 export async function rotateSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
   graceHours: number,
 ): Promise<{ subscription: Subscription; secret: string }> {
@@ -42,7 +42,7 @@ export async function rotateSecret(
       at: now,
       action: "WEBHOOK_SECRET_ROTATED",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
     return { ...current, ...shown };
@@ -54,7 +54,7 @@ export async function rotateSecret(
 /** Ends the grace period of a rotation at once (contract 6.11). Where none runs there is nothing to do, nor to tell. */
 export async function endPreviousSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
 ): Promise<void> {
   const now = deps.clock.now();
@@ -68,7 +68,7 @@ export async function endPreviousSecret(
       at: now,
       action: "WEBHOOK_PREVIOUS_SECRET_ENDED",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: id },
     });
   });
@@ -78,7 +78,7 @@ export async function endPreviousSecret(
 /** The secret as it is now, and a row in the audit log that says who saw it. */
 export async function showSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
 ): Promise<{ secret: string; secret_fingerprint: string }> {
   const now = deps.clock.now();
@@ -88,7 +88,7 @@ export async function showSecret(
       at: now,
       action: "WEBHOOK_SECRET_SHOWN",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: found.id },
     });
     const secret = deps.box.open(sealed, webhookSecretContext(found.partnerId, found.id));

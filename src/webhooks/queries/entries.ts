@@ -67,7 +67,7 @@ export async function holdHeads(
 ): Promise<void> {
   await passLogged(tx, id, {
     limit: ordering === "review" ? LOOKED_THROUGH : 1,
-    lockMs: LIMITS.intake.lockMs,
+    lockMs: LIMITS.writerPool.lockMs,
   });
   await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
 }

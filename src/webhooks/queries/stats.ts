@@ -2,8 +2,12 @@ import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
+import {
+  attemptStats,
+  backlogStats,
+  deliveryAttempts,
+  statsProgress,
+} from "../../../db/schema/attempts.ts";
 import { instant, rows, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import {

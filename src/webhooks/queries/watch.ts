@@ -14,8 +14,7 @@ import {
   value,
 } from "../../../db/statement.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { statsProgress } from "../../../db/schema/stats.ts";
+import { deliveryAttempts, statsProgress } from "../../../db/schema/attempts.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { SUMMARY } from "./attempts.ts";

@@ -1,12 +1,11 @@
 import { Elysia } from "elysia";
 
-import { findCompany } from "../../admin/actions/companies.ts";
+import { findCompany } from "../../tenants/actions/companies.ts";
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
-import type { Access, Authenticator } from "../../http/access.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { finds } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";

@@ -1,16 +1,29 @@
 import { Type } from "@sinclair/typebox";
 
-import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
-import { parseInstant } from "../../lib/clock.ts";
-import { listAttempts, showEvent } from "../actions/deliveries.ts";
-import { findEvent, recover, recoverFaults, redeliver } from "../actions/queue-events.ts";
+import { finds } from "../../http/request-state.ts";
 import {
-  AttemptObject,
+  isUlid,
+  listOf,
+  listSchema,
+  lookOf,
+  type Page,
+  pageOf,
+  pageQuery,
+} from "../../http/list.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import { parseInstant } from "../../lib/clock.ts";
+import { stillThere, type WebhookDeps } from "../actions/deps.ts";
+import { listMessages } from "../actions/messages.ts";
+import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
+import { deliveryState } from "../decide.ts";
+import {
+  type Attempt,
+  type AttemptFilter,
   attemptFilters,
+  AttemptObject,
+  type Delivery,
   DeliveryObject,
   QueuedEventAnswer,
   RecoverAnswer,
@@ -18,14 +31,19 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
+import { messageFilters, MessageObject, showMessage } from "../message-model.ts";
+import { readPosition } from "../message-walk.ts";
+import type { Subscription } from "../model.ts";
+import * as attempts from "../queries/attempts.ts";
+import { deliveryOf } from "../queries/events.ts";
 import {
   readable,
+  type Readers,
   readingBase,
   THE_PARTNER,
+  type WebhookRouteDeps,
   webhookRoutesBase,
   writing,
-  type Readers,
-  type WebhookRouteDeps,
 } from "./base.ts";
 
 /** See contract 6.13 and 10.3. */
@@ -89,8 +107,8 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/deliveries/:eventId/redeliver",
-      async ({ principal, call, event: { subscription, id }, status }) => {
-        await redeliver(deps, { principal, call }, subscription, id);
+      async ({ principal, requestContext, event: { subscription, id }, status }) => {
+        await redeliver(deps, { principal, requestContext }, subscription, id);
         return status(202, { event_id: id });
       },
       {
@@ -99,7 +117,7 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
         body: NO_FIELDS,
         response: {
           202: QueuedEventAnswer,
-          409: problem("already_queued", "subscription_disabled"),
+          409: errorResponse("already_queued", "subscription_disabled"),
         },
         detail: {
           operationId: "redeliver",
@@ -111,19 +129,19 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/recover",
-      async ({ principal, call, subscription, body, status }) => {
+      async ({ principal, requestContext, subscription, body, status }) => {
         const since = parseInstant(body.since);
         if (since === undefined) throw new Error(`The schema let ${body.since} pass.`);
         const window = { since, until: parseInstant(body.until) };
-        const queued = await recover(deps, { principal, call }, subscription, window);
+        const queued = await recover(deps, { principal, requestContext }, subscription, window);
         return status(202, { queued });
       },
       {
         access: writing,
         subscription: true,
         body: RecoverBody,
-        rules: ({ body }: Judged<typeof RecoverBody>) => recoverFaults(deps, body),
-        response: { 202: RecoverAnswer, 409: problem("subscription_disabled") },
+        rules: ({ body }: RuleInput<typeof RecoverBody>) => recoverErrors(deps, body),
+        response: { 202: RecoverAnswer, 409: errorResponse("subscription_disabled") },
         detail: {
           operationId: "recover",
           summary: "Queue the undelivered events of a window again",
@@ -132,4 +150,73 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
         },
       },
     );
+}
+
+/** The attempts of so many rounds are more than anybody reads; the list of attempts has all of them. */
+const ATTEMPTS_SHOWN = 100;
+
+function listAttempts(
+  { db }: Pick<WebhookDeps, "db">,
+  subscription: Pick<Subscription, "id">,
+  filter: AttemptFilter,
+  page: Page,
+): Promise<Attempt[]> {
+  return attempts.attemptsOf(db, subscription.id, filter, page);
+}
+
+/** Where an event stands at this subscription; 404 if it was never queued for it, or is forgotten by now. */
+async function showEvent(
+  { db }: Pick<WebhookDeps, "db">,
+  subscription: Subscription,
+  eventId: string,
+): Promise<Delivery> {
+  const row = stillThere(
+    isUlid(eventId) ? await deliveryOf(db, subscription.id, eventId) : undefined,
+  );
+  return {
+    ...row,
+    state: deliveryState(row.state, subscription),
+    attempts: await attempts.attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
+  };
+}
+
+const isPosition = (key: string): boolean => readPosition(key) !== undefined;
+
+/** See contract 6.19 and 10.3. */
+export function messageReading<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  readers: Readers<L, O>,
+) {
+  const { access, describe } = readers;
+  return readingBase(deps, readers).get(
+    "/messages",
+    async ({ query, subscription }) => {
+      const filter = {
+        reviewId: query.review_id,
+        externalReviewId: query.external_review_id,
+        event: query.event,
+        eventId: query.event_id,
+        state: query.state,
+        outcome: query.outcome,
+        status: query.status,
+        q: query.q,
+        since: parseInstant(query.since),
+        until: parseInstant(query.until),
+      };
+      const { rows, next } = await listMessages(deps, subscription, filter, pageOf(query));
+      return lookOf(rows.map(showMessage), next);
+    },
+    {
+      access,
+      subscription: true,
+      query: Type.Object({ ...pageQuery(isPosition), ...messageFilters }),
+      response: { 200: listSchema(MessageObject) },
+      detail: describe({
+        operationId: "listMessages",
+        summary: "List events with their attempts",
+        description:
+          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`: it then looked at all that one call may read. `q` finds text of the error code, or of the beginning of the answer.",
+      }),
+    },
+  );
 }

@@ -2,14 +2,13 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
 import type { Access } from "../../http/access.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Caller } from "../../http/principal.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import { showIncident } from "../actions/incident.ts";
-import { showHealth, showStats } from "../actions/stats.ts";
+import { showHealth, showIncident, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
 import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
@@ -60,8 +59,8 @@ export function statsReading<const L extends string, const O extends string>(
         access,
         subscription: true,
         query: model.statsQuery,
-        rules: ({ query }: Judged<never, typeof model.statsQuery>) =>
-          model.statsFaults(query, deps.clock.now()),
+        rules: ({ query }: RuleInput<never, typeof model.statsQuery>) =>
+          model.statsErrors(query, deps.clock.now()),
         response: { 200: model.StatsObject },
         detail: describe({
           operationId: "getStats",
@@ -82,10 +81,10 @@ export function streamReading<const L extends string, const O extends string>(
   const { access, describe } = readers;
   return readingBase(deps, readers).get(
     "/stream",
-    ({ principal, call, subscription, query }) => {
-      const mayRead = () => stillMayRead(deps, { access, principal, call });
+    ({ principal, requestContext, subscription, query }) => {
+      const mayRead = () => stillMayRead(deps, { access, principal, requestContext });
       const { jti } = principal;
-      const after = lastEventId(call);
+      const after = lastEventId(requestContext);
       const withBodies = query.include === "body";
       const feed = withBodies || after !== undefined ? { withBodies, after } : undefined;
       return deps.streams.open(principal, (sink, signal) =>
@@ -98,7 +97,7 @@ export function streamReading<const L extends string, const O extends string>(
       query: model.streamQuery,
       response: {
         200: Type.String({ contentType: "text/event-stream" }),
-        503: problem("overloaded"),
+        503: errorResponse("overloaded"),
       },
       detail: describe({
         operationId: "followDeliveries",
@@ -113,7 +112,7 @@ export function streamReading<const L extends string, const O extends string>(
 const EventId = ulidText();
 
 /** The attempt after which a client goes on. An id that is none of ours would begin anywhere. */
-function lastEventId({ headers }: Call): string | undefined {
+function lastEventId({ headers }: RequestContext): string | undefined {
   const given = headers.get("last-event-id") ?? "";
   if (given === "") return undefined;
   if (Value.Check(EventId, given)) return given;
@@ -126,7 +125,7 @@ async function stillMayRead(
   opened: Caller & { readonly access: Access },
 ): Promise<boolean> {
   try {
-    const principal = await authenticator.authenticate(opened.call);
+    const principal = await authenticator.authenticate(opened.requestContext);
     const isRefused = opened.access.refuse(principal) !== undefined;
     return !isRefused && principal.partnerId === opened.principal.partnerId;
   } catch (error) {

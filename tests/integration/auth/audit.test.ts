@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { recordAudit } from "../../../src/audit/actions.ts";
+import { recordAudit } from "../../../src/auth/actions/audit.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { everyPage, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
       at: addMs(start, i),
       action: i < 6 ? "TOKEN_ISSUED" : "TOKEN_REVOKED",
       actor: { userId: actor.id, companyId: actor.companyId, impersonatorId: null },
-      call: { ip: "192.0.2.1", userAgent: "tests", requestId: `row-${i}` },
+      requestContext: { ip: "192.0.2.1", userAgent: "tests", requestId: `row-${i}` },
       details: { i },
     });
   }
@@ -39,7 +39,9 @@ interface Row {
   readonly details: { i?: number };
 }
 async function list(query: string): Promise<Row[]> {
-  const { status, body, text } = await api.call("GET", `/admin/audit-log${query}`, { token });
+  const { status, body, text } = await api.call("GET", `/admin/audit-log${query}`, {
+    token,
+  });
   if (status !== 200) throw new Error(text);
   return body["data"] as Row[];
 }

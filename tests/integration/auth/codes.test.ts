@@ -75,7 +75,9 @@ describe("a mailed code", () => {
     expect(headers.get("cache-control")).toBe("no-store");
     const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
     expect(rows).toMatchObject([{ kind: "password_reset", scope: "password:reset" }]);
-    const elsewhere = await api.call("GET", "/verify-token", { token: String(body["token"]) });
+    const elsewhere = await api.call("GET", "/verify-token", {
+      token: String(body["token"]),
+    });
     expect(elsewhere.status).toBe(403);
   });
 
@@ -593,7 +595,9 @@ describe("a body", () => {
     ["12\u00003456", 422],
     ["\uD800", 422],
   ])("of verify with the otp %p is %d on otp", async (otp, status) => {
-    const answer = await api.call("POST", "/email-otp/verify", { body: { ...good, otp } });
+    const answer = await api.call("POST", "/email-otp/verify", {
+      body: { ...good, otp },
+    });
     expect(answer.status).toBe(status);
     expect(Object.keys(answer.body["errors"] as object)).toEqual(["otp"]);
   });

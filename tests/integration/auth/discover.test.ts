@@ -37,7 +37,10 @@ afterAll(async () => {
 });
 
 const discover = (email: unknown) =>
-  api.call("POST", "/auth/discover", { body: { email }, headers: { "X-Request-Id": "r" } });
+  api.call("POST", "/auth/discover", {
+    body: { email },
+    headers: { "X-Request-Id": "r" },
+  });
 const url = (connection: string) =>
   `http://localhost:3000/api/v1/auth/sso/redirect?connection=${connection}`;
 const passwordOnly = { methods: ["password"], password: true, sso: false, sso_url: null };

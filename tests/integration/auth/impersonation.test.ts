@@ -22,8 +22,13 @@ const freshAdmin = freshUser;
 
 /** The token of a narrowed sign-in. */
 async function narrowed(user: TestUser, scope: string): Promise<string> {
-  const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
-  const base = { user, method: "password_grant", clientId: null, scope, call } as const;
+  const requestContext = {
+    requestId: "r",
+    ip: "127.0.0.1",
+    userAgent: null,
+    headers: new Headers(),
+  };
+  const base = { user, method: "password_grant", clientId: null, scope, requestContext } as const;
   const { token } = await database.db.transaction((tx) =>
     openSession(tx, api.deps, { ...base, now: clock.now() }),
   );
@@ -137,7 +142,10 @@ describe("an impersonation token", () => {
     const fresh = await freshAccount();
     const token = await impersonate(await freshAdmin(), fresh.id);
     const own = await api.login(fresh.owner.email);
-    await api.call("POST", "/reset-password", { token: own, body: { password: NEW_PASSWORD } });
+    await api.call("POST", "/reset-password", {
+      token: own,
+      body: { password: NEW_PASSWORD },
+    });
     expect(await statusOf(token, other)).toBe(401);
   });
 
@@ -145,7 +153,10 @@ describe("an impersonation token", () => {
     const admin = await freshAdmin();
     const token = await impersonate(admin);
     const own = await api.login(admin.email);
-    await api.call("POST", "/reset-password", { token: own, body: { password: NEW_PASSWORD } });
+    await api.call("POST", "/reset-password", {
+      token: own,
+      body: { password: NEW_PASSWORD },
+    });
     expect(await statusOf(token, other)).toBe(401);
   });
 

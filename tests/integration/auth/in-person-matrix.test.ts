@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { createApp } from "../../../src/app.ts";
 import { openSession } from "../../../src/auth/actions/open-session.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import type { SignInMethod } from "../../../src/http/principal.ts";
 import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -193,7 +193,7 @@ function contractTable(): Record<string, Record<string, boolean>> {
   );
 }
 
-const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+const requestContext = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
 const NARROW = "webhooks:read";
 
 async function signIn(
@@ -201,7 +201,7 @@ async function signIn(
   method: SignInMethod,
   { clientId = null, scope = "*" }: { clientId?: string | null; scope?: string } = {},
 ): Promise<string> {
-  const one = { user, method, clientId, scope, call, now: clock.now() };
+  const one = { user, method, clientId, scope, requestContext, now: clock.now() };
   return (await db.transaction((tx) => openSession(tx, api.deps, one))).token;
 }
 
@@ -266,7 +266,10 @@ async function opened(token: string, path: string): Promise<string> {
   const body = { pages: ["webhooks"], access: "write" };
   const link = await api.call("POST", path, { token, body });
   const code = new URL(String(link.body["url"])).hash.slice("#code=".length);
-  const redeemed = await api.call("POST", "/embed/key/session", { root: true, body: { code } });
+  const redeemed = await api.call("POST", "/embed/key/session", {
+    root: true,
+    body: { code },
+  });
   expect(redeemed.status).toBe(200);
   return String(redeemed.body["token"]);
 }
@@ -430,7 +433,10 @@ describe.each(["dashboard's personal", "API's personal"] as const)(
           name: "Own",
           redirect_uris: ["https://own.example/"],
         }),
-        await api.call("PATCH", "/partner/alerts", { token, body: { digest_minutes: 10 } }),
+        await api.call("PATCH", "/partner/alerts", {
+          token,
+          body: { digest_minutes: 10 },
+        }),
         await api.call("GET", "/partner/webhooks", { token }),
         await api.call("GET", "/partner/users", { token }),
         await api.call("GET", "/account/sessions", { token }),

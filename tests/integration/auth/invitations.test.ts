@@ -147,7 +147,9 @@ describe("the code of an invitation", () => {
   test("ends with a password that is set by a mailed code", async () => {
     const { code, email } = await invited();
     clock.advance(1_000);
-    await api.call("POST", "/email-otp/resend", { body: { email, type: "forgot_password" } });
+    await api.call("POST", "/email-otp/resend", {
+      body: { email, type: "forgot_password" },
+    });
     const otp = await codeSentTo(api.deps, email);
     const { body } = await api.call("POST", "/email-otp/verify", {
       body: { email, otp, type: "forgot_password" },

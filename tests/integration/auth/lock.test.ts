@@ -6,7 +6,7 @@ import { auditLog } from "../../../db/schema/companies.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
 import { decideWrongAttempt, type SignInLock } from "../../../src/auth/decide.ts";
 import { emailDigest } from "../../../src/auth/email.ts";
-import { settleWrongAttempt } from "../../../src/auth/queries/locks.ts";
+import { settleWrongAttempt } from "../../../src/auth/queries/sign-in.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import type { Passwords } from "../../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";

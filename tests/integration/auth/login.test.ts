@@ -346,7 +346,9 @@ test("a sign-in whose password was changed while it was verified is refused", as
       },
     },
   });
-  const answer = await other.call("POST", "/login", { body: { email, password: PASSWORD } });
+  const answer = await other.call("POST", "/login", {
+    body: { email, password: PASSWORD },
+  });
   expect(answer.status).toBe(401);
   expect(await db.select().from(tokens).where(eq(tokens.userId, id))).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import { createAuthenticate } from "../../../src/auth/actions/authenticate.ts";
-import { issueToken } from "../../../src/auth/actions/issue-token.ts";
+import { issueToken } from "../../../src/auth/actions/open-session.ts";
 import { deleteToken } from "../../../src/auth/queries/tokens.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 

@@ -51,7 +51,9 @@ const auditOf = (requestId: string) =>
 
 /** The token that a mailed code of this user gives. */
 async function otpToken({ email }: TestUser): Promise<string> {
-  await api.call("POST", "/email-otp/resend", { body: { email, type: "forgot_password" } });
+  await api.call("POST", "/email-otp/resend", {
+    body: { email, type: "forgot_password" },
+  });
   const otp = await codeSentTo(api.deps, email);
   const { body } = await api.call("POST", "/email-otp/verify", {
     body: { email, otp, type: "forgot_password" },
@@ -284,7 +286,10 @@ describe("a new password", () => {
   ])("%s is 422 on password and changes nothing", async (_, password) => {
     const user = await freshUser();
     const token = await api.login(user.email);
-    const answer = await api.call("POST", "/reset-password", { token, body: { password } });
+    const answer = await api.call("POST", "/reset-password", {
+      token,
+      body: { password },
+    });
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual(["password"]);
     expect(await statusOf(token)).toBe(200);

@@ -39,8 +39,21 @@ async function session(
   method: "sso" | "password_reset" | "password_grant" | "authorization_code",
   over: { clientId?: string; scope?: string } = {},
 ) {
-  const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
-  const base = { user, method, clientId: null, scope: "*", call, now: clock.now(), ...over };
+  const requestContext = {
+    requestId: "r",
+    ip: "127.0.0.1",
+    userAgent: null,
+    headers: new Headers(),
+  };
+  const base = {
+    user,
+    method,
+    clientId: null,
+    scope: "*",
+    requestContext,
+    now: clock.now(),
+    ...over,
+  };
   const { token } = await database.db.transaction((tx) => openSession(tx, api.deps, base));
   return token;
 }
@@ -49,7 +62,7 @@ const statusOf = async (token: string, on = api) =>
   (await on.call("GET", "/verify-token", { token })).status;
 const tokenOf = (answer: Answer) => String(answer.body["token"]);
 const isoNow = () => clock.now().toISOString().replace("Z", "+00:00");
-const call = (
+const requestContext = (
   method: string,
   path: string,
   token: string,
@@ -66,8 +79,8 @@ const livingPats = (userId: number) =>
 describe("the dashboard's personal access token", () => {
   test("is made, shown again, regenerated and deleted", async () => {
     const { user, token } = await freshLogin();
-    expect((await call("GET", DASHBOARD, token)).status).toBe(404);
-    const made = await call("POST", DASHBOARD, token);
+    expect((await requestContext("GET", DASHBOARD, token)).status).toBe(404);
+    const made = await requestContext("POST", DASHBOARD, token);
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
       token: expect.any(String),
@@ -75,28 +88,30 @@ describe("the dashboard's personal access token", () => {
       last_used_at: null,
     });
     expect(made.headers.get("cache-control")).toBe("no-store");
-    const shown = await call("GET", DASHBOARD, token);
+    const shown = await requestContext("GET", DASHBOARD, token);
     expect(shown).toMatchObject({ status: 200, body: made.body });
-    expect((await call("POST", DASHBOARD, token)).body).toMatchObject({ code: "token_exists" });
-    expect((await call("POST", DASHBOARD, token)).status).toBe(409);
-    const next = await call("POST", `${DASHBOARD}/regenerate`, token);
+    expect((await requestContext("POST", DASHBOARD, token)).body).toMatchObject({
+      code: "token_exists",
+    });
+    expect((await requestContext("POST", DASHBOARD, token)).status).toBe(409);
+    const next = await requestContext("POST", `${DASHBOARD}/regenerate`, token);
     expect(next.status).toBe(200);
     expect(await statusOf(tokenOf(made), other)).toBe(401);
     expect(await statusOf(tokenOf(next), other)).toBe(200);
     expect(decodeJwt(tokenOf(next))).toMatchObject({ sub: String(user.id), scope: "*" });
-    expect((await call("DELETE", DASHBOARD, token)).status).toBe(204);
+    expect((await requestContext("DELETE", DASHBOARD, token)).status).toBe(204);
     expect(await statusOf(tokenOf(next), other)).toBe(401);
     for (const [method, path] of [
       ["GET", DASHBOARD],
       ["DELETE", DASHBOARD],
       ["POST", `${DASHBOARD}/regenerate`],
     ] as const)
-      expect((await call(method, path, token)).status).toBe(404);
+      expect((await requestContext(method, path, token)).status).toBe(404);
   });
 
   test("never expires: it has no exp, and works after ten years", async () => {
     const { token } = await freshLogin();
-    const pat = tokenOf(await call("POST", DASHBOARD, token));
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     expect(decodeJwt(pat)).not.toHaveProperty("exp");
     const later = createFakeClock(new Date(clock.now().getTime() + 3650 * 24 * HOUR_MS));
     const { config } = api.deps;
@@ -106,18 +121,18 @@ describe("the dashboard's personal access token", () => {
 
   test("acts as its user, wherever a token does", async () => {
     const { user, token } = await freshLogin();
-    const pat = tokenOf(await call("POST", DASHBOARD, token));
-    const { body } = await call("GET", "/verify-token", pat);
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
+    const { body } = await requestContext("GET", "/verify-token", pat);
     expect(body).toMatchObject({ user: { id: user.id }, company: { type: "partner" } });
-    expect((await call("GET", "/partner/webhooks", pat)).status).toBe(200);
-    await call("GET", "/logout", token);
+    expect((await requestContext("GET", "/partner/webhooks", pat)).status).toBe(200);
+    await requestContext("GET", "/logout", token);
     expect(await statusOf(pat)).toBe(200);
   });
 
   test("is stored as ciphertext that opens in its own row only", async () => {
     const [mine, theirs] = [await freshLogin(), await freshLogin()];
-    const pat = tokenOf(await call("POST", DASHBOARD, mine.token));
-    await call("POST", DASHBOARD, theirs.token);
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, mine.token));
+    await requestContext("POST", DASHBOARD, theirs.token);
     const [row] = await livingPats(mine.user.id);
     expect(row?.sealedToken).toStartWith("v1.");
     expect(row?.sealedToken).not.toContain(pat.split(".")[1] ?? "");
@@ -125,7 +140,7 @@ describe("the dashboard's personal access token", () => {
       .update(tokens)
       .set({ sealedToken: row?.sealedToken })
       .where(and(eq(tokens.userId, theirs.user.id), eq(tokens.kind, "dashboard_pat")));
-    const answer = await call("GET", DASHBOARD, theirs.token);
+    const answer = await requestContext("GET", DASHBOARD, theirs.token);
     expect(answer.status).toBe(500);
     expect(answer.text).not.toContain(pat);
   });
@@ -133,12 +148,12 @@ describe("the dashboard's personal access token", () => {
   test("leaves a row for making, viewing, using, regenerating and deleting", async () => {
     const { user, token } = await freshLogin();
     const headers = { "X-Request-Id": `pat-audit-${user.id}` };
-    const pat = tokenOf(await call("POST", DASHBOARD, token, { headers }));
-    await call("GET", DASHBOARD, token, { headers });
-    await call("GET", "/verify-token", pat, { headers });
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token, { headers }));
+    await requestContext("GET", DASHBOARD, token, { headers });
+    await requestContext("GET", "/verify-token", pat, { headers });
     await untilAudited(headers["X-Request-Id"], 3);
-    await call("POST", `${DASHBOARD}/regenerate`, token, { headers });
-    await call("DELETE", DASHBOARD, token, { headers });
+    await requestContext("POST", `${DASHBOARD}/regenerate`, token, { headers });
+    await requestContext("DELETE", DASHBOARD, token, { headers });
     const rows = await auditOf(headers["X-Request-Id"]);
     expect(rows.map((row) => row.action)).toEqual([
       "TOKEN_ISSUED",
@@ -157,11 +172,11 @@ describe("the dashboard's personal access token", () => {
 
   test("has its use told once in an hour of the clock, and its last use shown", async () => {
     const { user, token } = await freshLogin();
-    const pat = tokenOf(await call("POST", DASHBOARD, token));
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     // To the beginning of an hour.
     clock.advance(HOUR_MS - (clock.now().getTime() % HOUR_MS));
     const headers = { "X-Request-Id": `pat-hour-${user.id}` };
-    const use = (on = api) => call("GET", "/verify-token", pat, { headers, on });
+    const use = (on = api) => requestContext("GET", "/verify-token", pat, { headers, on });
     await Promise.all([use(), use(other), use(), use(other)]);
     await untilAudited(headers["X-Request-Id"], 1);
     clock.advance(HOUR_MS - 1);
@@ -172,14 +187,14 @@ describe("the dashboard's personal access token", () => {
     await use();
     await untilAudited(headers["X-Request-Id"], 2);
     const fresh = await api.login(user.email);
-    expect((await call("GET", DASHBOARD, fresh)).body["last_used_at"]).toBe(isoNow());
+    expect((await requestContext("GET", DASHBOARD, fresh)).body["last_used_at"]).toBe(isoNow());
   });
 
   test("is one of those that 20 make at once", async () => {
     const { user, token } = await freshLogin();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
-        call("POST", DASHBOARD, token, { on: i % 2 ? api : other }),
+        requestContext("POST", DASHBOARD, token, { on: i % 2 ? api : other }),
       ),
     );
     const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
@@ -189,10 +204,10 @@ describe("the dashboard's personal access token", () => {
 
   test("is the last of those that 20 regenerate at once, and the others are dead", async () => {
     const { user, token } = await freshLogin();
-    await call("POST", DASHBOARD, token);
+    await requestContext("POST", DASHBOARD, token);
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
-        call("POST", `${DASHBOARD}/regenerate`, token, { on: i % 2 ? api : other }),
+        requestContext("POST", `${DASHBOARD}/regenerate`, token, { on: i % 2 ? api : other }),
       ),
     );
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
@@ -200,12 +215,14 @@ describe("the dashboard's personal access token", () => {
     const alive = await Promise.all(answers.map((answer) => statusOf(tokenOf(answer), other)));
     expect(alive.filter((status) => status === 200)).toHaveLength(1);
     const kept = answers[alive.indexOf(200)];
-    expect((await call("GET", DASHBOARD, token)).body["token"]).toBe(tokenOf(kept as Answer));
+    expect((await requestContext("GET", DASHBOARD, token)).body["token"]).toBe(
+      tokenOf(kept as Answer),
+    );
   });
 
   test("stays good when its successor fails on the way", async () => {
     const { token } = await freshLogin();
-    const pat = tokenOf(await call("POST", DASHBOARD, token));
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     const { keys, config } = api.deps;
     const broken = await startApi({
       db: database.db,
@@ -217,9 +234,11 @@ describe("the dashboard's personal access token", () => {
         sign: () => Promise.reject(new Error("no key")),
       },
     });
-    expect((await call("POST", `${DASHBOARD}/regenerate`, token, { on: broken })).status).toBe(500);
+    expect(
+      (await requestContext("POST", `${DASHBOARD}/regenerate`, token, { on: broken })).status,
+    ).toBe(500);
     expect(await statusOf(pat)).toBe(200);
-    expect((await call("GET", DASHBOARD, token)).body["token"]).toBe(pat);
+    expect((await requestContext("GET", DASHBOARD, token)).body["token"]).toBe(pat);
   });
 
   test.each([
@@ -229,7 +248,7 @@ describe("the dashboard's personal access token", () => {
   ] as const)("does not come into being by %s %s behind a reset", async (method, path, body) => {
     const { user, token } = await freshLogin();
     const answer = await behindReset(database.db, user.id, () =>
-      call(method, path, token, { on: other, body }),
+      requestContext(method, path, token, { on: other, body }),
     );
     expect(answer.status).toBe(401);
     const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
@@ -238,7 +257,7 @@ describe("the dashboard's personal access token", () => {
 
   test("outlives two rotations of the keys", async () => {
     const { token } = await freshLogin();
-    const pat = tokenOf(await call("POST", DASHBOARD, token));
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     for (let i = 0; i < 2; i++) await rotateKeys(api.deps);
     const late = await startApi({ db: database.connect(), clock, config: api.deps.config });
     expect(await statusOf(pat, late)).toBe(200);
@@ -261,8 +280,9 @@ describe("the dashboard's personal access token", () => {
       await grant({ userId, kind: "impersonation", impersonatorId: admin.id }),
       await grant({ userId, kind: "password_reset", scope: "password:reset" }),
     ];
-    const pat = tokenOf(await call("POST", DASHBOARD, allowed[0] ?? ""));
-    for (const token of allowed) expect((await call("GET", DASHBOARD, token)).status).toBe(200);
+    const pat = tokenOf(await requestContext("POST", DASHBOARD, allowed[0] ?? ""));
+    for (const token of allowed)
+      expect((await requestContext("GET", DASHBOARD, token)).status).toBe(200);
     for (const token of [...barred, pat])
       for (const [method, path] of [
         ["GET", DASHBOARD],
@@ -270,7 +290,7 @@ describe("the dashboard's personal access token", () => {
         ["POST", `${DASHBOARD}/regenerate`],
         ["DELETE", DASHBOARD],
       ] as const)
-        expect((await call(method, path, token)).status).toBe(403);
+        expect((await requestContext(method, path, token)).status).toBe(403);
     expect(await statusOf(pat)).toBe(200);
   });
 
@@ -285,13 +305,14 @@ describe("the dashboard's personal access token", () => {
         location: account.locationUser,
       }[who];
       const token = await api.login(user.email);
-      expect((await call("POST", DASHBOARD, token)).status).toBe(201);
-      expect((await call("POST", API, token, { body: { name: "x" } })).status).toBe(201);
+      expect((await requestContext("POST", DASHBOARD, token)).status).toBe(201);
+      expect((await requestContext("POST", API, token, { body: { name: "x" } })).status).toBe(201);
     },
   );
 });
 
-const make = (token: string, body: unknown, on = api) => call("POST", API, token, { body, on });
+const make = (token: string, body: unknown, on = api) =>
+  requestContext("POST", API, token, { body, on });
 
 describe("a personal access token of the API", () => {
   test("is issued for a day, listed with its last use, and deleted", async () => {
@@ -310,7 +331,7 @@ describe("a personal access token of the API", () => {
     clock.advance(60_000);
     expect(await statusOf(pat)).toBe(200);
     await untilLastUse(id);
-    const list = await call("GET", API, token);
+    const list = await requestContext("GET", API, token);
     expect(list.body).toEqual({
       data: [
         {
@@ -325,9 +346,9 @@ describe("a personal access token of the API", () => {
       next_cursor: null,
     });
     expect(list.text).not.toContain(pat);
-    expect((await call("DELETE", `${API}/${id}`, token)).status).toBe(204);
+    expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(204);
     expect(await statusOf(pat, other)).toBe(401);
-    expect((await call("DELETE", `${API}/${id}`, token)).status).toBe(404);
+    expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(404);
   });
 
   test("lives a day to the last millisecond, and then is listed no more", async () => {
@@ -338,7 +359,7 @@ describe("a personal access token of the API", () => {
     clock.advance(1);
     expect(await statusOf(pat)).toBe(401);
     const fresh = await api.login(user.email);
-    expect((await call("GET", API, fresh)).body["data"]).toEqual([]);
+    expect((await requestContext("GET", API, fresh)).body["data"]).toEqual([]);
   });
 
   test("has at most the scopes of the caller's token, and all of them by default", async () => {
@@ -367,7 +388,7 @@ describe("a personal access token of the API", () => {
     });
     const readOnly = await make(token, { name: "a", scopes: ["reviews:read"] });
     const pat = String(readOnly.body["access_token"]);
-    expect((await call("GET", "/partner/webhooks", pat)).status).toBe(403);
+    expect((await requestContext("GET", "/partner/webhooks", pat)).status).toBe(403);
   });
 
   test("comes in pages, newest first, without a gap where several have the same instant", async () => {
@@ -401,8 +422,8 @@ describe("a personal access token of the API", () => {
       await grant({ userId, kind: "impersonation", impersonatorId: admin.id }),
     ]) {
       expect((await make(token, { name: "a" })).status).toBe(403);
-      expect((await call("GET", API, token)).status).toBe(403);
-      expect((await call("DELETE", `${API}/x`, token)).status).toBe(403);
+      expect((await requestContext("GET", API, token)).status).toBe(403);
+      expect((await requestContext("DELETE", `${API}/x`, token)).status).toBe(403);
     }
   });
 
@@ -411,16 +432,18 @@ describe("a personal access token of the API", () => {
     const made = await make(theirs.token, { name: "a" });
     const { id } = made.body["token"] as { id: string };
     const headers = { "X-Request-Id": "foreign-pat" };
-    expect((await call("DELETE", `${API}/${id}`, mine.token, { headers })).status).toBe(403);
+    expect((await requestContext("DELETE", `${API}/${id}`, mine.token, { headers })).status).toBe(
+      403,
+    );
     expect(await auditOf("foreign-pat")).toMatchObject([
       { action: "AUTHZ_DENIED", actorId: mine.user.id, details: { token_id: id } },
     ]);
     expect(await statusOf(String(made.body["access_token"]))).toBe(200);
     for (const odd of ["AAAAAAAAAAAAAAAAAAAAAA", "%00", "1", "a".repeat(65), "..%2F"])
-      expect((await call("DELETE", `${API}/${odd}`, mine.token)).status).toBe(404);
+      expect((await requestContext("DELETE", `${API}/${odd}`, mine.token)).status).toBe(404);
     // A sign-in's token is no personal one.
     const jti = decodeJwt(mine.token).jti ?? "";
-    expect((await call("DELETE", `${API}/${jti}`, mine.token)).status).toBe(404);
+    expect((await requestContext("DELETE", `${API}/${jti}`, mine.token)).status).toBe(404);
   });
 
   test.each([
@@ -456,11 +479,13 @@ describe("a personal access token of the API", () => {
     );
     const [one] = made.filter(({ status }) => status === 201);
     const { id } = (one?.body["token"] ?? {}) as { id?: string };
-    expect((await call("DELETE", `${API}/${id}`, token)).status).toBe(204);
+    expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(204);
     expect((await oneMore()).status).toBe(201);
     clock.advance(24 * HOUR_MS);
     const next = await api.login(user.email);
-    expect((await call("POST", API, next, { body: { name: "a day later" } })).status).toBe(201);
+    expect(
+      (await requestContext("POST", API, next, { body: { name: "a day later" } })).status,
+    ).toBe(201);
   });
 
   test("ends with the client through which it was made", async () => {

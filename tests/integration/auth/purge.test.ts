@@ -7,7 +7,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { auditLog } from "../../../db/schema/companies.ts";
 import { signingKeys, tokens } from "../../../db/schema/tokens.ts";
 import { emailCodeLimits, emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
-import { issueToken, type TokenGrant } from "../../../src/auth/actions/issue-token.ts";
+import { issueToken, type TokenGrant } from "../../../src/auth/actions/open-session.ts";
 import {
   KEEP_RETIRED_KEY_MS,
   purge,

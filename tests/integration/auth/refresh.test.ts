@@ -15,7 +15,12 @@ import type { TestUser } from "../../support/tenants.ts";
 // Redemption as `/oauth/token` will call it; the route itself comes with the OAuth endpoints.
 
 const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-const call = { requestId: "refresh", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+const requestContext = {
+  requestId: "refresh",
+  ip: "127.0.0.1",
+  userAgent: null,
+  headers: new Headers(),
+};
 
 const world = await startSignInWorld();
 const { database, clock, api, other, freshUser } = world;
@@ -26,7 +31,14 @@ async function signIn(user: TestUser, { clientId = null as string | null, scope 
   const now = clock.now();
   return database.db.transaction(async (tx) => {
     const method = "password_grant";
-    const session = await openSession(tx, api.deps, { user, method, clientId, scope, call, now });
+    const session = await openSession(tx, api.deps, {
+      user,
+      method,
+      clientId,
+      scope,
+      requestContext,
+      now,
+    });
     const holder = { userId: user.id, familyId: session.familyId, clientId, scope, now };
     const refresh = await issueRefreshToken(tx, api.deps, holder);
     return { access: session.token, refresh: refresh.token, familyId: session.familyId };
@@ -37,7 +49,7 @@ const refresh = (
   token: string,
   on = api,
   over: { clientId?: string | null; scopes?: string[] } = {},
-) => refreshSession(on.deps, { token, clientId: null, ...over }, call);
+) => refreshSession(on.deps, { token, clientId: null, ...over }, requestContext);
 async function redeem(token: string, on = api) {
   const outcome = await refresh(token, on);
   if (outcome.kind !== "refreshed") throw new Error(`The refresh was answered ${outcome.kind}.`);
@@ -198,7 +210,9 @@ describe("a race", () => {
       const user = await freshUser();
       const first = await signIn(user);
       const chasing = chase(first.refresh, other);
-      await api.call("GET", round % 2 ? "/logout" : "/sso/revoking-token", { token: first.access });
+      await api.call("GET", round % 2 ? "/logout" : "/sso/revoking-token", {
+        token: first.access,
+      });
       for (const access of await chasing) expect(await statusOf(access)).toBe(401);
       expect(await tokensOf(user.id)).toEqual([]);
     }

@@ -5,7 +5,7 @@ import { ulid } from "ulid";
 
 import { auditLog } from "../../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
-import type { TokenGrant } from "../../../src/auth/actions/issue-token.ts";
+import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
 import { everyPage } from "../../support/api.ts";
 import { until } from "../../support/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
@@ -22,12 +22,17 @@ interface Session {
   readonly last_used_at: string | null;
 }
 async function sessions(token: string, query = ""): Promise<Session[]> {
-  const { status, body, text } = await api.call("GET", `/account/sessions${query}`, { token });
+  const { status, body, text } = await api.call("GET", `/account/sessions${query}`, {
+    token,
+  });
   if (status !== 200) throw new Error(text);
   return body["data"] as Session[];
 }
 const end = (token: string, id: string, requestId = "r") =>
-  api.call("DELETE", `/account/sessions/${id}`, { token, headers: { "X-Request-Id": requestId } });
+  api.call("DELETE", `/account/sessions/${id}`, {
+    token,
+    headers: { "X-Request-Id": requestId },
+  });
 const statusOf = async (token: string, on = api) =>
   (await on.call("GET", "/verify-token", { token })).status;
 const auditOf = (requestId: string) =>

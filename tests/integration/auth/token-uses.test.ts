@@ -26,7 +26,9 @@ interface Listed {
 }
 
 async function tokens(token = world.tokens.owner): Promise<Listed[]> {
-  const { status, body, text } = await world.api.call("GET", "/partner/tokens", { token });
+  const { status, body, text } = await world.api.call("GET", "/partner/tokens", {
+    token,
+  });
   if (status !== 200) throw new Error(text);
   return body["data"] as Listed[];
 }

@@ -7,7 +7,7 @@ import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey, type J
 
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
 import { authenticationEvents, signingKeys, tokens } from "../../../db/schema/tokens.ts";
-import { issueToken, type TokenGrant } from "../../../src/auth/actions/issue-token.ts";
+import { issueToken, type TokenGrant } from "../../../src/auth/actions/open-session.ts";
 import { openKeyRing } from "../../../src/auth/key-ring.ts";
 import { startApi } from "../../support/api.ts";
 import { createFakeClock } from "../../support/clock.ts";
@@ -426,7 +426,10 @@ describe("logout", () => {
     clock.advance(5);
     await family(id, "impersonation");
     clock.advance(5);
-    await api.call("GET", "/logout", { token: first, headers: { "X-Request-Id": "leave" } });
+    await api.call("GET", "/logout", {
+      token: first,
+      headers: { "X-Request-Id": "leave" },
+    });
     const events = await database.db
       .select()
       .from(authenticationEvents)

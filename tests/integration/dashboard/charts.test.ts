@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults } from "../../support/dashboard.ts";
+import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";
 import { until } from "../../support/receiver.ts";
@@ -196,7 +196,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
     const { page } = await world.open(`/webhooks/${id}`);
     await legend(page, "Held 4");
     await shoot(page, "charts-held");
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await forgetQueue(world.database.db, id);
     await disable("active", null);
   });
@@ -211,13 +211,13 @@ describe.skipIf(chromium === undefined)("the charts have no fault", () => {
       await plot(page).scrollIntoViewIfNeeded();
       await chart(page).getByText("Select a period").click();
       await shoot(page, `charts-overview-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       const path = `/webhooks/${id}?tab=deliveries&within=24h&stack=event`;
       await page.evaluate(`history.pushState(null, "", "/dashboard${path}")`);
       if (width < 1000) await button(page, "Chart").click();
       await legend(page, "2 other events 2");
       await shoot(page, `charts-deliveries-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
       expect(faults).toEqual([]);
     });

@@ -7,7 +7,7 @@ import type { Browser, BrowserContext, Frame, Page } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allFaults, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
+import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
@@ -158,8 +158,8 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
       expect(new Set(all.map(({ origin }) => origin))).toEqual(new Set([root]));
       const names = new Set(all.flatMap((one) => Object.keys(one)));
       expect([...names].toSorted()).toEqual(["height", "origin", "source", "type"]);
-      expect(await allFaults(page)).toEqual([]);
-      expect(await allFaults(frame)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
+      expect(await allErrors(frame)).toEqual([]);
       expect(complaints.filter((one) => !one.includes("favicon"))).toEqual([]);
       await picture(page, `embed-${look.width}-${theme}`);
     },
@@ -228,7 +228,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     await ended(page).waitFor();
     await inFrame(page).getByText("used before").waitFor();
     expect((await told()).map(({ type }) => type)).toContain("ended");
-    expect(await allFaults(frameOf(page))).toEqual([]);
+    expect(await allErrors(frameOf(page))).toEqual([]);
   });
 
   test("asks the host for another link when it is loaded anew, and goes on with that", async () => {
@@ -306,7 +306,7 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
     await origins.fill("https://tools.example.com\nhttp://plain.example.com");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Origin number 2 must be an origin").waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await origins.fill("https://tools.example.com");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
@@ -314,7 +314,7 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
     await page.getByRole("button", { name: "Make a link" }).click();
     await page.getByRole("button", { name: "Show", exact: true }).click();
     const url = await page.getByLabel("Link", { exact: true }).inputValue();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await picture(page, `embedding-${look.width}`);
     expect(faults).toEqual([]);
     context = await browser.newContext({ reducedMotion: "reduce" });

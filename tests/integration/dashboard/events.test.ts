@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults } from "../../support/dashboard.ts";
+import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver } from "../../support/receiver.ts";
 
@@ -82,7 +82,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     const sent = receiver.received.at(-1);
     expect(sent?.headers["x-svc-event"]).toBe("note_added");
     expect(sent?.headers["x-svc-test"]).toBe("1");
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     receiver.answer = () => 500;
     await button(page, "Send another").click();
     await page.getByText(/^Attempt 1 → Answered 500 in \d/).waitFor();
@@ -121,11 +121,11 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
       const { page, faults } = await world.open("/events", { width, colorScheme });
       await page.getByText("18 events and the test event", { exact: true }).waitFor();
       await shoot(page, `events-list-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       await page.getByRole("link", { name: "review_updated" }).click();
       await page.getByText("metadata.changed").waitFor();
       await shoot(page, `events-one-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
       expect(faults).toEqual([]);
     });

@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { alertMail, type ToldAlert } from "../../../dispatcher/alerts/mail.ts";
-import type { AlertKind } from "../../../src/outbox/alert.ts";
+import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allFaults, LOOKS } from "../../support/dashboard.ts";
+import { allErrors, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
@@ -69,7 +69,7 @@ inBrowser("the incident card", () => {
       await card.getByRole("cell", { name: "410" }).waitFor();
       await card.getByText("4 alerts").waitFor();
       expect(await card.getByRole("link", { name: "this event" }).count()).toBe(1);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       expect(faults).toEqual([]);
       await shoot(page, `incident-${look.width}-${look.colorScheme}`);
       await world.closePages();
@@ -100,7 +100,7 @@ inBrowser("the incident card", () => {
     // What a pointer unfolds stands inside of a landmark, too.
     await page.locator("time").first().hover();
     await page.getByRole("tooltip").waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await shoot(page, "list-failing");
   });
 
@@ -119,7 +119,7 @@ inBrowser("the incident card", () => {
     expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
       "webhook.test",
     ]);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await shoot(page, "enabled-test");
   });
 
@@ -132,7 +132,7 @@ inBrowser("the incident card", () => {
       await button(page, "Enable …").click();
       await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
       await page.getByRole("alert").getByText("Answered 500").waitFor();
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       await shoot(page, `enabled-test-failed-${look.width}`);
       await page.getByRole("button", { name: "Disable again" }).click();
       await page.getByText("because it was disabled by hand").waitFor();
@@ -205,7 +205,7 @@ inBrowser("the page of alerts", () => {
     for (const look of LOOKS) {
       const { page, faults } = await world.open("/webhooks/alerts", look);
       await page.getByLabel("5 failures in a row").waitFor();
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       expect(faults).toEqual([]);
       await shoot(page, `alerts-${look.width}-${look.colorScheme}`);
       await world.closePages();
@@ -222,7 +222,7 @@ inBrowser("the page of alerts", () => {
     await page.getByLabel("URL for alerts").fill(receiver.url);
     await button(page, "Save").click();
     await page.getByLabel("Secret of alerts").first().waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     const { body } = await world.api.call("GET", "/partner/alerts", { token: world.token });
     expect(body).toMatchObject({ recipients: ["ops@partner.example"], webhook_url: receiver.url });
     expect(body["kinds"]).not.toContain("failures_5");
@@ -273,7 +273,7 @@ inBrowser("the mails", () => {
             width,
           );
           // A mail has no landmarks; those of its reader are around it.
-          const faults = (await allFaults(page)).filter(
+          const faults = (await allErrors(page)).filter(
             (one) => !/^(landmark|region|page)/.test(one),
           );
           expect(faults).toEqual([]);

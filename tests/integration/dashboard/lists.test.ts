@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults } from "../../support/dashboard.ts";
+import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { until } from "../../support/receiver.ts";
 
@@ -57,7 +57,7 @@ describe.skipIf(chromium === undefined)("the audit log", () => {
     });
     await entries(page).nth(3).getByRole("button").first().click();
     await entries(page).nth(3).getByText("Request").first().waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     expect(faults).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults, held, LOOKS } from "../../support/dashboard.ts";
+import { allErrors, held, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
@@ -64,17 +64,17 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await dots.waitFor({ state: "attached" });
     if (width > 1000) await button(page, "More filters").click();
     await shoot(page, `events-${colorScheme}-${width}`);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await button(page, /^Attempts of/)
       .first()
       .click();
     await page.getByText("4 of 4").waitFor();
     await shoot(page, `events-open-${colorScheme}-${width}`);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     if (width < 1000) {
       await button(page, "Filters").click();
       await shoot(page, `events-filters-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
     }
     expect(faults).toEqual([]);
   });
@@ -218,7 +218,7 @@ describe.skipIf(chromium === undefined)("the search", () => {
     await page.getByText("review review-5").waitFor();
     await page.getByText(/found\.$/).waitFor();
     await shoot(page, `search-${colorScheme}-${width}`);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     expect(faults).toEqual([]);
   });
 

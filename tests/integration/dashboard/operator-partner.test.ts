@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allFaults, openSignedIn, LOOKS } from "../../support/dashboard.ts";
+import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
@@ -67,7 +67,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.waitForURL(/order=age/);
     // Rows of the order before are faint until those of this one are there.
     await behind.locator('[aria-busy="true"]').waitFor({ state: "detached" });
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
 
     await row.getByRole("link", { name: "CRM" }).click();
     await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
@@ -109,12 +109,12 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.getByRole("heading", { level: 1, name: "Webhooks of p1" }).waitFor();
     await page.getByRole("link", { name: "CRM" }).waitFor();
     await fits(page);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     for (const tab of ["", "?tab=deliveries", "?tab=settings"]) {
       await page.goto(`${root}/dashboard/companies/${partner}/webhooks/${id}${tab}`);
       await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
       await fits(page);
-      expect([tab, await allFaults(page)]).toEqual([tab, []]);
+      expect([tab, await allErrors(page)]).toEqual([tab, []]);
     }
     expect(faults).toEqual([]);
     await page.close();

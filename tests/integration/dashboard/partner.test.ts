@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allFaults, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
+import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
@@ -49,7 +49,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("textbox", { name: "Name" }).fill("Kim");
     await dialog.getByRole("textbox", { name: "Email" }).fill("owner@p1.test");
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Invite" }).click();
     await dialog.getByText("is the address of another user").waitFor();
     await dialog.getByRole("textbox", { name: "Email" }).fill("kim@p1.test");
@@ -74,7 +74,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const own = rowOf(page, "owner@p1.test");
     await own.getByText("The only active owner").waitFor();
     expect(await own.getByRole("button").count()).toBe(0);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -94,12 +94,12 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await row.getByText("2 stores").waitFor();
     await row.getByRole("button", { name: "Act as owner of p1-a1" }).click();
     await page.getByRole("dialog").getByRole("textbox", { name: "Reason" }).fill("A call for help");
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await confirm(page, "Act as owner");
     await heading(page, "Reviews");
     const banner = page.getByText(`You act as Name of ${account.owner.email}, owner of p1-a1`);
     await banner.waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     const navigation = page.getByRole("navigation", { name: "Main" });
     expect(await navigation.getByRole("link", { name: /API keys|Security/ }).count()).toBe(0);
     await navigation.getByRole("link", { name: "Review sites" }).click();
@@ -121,7 +121,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     expect(await entry.innerText()).toContain(`by Name of ${partner.owner.email}, impersonating`);
     await entry.getByRole("button").first().click();
     await entry.getByText("A call for help").waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     expect(faults).toEqual([]);
     await page.close();
   });
@@ -166,7 +166,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const look = { width: 390, colorScheme: "dark" } as const;
     const { page, faults } = await visit("/audit", tenants.partners[0].admin.email, look);
     await page.getByRole("listitem").filter({ hasText: "signed in" }).first().waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("Their company").selectOption({ label: "p1-a2" });
     await page.waitForURL(/company=/);
@@ -174,7 +174,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     for (const path of ["/team", "/accounts"]) {
       await page.goto(`${root}/dashboard${path}`);
       await page.getByRole("row").first().waitFor();
-      expect([path, await allFaults(page)]).toEqual([path, []]);
+      expect([path, await allErrors(page)]).toEqual([path, []]);
       expect(
         await page.evaluate(
           "document.documentElement.scrollWidth <= document.documentElement.clientWidth",

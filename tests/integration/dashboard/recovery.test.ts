@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults, held } from "../../support/dashboard.ts";
+import { allErrors, held } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
@@ -135,12 +135,12 @@ inBrowser("a disabled subscription", () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByRole("button", { name: "Test", exact: true }).click();
     await page.getByText("sends nothing until it is enabled").waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await button(page, "Recover …").click();
     await page.getByText("sends nothing until it is enabled").waitFor();
     expect(await button(page, "Queue them again").isDisabled()).toBe(true);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
   });
 
   test("shows a test right after it was enabled, and offers one where none was wanted", async () => {

@@ -4,7 +4,7 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults } from "../../support/dashboard.ts";
+import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
@@ -60,7 +60,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "End the former secret" });
     await dialog.getByText("refuses them all").waitFor();
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
     await dialog.getByRole("button", { name: "End it" }).focus();
     await page.keyboard.press("Enter");
     await signatures(page).getByText("not sent").waitFor();
@@ -101,7 +101,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
       });
       await button(page, "End the former secret now …").scrollIntoViewIfNeeded();
       await shoot(page, `secret-${colorScheme}-${width}`);
-      expect(await allFaults(page)).toEqual([]);
+      expect(await allErrors(page)).toEqual([]);
       expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
       expect(faults).toEqual([]);
     });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Locator, Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allFaults, LOOKS } from "../../support/dashboard.ts";
+import { allErrors, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { until } from "../../support/receiver.ts";
 
@@ -117,6 +117,6 @@ describe.skipIf(chromium === undefined)("a table", () => {
     expect(visited).toEqual(visited.toSorted((a, b) => a - b));
     expect(new Set(visited).size).toBeGreaterThan(18);
     expect(await page.evaluate("window.scrollY")).toBeGreaterThan(0);
-    expect(await allFaults(page)).toEqual([]);
+    expect(await allErrors(page)).toEqual([]);
   });
 });

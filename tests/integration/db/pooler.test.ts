@@ -76,7 +76,7 @@ test.skipIf(!isThere)(
   "announced, a transaction has its limits and leaves none behind",
   async () => {
     const url = `${pooler.in(database.url)}?prepare=false`;
-    const db = connect(url, { max: 8, name: "x", limits: LIMITS.intake });
+    const db = connect(url, { max: 8, name: "x", limits: LIMITS.writerPool });
     const limit = async (sql: typeof db.sql) => {
       const [row] = await sql<{ limit: string }[]>`select current_setting('lock_timeout') as limit`;
       return row?.limit;

@@ -74,12 +74,12 @@ function configOf(caFile: string) {
   });
 }
 
-function faultsOf(caFile: string): readonly string[] {
+function toFieldErrors(caFile: string): readonly string[] {
   try {
     configOf(caFile);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.errors;
     throw error;
   }
 }
@@ -170,19 +170,19 @@ describe("WEBHOOK_CA_FILE", () => {
   });
 
   test("is a fault of the configuration when there is no certificate to be read", () => {
-    expect(faultsOf("")).toEqual([]);
-    expect(faultsOf(join(folder, "missing.pem"))).toEqual([
+    expect(toFieldErrors("")).toEqual([]);
+    expect(toFieldErrors(join(folder, "missing.pem"))).toEqual([
       "WEBHOOK_CA_FILE names a file that cannot be read (ENOENT).",
     ]);
-    expect(faultsOf(folder)).toEqual([
+    expect(toFieldErrors(folder)).toEqual([
       "WEBHOOK_CA_FILE names a file that cannot be read (EISDIR).",
     ]);
     for (const text of ["", "nonsense", HOOK_TEST.key])
-      expect(faultsOf(fileOf("none.pem", text))).toEqual([
+      expect(toFieldErrors(fileOf("none.pem", text))).toEqual([
         "WEBHOOK_CA_FILE names a file without a certificate in PEM form.",
       ]);
     const broken = CA.replace("MII", "AAA");
-    expect(faultsOf(fileOf("broken.pem", `${HOOK_TEST.cert}\n${broken}`))).toEqual([
+    expect(toFieldErrors(fileOf("broken.pem", `${HOOK_TEST.cert}\n${broken}`))).toEqual([
       "WEBHOOK_CA_FILE names a file of which certificate 2 of 2 cannot be read.",
     ]);
   });

@@ -7,7 +7,7 @@ import { createDeliver, type Deliver } from "../../../dispatcher/delivery/delive
 import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../dispatcher/http/excerpt.ts";
 import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
 import { MAX_HEAD_BYTES } from "../../../dispatcher/http/response.ts";
-import { hmacSha256Hex } from "../../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import type { Lookup, LookupOptions } from "../../../src/lib/name-resolver.ts";

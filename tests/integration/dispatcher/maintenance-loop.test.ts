@@ -122,11 +122,11 @@ describe("a job", () => {
 
   test("shows how far it has come, and goes on there in another process once its lease has ended", async () => {
     await addRow("long");
-    const { promise: stuck, resolve: stick } = Promise.withResolvers<void>();
+    const { promise: stuck, resolve: markBlocked } = Promise.withResolvers<void>();
     const hanging = walk("long", 9, {
       async run({ reached }) {
         if (reached === "4") {
-          stick();
+          markBlocked();
           await new Promise(() => {});
         }
         return { rows: 10, next: String(Number(reached) + 1) };

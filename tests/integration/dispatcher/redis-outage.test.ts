@@ -8,7 +8,7 @@ import {
   type ValkeyServer,
 } from "../../../scripts/demo/stores/valkey-bridge.ts";
 import { hasCaddy, startCaddy } from "../../../scripts/proof/caddy.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { ApiProcess } from "../../support/api-process.ts";

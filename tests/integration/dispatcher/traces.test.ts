@@ -1,7 +1,7 @@
 // One trace from the provider's request to the record of the delivery, over two processes, as a collector gets it.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
-import { traceIdsOf } from "../../../src/lib/trace-ids.ts";
+import { traceIdsOf } from "../../../src/lib/spans.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { ApiProcess } from "../../support/api-process.ts";
 import { DispatcherProcess } from "../../support/dispatcher-process.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { STREAM_LIMITS } from "../../../src/http/event-stream.ts";
 import { renderGuide } from "../../../src/docs/guide.ts";
-import { GUIDES } from "../../../src/docs/contents.ts";
+import { GUIDES } from "../../../src/docs/pages.ts";
 import { CATALOG } from "../../../src/outbox/event.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";

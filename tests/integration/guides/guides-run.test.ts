@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { GUIDES } from "../../../src/docs/contents.ts";
+import { GUIDES } from "../../../src/docs/pages.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { startProduct, type Product } from "../../support/product.ts";
 

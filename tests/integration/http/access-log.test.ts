@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";

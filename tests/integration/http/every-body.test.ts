@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { TObject, TSchema } from "@sinclair/typebox";
 
 import { createApp } from "../../../src/app.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { created, report, reviewIdOf, send } from "../../support/factory.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection } from "../../support/tenants.ts";

@@ -10,7 +10,7 @@ import * as fc from "fast-check";
 
 import { createApp } from "../../../src/app.ts";
 import eventExamples from "../../../src/docs/event-examples.json";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import type { Answer } from "../../support/api.ts";
 import { breakingChanges } from "../../support/breaking-changes.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";

@@ -9,7 +9,7 @@ import { ulid } from "ulid";
 import { reportOf, rotateMaster } from "../../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../../src/lib/secret-box.ts";
 import { queueMails } from "../../../src/outbox/mail.ts";
-import { masterKeyFault } from "../../../src/keys/master-key.ts";
+import { masterKeyError } from "../../../src/keys/master-key.ts";
 import {
   boundBy,
   contextOf,
@@ -144,7 +144,7 @@ describe("rotate-master", () => {
     expect(report.lines.join("\n")).toContain("MASTER_KEY_PREVIOUS may go");
     const alone = createSecretBox({ current: newKey });
     for (const value of await sealedValues()) expect(value.open(alone)).not.toBe("");
-    expect(await masterKeyFault(db, alone)).toBeUndefined();
+    expect(await masterKeyError(db, alone)).toBeUndefined();
     // With the old key gone everything still works, the key ring too.
     running = alone;
     const api = await startApi({ db, box: alone, clock: world.clock });
@@ -166,9 +166,9 @@ describe("rotate-master", () => {
     const [row] = await db.sql<{ sealed: string }[]>`
       select sealed_secret as sealed from review_sites where slug = 'strange'`;
     expect(row?.sealed).toBe(strange);
-    expect(await masterKeyFault(db, box)).toContain("review_sites.sealed_secret");
+    expect(await masterKeyError(db, box)).toContain("review_sites.sealed_secret");
     await db.sql`delete from review_sites where slug = 'strange'`;
-    expect(await masterKeyFault(db, createSecretBox({ current: next }))).toBeUndefined();
+    expect(await masterKeyError(db, createSecretBox({ current: next }))).toBeUndefined();
   });
 
   test("takes more rows than one batch", async () => {

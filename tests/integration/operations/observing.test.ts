@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { PoolWatches } from "../../../db/pool-watch.ts";
 import { connect } from "../../../db/client.ts";
+import { PoolWatches } from "../../../db/pool-watch.ts";
 import { DispatcherMetrics } from "../../../dispatcher/metrics.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { connect } from "../../../db/client.ts";
-import { schemaFault, schemaState } from "../../../db/migrate.ts";
+import { schemaError, schemaState } from "../../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
 import { ApiProcess } from "../../support/api-process.ts";
 import { runCommand } from "../../support/command.ts";
@@ -127,7 +127,7 @@ test("a user who may not read the list of migrations is let pass", async () => {
   const reader = connect(address.href, { max: 1, name: "test" });
   try {
     expect(await schemaState(reader)).toEqual({ kind: "hidden" });
-    expect(await schemaFault(reader)).toBeUndefined();
+    expect(await schemaError(reader)).toBeUndefined();
   } finally {
     await reader.close();
     await db.sql.unsafe(`drop role ${name}`);

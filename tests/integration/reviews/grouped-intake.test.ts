@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 
 import { connect, type Tx } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { createIntake, type Intake } from "../../../src/outbox/intake.ts";
+import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
 import { providerSecretContext } from "../../../src/providers/model.ts";
 import { startApi, testConfig, type Answer, type TestApi } from "../../support/api.ts";
 import { ApiProcess } from "../../support/api-process.ts";
@@ -39,7 +39,7 @@ const sites: number[] = [];
 const subscriptions: string[] = [];
 
 /** What a test does to the transactions of groups. */
-let around: Intake["group"] | undefined;
+let around: WriterPool["group"] | undefined;
 /** How many there were. */
 let groups = 0;
 /** How many requests were judged alone. */
@@ -58,8 +58,8 @@ beforeAll(async () => {
     subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
     sites.push(await connectStore(db, accounts[0], { provider }));
   }
-  const real = createIntake(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
-  const group: Intake["group"] = (work) => {
+  const real = createWriterPool(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
+  const group: WriterPool["group"] = (work) => {
     groups++;
     return (around ?? real.group)(work);
   };
@@ -67,7 +67,7 @@ beforeAll(async () => {
     db,
     box: { ...box, open: (...given) => (opened++, box.open(...given)) },
     config: testConfig({ masterKey: KEY }),
-    intake: {
+    writerPool: {
       ...real,
       group,
       transaction: (partnerIds, work) => {

@@ -4,7 +4,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import {
   addProvider,

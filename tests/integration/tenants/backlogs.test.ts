@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { ulid } from "ulid";
 
 import { createLeases } from "../../../dispatcher/shards/lease-queries.ts";
-import { BACKLOG_LIMITS } from "../../../src/admin/backlog-model.ts";
+import { BACKLOG_LIMITS } from "../../../src/tenants/dispatcher-model.ts";
 import { everyPage } from "../../support/api.ts";
 import { forgetQueue } from "../../support/outbox.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";

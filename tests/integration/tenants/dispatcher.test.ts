@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { queuedFor } from "../../support/factory.ts";
 import { forgetQueue, queueCopies } from "../../support/outbox.ts";

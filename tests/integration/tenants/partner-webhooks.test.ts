@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { until } from "../../support/receiver.ts";
 import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 

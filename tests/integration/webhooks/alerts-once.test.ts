@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
-import { ALERT_KINDS, alertSecretContext } from "../../../src/outbox/alert.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
+import { ALERT_KINDS, alertSecretContext } from "../../../src/outbox/mail.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/dispatcher-process.ts";
 import { headerOf, MailServer, type Treatment } from "../../support/mail-server.ts";

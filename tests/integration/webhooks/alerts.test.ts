@@ -10,9 +10,8 @@ import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
-import { alertSecretContext, ALERT_KINDS } from "../../../src/outbox/alert.ts";
-import { openMail } from "../../../src/outbox/mail.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
+import { ALERT_KINDS, alertSecretContext, openMail } from "../../../src/outbox/mail.ts";
 import { noteDisabling } from "../../../src/webhooks/queries/incident.ts";
 import {
   changeSubscription,

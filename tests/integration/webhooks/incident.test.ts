@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { verify } from "@octokit/webhooks-methods";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ALERT_KINDS } from "../../../src/outbox/alert.ts";
+import { ALERT_KINDS } from "../../../src/outbox/mail.ts";
 import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/receiver.ts";

@@ -118,11 +118,11 @@ test("that is broken off is finished by the next call, and queues nothing twice"
   let transactions = 0;
   const deps = {
     ...world.api.deps,
-    intake: {
-      ...world.api.deps.intake,
-      transaction: <T>(...given: Parameters<typeof world.api.deps.intake.transaction<T>>) => {
+    writerPool: {
+      ...world.api.deps.writerPool,
+      transaction: <T>(...given: Parameters<typeof world.api.deps.writerPool.transaction<T>>) => {
         if (++transactions === 3) throw new Error("The process died.");
-        return world.api.deps.intake.transaction(...given);
+        return world.api.deps.writerPool.transaction(...given);
       },
     },
   };

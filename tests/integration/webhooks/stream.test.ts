@@ -8,7 +8,7 @@ import {
   messageOf as bytesOf,
   STREAM_LIMITS,
 } from "../../../src/http/event-stream.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";

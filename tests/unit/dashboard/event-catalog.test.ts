@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { eventsLike } from "../../../src/dashboard/app/pages/events/events-like.ts";
 import { reachOf } from "../../../src/dashboard/app/pages/events/reach.ts";
 import { fieldsOf } from "../../../src/dashboard/app/pages/events/schema-fields.ts";
-import { CATALOG_EVENTS } from "../../../src/webhooks/catalog.ts";
+import { CATALOG_EVENTS } from "../../../src/webhooks/event-model.ts";
 
 const eventOf = (value: string) => {
   const event = CATALOG_EVENTS.find((one) => one.value === value);

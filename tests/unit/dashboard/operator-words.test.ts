@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
+import { AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
 import { ApiError } from "../../../src/client/api-error.ts";
 import { apiErrorOf, fieldError } from "../../../src/dashboard/app/api/api-error.ts";
 import { allPages } from "../../../src/dashboard/app/api/cursor.ts";

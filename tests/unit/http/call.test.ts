@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
-import { proxyTest, readCall } from "../../../src/http/call.ts";
+import { proxyTest, readRequestContext } from "../../../src/http/request-context.ts";
 
 function ipOf(sent: { forwarded?: string; peer: string }, proxies: readonly string[]): string {
   const headers = new Headers(sent.forwarded ? { "X-Forwarded-For": sent.forwarded } : {});
-  return readCall(headers, sent.peer, proxyTest(proxies)).ip;
+  return readRequestContext(headers, sent.peer, proxyTest(proxies)).ip;
 }
 
 describe("the caller's address", () => {
@@ -39,7 +39,11 @@ describe("the caller's address", () => {
 });
 
 test("a user agent is kept up to 256 characters", () => {
-  const call = readCall(new Headers({ "User-Agent": "u".repeat(300) }), "::1", () => false);
-  expect(call.userAgent).toBe("u".repeat(256));
-  expect(readCall(new Headers(), "::1", () => false).userAgent).toBeNull();
+  const requestContext = readRequestContext(
+    new Headers({ "User-Agent": "u".repeat(300) }),
+    "::1",
+    () => false,
+  );
+  expect(requestContext.userAgent).toBe("u".repeat(256));
+  expect(readRequestContext(new Headers(), "::1", () => false).userAgent).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/json.ts";
+import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 const LIMIT = 64 * 1024;

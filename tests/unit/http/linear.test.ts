@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 
 import { loginBody } from "../../../src/auth/model.ts";
-import { readCall } from "../../../src/http/call.ts";
+import { readRequestContext } from "../../../src/http/request-context.ts";
 import { examine, examineQuery, readQuery } from "../../../src/http/fields.ts";
-import { parseJson } from "../../../src/http/json.ts";
-import { MAX_PARAMETERS, queryOf, readParameters } from "../../../src/http/parameters.ts";
+import { parseJson } from "../../../src/http/body.ts";
+import { MAX_PARAMETERS, queryOf, readParameters } from "../../../src/http/text.ts";
 import { readCredentials } from "../../../src/oauth/credentials.ts";
 import { Params, readForm } from "../../../src/oauth/form.ts";
 import { BrowserCookie } from "../../../src/oauth/ticket.ts";
@@ -167,7 +167,7 @@ describe("a body", () => {
   test("leaves out what is at fault, however deep what it does not know is", () => {
     const deep = JSON.parse(`${"[".repeat(60_000)}${"]".repeat(60_000)}`);
     const login = examine(loginBody, { email: 1, password: "x", deep });
-    expect("faults" in login && Object.keys(login.faults)).toEqual(["email"]);
+    expect("fieldErrors" in login && Object.keys(login.fieldErrors)).toEqual(["email"]);
     expect("sound" in login && Object(login.sound).deep).toBe(deep);
     const unknown = examine(closed, { email: "a", deep });
     expect("sound" in unknown && unknown.sound).toEqual({ email: "a", deep: undefined } as never);
@@ -186,7 +186,10 @@ describe("a header", () => {
           "x-forwarded-for": make(bytes),
           "user-agent": make(bytes),
         }),
-      (headers: Headers) => [cookie.read(headers), readCall(headers, "10.0.0.1", isProxy)],
+      (headers: Headers) => [
+        cookie.read(headers),
+        readRequestContext(headers, "10.0.0.1", isProxy),
+      ],
     );
     expectLinear(
       (bytes) => new Headers({ authorization: make(bytes) }),

@@ -3,15 +3,14 @@ import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { checks } from "../../../src/http/checks.ts";
-import { edge } from "../../../src/http/edge.ts";
+import { edge, refuseOtherMethods } from "../../../src/http/edge.ts";
 import { NO_FIELDS } from "../../../src/http/fields.ts";
-import { finds } from "../../../src/http/finds.ts";
-import { health } from "../../../src/http/health.ts";
-import { refuseOtherMethods } from "../../../src/http/method-not-allowed.ts";
+import { finds } from "../../../src/http/request-state.ts";
+import { health } from "../../../src/http/metrics.ts";
 import type { Principal } from "../../../src/http/principal.ts";
-import type { Judged } from "../../../src/http/rules.ts";
+import type { RuleInput } from "../../../src/http/rules.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
@@ -27,7 +26,7 @@ const authenticator = {
     return { role } as unknown as Principal;
   },
   noteUse() {},
-  async recordDenial(_: Principal, __: unknown, details: Record<string, unknown>) {
+  async recordAccessDenied(_: Principal, __: unknown, details: Record<string, unknown>) {
     denied.push(details);
   },
 };
@@ -57,7 +56,7 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
       thing: true,
       body: Body,
       query: Query,
-      rules: ({ body, query, thing: found }: Judged<typeof Body, typeof Query> & Thing) => ({
+      rules: ({ body, query, thing: found }: RuleInput<typeof Body, typeof Query> & Thing) => ({
         name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
         dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
       }),

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { isBase64Url } from "../../../src/lib/base64.ts";
+import { isBase64Url } from "../../../src/lib/encodings.ts";
 
 test("what base64url makes of any bytes is its one spelling, and no other last character is", () => {
   const alphabet = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));

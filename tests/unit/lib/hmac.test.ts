@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
-import { hmacSha256Hex } from "../../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
 
 test("is the HMAC of node:crypto, for keys of any length and any text or bytes", () => {
   const keys = ["k", "Zoë 🦊", "x".repeat(64), "x".repeat(65), "ü".repeat(40)];

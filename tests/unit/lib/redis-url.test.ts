@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { checkRedisUrl, sentinelOptions } from "../../../src/lib/redis-url.ts";
+import { checkRedisUrl, sentinelOptions } from "../../../src/lib/settings-reader.ts";
 
 test("one server has no Sentinels", () => {
   for (const url of ["redis://localhost", "rediss://user:word@redis.example:6380/2"]) {

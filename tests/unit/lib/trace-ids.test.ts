@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { readTraceparent, traceIdsOf } from "../../../src/lib/trace-ids.ts";
+import { readTraceparent, traceIdsOf } from "../../../src/lib/spans.ts";
 
 test.each([
   ["00000000000000000000000001", "00000000000000000000000000000001", "0000000000000001"],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { flagStatusMail, homeownerNotice } from "../../../src/notifications/mails.ts";
-import type { Subject } from "../../../src/notifications/model.ts";
+import { flagStatusMail, homeownerNotice } from "../../../src/reviews/actions/notices.ts";
+import type { Subject } from "../../../src/reviews/model.ts";
 
 const about: Subject = {
   reviewId: 42,

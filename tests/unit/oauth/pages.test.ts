@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 
-import { html } from "../../../src/oauth/pages/html.ts";
+import { html, inkOn, logoOf } from "../../../src/oauth/pages/page.ts";
 import { inWords } from "../../../src/oauth/pages/sign-in.ts";
-import { inkOn, logoOf } from "../../../src/oauth/pages/theme.ts";
 
 test.each([
   [1, "1 second"],

@@ -2,18 +2,18 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
 import type { Db } from "../../../db/client.ts";
-import type { Failure, FailureAudit } from "../../../src/audit/failures.ts";
-import type { Call } from "../../../src/http/call.ts";
+import type { Failure, FailureAudit } from "../../../src/auth/audit-failures.ts";
+import type { RequestContext } from "../../../src/http/request-context.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createSignatures, hasSignature, takeEvents } from "../../../src/providers/actions.ts";
-import type { Asking } from "../../../src/providers/admit.ts";
 import type { Taken } from "../../../src/providers/group.ts";
+import type { Asking } from "../../../src/providers/admit.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const clock = createFakeClock();
 
-function callWith(headers: Record<string, string>): Call {
+function callWith(headers: Record<string, string>): RequestContext {
   return { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers(headers) };
 }
 const problemOf = (work: Promise<unknown>) =>
@@ -68,7 +68,7 @@ describe("a signature", () => {
   function signed(secret: string) {
     const raw = Buffer.from("{}");
     const digest = createHmac("sha256", secret).update(raw).digest("hex");
-    return { raw, call: callWith({ "X-Provider-Signature": `sha256=${digest}` }) };
+    return { raw, requestContext: callWith({ "X-Provider-Signature": `sha256=${digest}` }) };
   }
   const ONE = "sealed one of provider:google";
 
@@ -146,7 +146,7 @@ describe("a request", () => {
           },
         },
         "google",
-        { raw, call: callWith({}), body: { events } },
+        { raw, requestContext: callWith({}), body: { events } },
       ).then((counts) => {
         throw counts;
       }),
@@ -181,9 +181,9 @@ describe("a request", () => {
   );
 
   test("that is refused names its faults", async () => {
-    const faults = { "events.0.store_review_site_id": ["is not there"] };
-    const { answer } = await reported([event("a")], { kind: "refused", faults });
-    expect(answer).toEqual(["validation_failed", faults]);
+    const fieldErrors = { "events.0.store_review_site_id": ["is not there"] };
+    const { answer } = await reported([event("a")], { kind: "refused", fieldErrors });
+    expect(answer).toEqual(["validation_failed", fieldErrors]);
   });
 
   test("that names no event is verified again before its faults are told", async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
 import {
-  admit,
-  claimKey,
   type Admission,
+  admit,
   type Asking,
+  claimKey,
   type Found,
 } from "../../../src/providers/admit.ts";
 import { readEvents } from "../../../src/providers/input.ts";
@@ -66,7 +66,7 @@ function found(given: Partial<Found> = {}): Found {
 /** The ids of the events that are taken, why the request leaves, or the fields that are wrong. */
 function told(one: Admission): unknown {
   if (one.kind === "admitted") return one.fresh.map(({ id }) => id);
-  return one.kind === "left" ? one.because : Object.keys(one.faults);
+  return one.kind === "left" ? one.because : Object.keys(one.fieldErrors);
 }
 const admitted = (given: Partial<Found>, ...asked: Asking[]) =>
   admit(asked, found(given)).map(told);

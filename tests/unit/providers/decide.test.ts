@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import {
   decideEvents,
-  referenceFaults,
+  referenceErrors,
   type Known,
   type Outcome,
 } from "../../../src/providers/decide.ts";
@@ -162,12 +162,12 @@ describe("a reference", () => {
     externalReviewId: "r",
     ...fields,
   });
-  const faults = (
+  const fieldErrors = (
     references: readonly Omit<Reference, "index">[],
     existing: readonly string[] = [],
   ) =>
     Object.keys(
-      referenceFaults(
+      referenceErrors(
         references.map((one, index) => ({ ...one, index })),
         (id) => (id === site.id ? site : undefined),
         new Set(existing),
@@ -178,27 +178,26 @@ describe("a reference", () => {
 
   test("to an unknown review is a fault of its field", () => {
     const types = ["review.updated", "review.removed", "response.posted", "response.failed"];
-    expect(faults(types.map((type) => refer(type as Reference["type"])))).toEqual([
+    expect(fieldErrors(types.map((type) => refer(type as Reference["type"])))).toEqual([
       "events.0.review.external_review_id",
       "events.1.review.external_review_id",
       "events.2.external_review_id",
       "events.3.external_review_id",
     ]);
-    expect(faults([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
+    expect(fieldErrors([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
   });
 
   test("to a review that only a later event of the request creates is a fault", () => {
     const [posting, creation] = [refer("response.posted"), refer("review.created")];
-    expect(faults([posting, creation])).toEqual(["events.0.external_review_id"]);
-    expect(faults([creation, posting])).toEqual([]);
+    expect(fieldErrors([posting, creation])).toEqual(["events.0.external_review_id"]);
+    expect(fieldErrors([creation, posting])).toEqual([]);
   });
 
   test("to an unknown site is a fault of the site alone", () => {
     const [report, changed] = [refer("review.updated", elsewhere), refer("connection.changed")];
-    expect(faults([report, { ...changed, ...elsewhere, externalReviewId: undefined }])).toEqual([
-      "events.0.store_review_site_id",
-      "events.1.store_review_site_id",
-    ]);
+    expect(
+      fieldErrors([report, { ...changed, ...elsewhere, externalReviewId: undefined }]),
+    ).toEqual(["events.0.store_review_site_id", "events.1.store_review_site_id"]);
   });
 
   test.each([
@@ -207,7 +206,7 @@ describe("a reference", () => {
     ["at a site that is not the provider's", refer("review.created", elsewhere)],
   ])("is no fault behind a bad event %s, which may be what creates the review", (_, bad) => {
     const [posting, other] = [refer("response.posted"), { externalReviewId: "other" }];
-    const named = faults([bad, posting, refer("response.posted", other)]);
+    const named = fieldErrors([bad, posting, refer("response.posted", other)]);
     expect(named.filter((field) => field.endsWith("review_id"))).toEqual([
       "events.2.external_review_id",
     ]);
@@ -215,8 +214,10 @@ describe("a reference", () => {
 
   test("that could not be read is left to the schema", () => {
     const blank = { siteId: undefined, externalReviewId: undefined };
-    expect(faults([refer("response.posted", blank), refer("review.updated", unread)])).toEqual([]);
-    expect(faults([refer("response.posted", { externalReviewId: undefined })])).toEqual([]);
+    expect(fieldErrors([refer("response.posted", blank), refer("review.updated", unread)])).toEqual(
+      [],
+    );
+    expect(fieldErrors([refer("response.posted", { externalReviewId: undefined })])).toEqual([]);
   });
 });
 

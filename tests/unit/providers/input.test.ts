@@ -61,13 +61,13 @@ describe("an event without a fault", () => {
       { axis: "pull", errorCode: "E-001" },
     ],
   ])("such as %j is read whole, and refers to what it names", (given, own) => {
-    const { events, references, faults } = read(given);
+    const { events, references, fieldErrors } = read(given);
     expect<unknown>(events).toEqual([{ ...at, type: given.type, ...own }]);
     const externalReviewId = "externalReviewId" in own ? own.externalReviewId : undefined;
     expect<unknown>(references).toEqual([
       { index: 0, type: given.type, id: "e", siteId: 5, externalReviewId },
     ]);
-    expect(faults).toEqual({});
+    expect(fieldErrors).toEqual({});
   });
 });
 
@@ -114,24 +114,24 @@ describe("a fault", () => {
     // The rules of a connection are for connections.
     [{ ...created, connected: false }, { connected: "is not a known field" }],
   ])("of %j is named: %j", (given, named) => {
-    const { events, references, faults } = read(created, given);
+    const { events, references, fieldErrors } = read(created, given);
     const expected = Object.entries(named).map(([field, text]) => [`events.1.${field}`, [text]]);
-    expect(faults).toEqual(Object.fromEntries(expected));
+    expect(fieldErrors).toEqual(Object.fromEntries(expected));
     expect(events.length).toBe(expected.length === 0 ? 2 : 1);
     expect(references.length).toBe(2);
   });
 
   test.each([null, 1, "text", [[]]])("is an event that is no object: %j", (given) => {
-    const { references, faults } = read(given);
-    expect([references, faults]).toEqual([[], { "events.0": ["must be an object"] }]);
+    const { references, fieldErrors } = read(given);
+    expect([references, fieldErrors]).toEqual([[], { "events.0": ["must be an object"] }]);
   });
 
   test.each([["review.moved"], ["constructor"], [1], [undefined], [["review.created"]]])(
     "is the type %p",
     (type) => {
-      const { events, references, faults } = read({ ...created, type });
-      expect(Object.keys(faults)).toEqual(["events.0.type"]);
-      expect(faults["events.0.type"]).toEqual([
+      const { events, references, fieldErrors } = read({ ...created, type });
+      expect(Object.keys(fieldErrors)).toEqual(["events.0.type"]);
+      expect(fieldErrors["events.0.type"]).toEqual([
         "must be one of review.created, review.updated, review.removed, response.posted, response.failed, connection.changed",
       ]);
       expect(events).toEqual([]);
@@ -167,18 +167,18 @@ describe("a body", () => {
     [{ events: Array.from({ length: MAX_EVENTS + 1 }, () => created) }, LIST],
     [{ events: {} }, LIST],
     [{ events: [created], more: 1 }, { more: ["is not a known field"] }],
-  ])("%#: is refused", (body, faults) => {
-    expect(readEvents(body, NOW).faults).toEqual(faults);
+  ])("%#: is refused", (body, fieldErrors) => {
+    expect(readEvents(body, NOW).fieldErrors).toEqual(fieldErrors);
   });
 
   test("that is no object names no event", () => {
-    const { events, references, faults } = readEvents([created], NOW);
-    expect([events, references, Object.keys(faults)]).toEqual([[], [], ["body"]]);
+    const { events, references, fieldErrors } = readEvents([created], NOW);
+    expect([events, references, Object.keys(fieldErrors)]).toEqual([[], [], ["body"]]);
   });
 
   test("names the faults of its events beside its own", () => {
     const body = { events: [{ ...created, occurred_at: "soon" }], more: 1 };
-    expect(Object.keys(readEvents(body, NOW).faults).toSorted()).toEqual([
+    expect(Object.keys(readEvents(body, NOW).fieldErrors).toSorted()).toEqual([
       "events.0.occurred_at",
       "more",
     ]);

@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, test } from "bun:test";
 
 import type { Log } from "../../../src/lib/log.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
-import type { Intake } from "../../../src/outbox/intake.ts";
+import type { WriterPool } from "../../../src/outbox/writer-pool.ts";
+import { CHARS_PER_GROUP, createTaking, type Taken } from "../../../src/providers/group.ts";
 import type { Admission, Asking } from "../../../src/providers/admit.ts";
 import { readEvents } from "../../../src/providers/input.ts";
-import { CHARS_PER_GROUP, createTaking, type Taken } from "../../../src/providers/group.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
 const ADMITTED: Admission = { kind: "admitted", fresh: [] };
@@ -29,14 +29,14 @@ beforeEach(() => {
     transactions.push(transaction);
     return { admissions: [await admission(transaction)], wakes: [] };
   };
-  const intake = {
+  const writerPool = {
     group: () => work("group"),
     transaction: (partners: readonly number[]) => work(`of ${partners.join(" ")}`),
-    isStuck: (partners: readonly number[]) => partners.some((one) => stuck.has(one)),
-  } as unknown as Intake;
+    isBlocked: (partners: readonly number[]) => partners.some((one) => stuck.has(one)),
+  } as unknown as WriterPool;
   const log: Log = { debug() {}, info() {}, warn() {}, error() {} };
   const box = {} as SecretBox;
-  take = createTaking({ intake, clock, box, log, schedule: { wake: async () => {} } });
+  take = createTaking({ writerPool, clock, box, log, schedule: { wake: async () => {} } });
 });
 
 /** A request of so many reviews with so many characters each, of these partners. */

@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
 import { takeEvents } from "../../../src/providers/actions.ts";
+import { checkTexts } from "../../../src/providers/profanity.ts";
+import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/group.ts";
 import type { Asking } from "../../../src/providers/admit.ts";
 import { readEvents } from "../../../src/providers/input.ts";
-import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/group.ts";
-import { checkTexts } from "../../../src/providers/profanity.ts";
 
 const SITE = 7;
 let serial = 0;
@@ -90,8 +90,8 @@ async function groupsOf(requests: readonly Asking[]): Promise<number> {
     clock,
     partners: async () => [],
     schedule: { wake: async () => {} },
-    intake: {
-      isStuck: () => false,
+    writerPool: {
+      isBlocked: () => false,
       group: begin,
       transaction: begin,
     },

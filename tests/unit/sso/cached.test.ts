@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { Cached } from "../../../src/sso/cached.ts";
+import { Cached } from "../../../src/sso/identity-providers.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 function setUp() {

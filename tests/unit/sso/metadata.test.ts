@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { readMetadata } from "../../../src/sso/metadata.ts";
+import { readMetadata } from "../../../src/sso/identity-providers.ts";
 
 const issuer = "https://idp.example";
 const policy = { allowHttp: false, allowedNetworks: [] };

@@ -3,14 +3,14 @@ import { describe, expect, test } from "bun:test";
 import {
   changedFields,
   deliveryState,
-  eventsFault,
+  eventsError,
   firstBatchAt,
-  intervalFault,
+  intervalError,
   nextBatchAfter,
   rescheduledBatchAt,
   settingsOf,
   updatedSettings,
-  windowFaults,
+  windowErrors,
 } from "../../../src/webhooks/decide.ts";
 import type {
   NewSubscriptionInput,
@@ -32,7 +32,7 @@ describe("the batch interval", () => {
     // The kind itself is refused by the schema.
     ["weekly", undefined, undefined],
   ])("with %s and %p is answered %p", (delivery_kind, batch_interval_hours, fault) => {
-    expect(intervalFault({ delivery_kind, batch_interval_hours })).toBe(fault);
+    expect(intervalError({ delivery_kind, batch_interval_hours })).toBe(fault);
   });
 });
 
@@ -50,7 +50,7 @@ describe("the events filter", () => {
     // What is no list at all is refused by the schema.
     ["a", undefined],
   ])("%j is answered %p", (events, fault) => {
-    expect(eventsFault(events, ["a", "b"], "t")).toBe(fault);
+    expect(eventsError(events, ["a", "b"], "t")).toBe(fault);
   });
 });
 
@@ -230,7 +230,7 @@ describe("the window of a recovery", () => {
     ["now", now, "must lie in the past"],
     ["absent or unreadable", undefined, undefined],
   ])("with since %s is answered %p", (_, since, fault) => {
-    expect(windowFaults({ since, until: undefined }, rule)).toEqual({
+    expect(windowErrors({ since, until: undefined }, rule)).toEqual({
       since: fault,
       until: undefined,
     });
@@ -242,14 +242,14 @@ describe("the window of a recovery", () => {
     ["before since", ago(DAY + 1), "must be later than since"],
     ["absent", undefined, undefined],
   ])("with until %s is answered %p", (_, until, fault) => {
-    expect(windowFaults({ since: ago(DAY), until }, rule)).toEqual({
+    expect(windowErrors({ since: ago(DAY), until }, rule)).toEqual({
       since: undefined,
       until: fault,
     });
   });
 
   test("with until alone has no fault of its own", () => {
-    expect(windowFaults({ since: undefined, until: now }, rule)).toEqual({
+    expect(windowErrors({ since: undefined, until: now }, rule)).toEqual({
       since: undefined,
       until: undefined,
     });

@@ -1,6 +1,10 @@
 import { expect, test } from "bun:test";
 
-import { causesOf, incidentStepMs, type TroubleAttempt } from "../../../src/webhooks/incident.ts";
+import {
+  causesOf,
+  incidentStepMs,
+  type TroubleAttempt,
+} from "../../../src/webhooks/incident-model.ts";
 
 const MINUTE_MS = 60_000;
 const since = new Date("2026-06-01T12:00:00Z");

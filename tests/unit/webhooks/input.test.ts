@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { Problem } from "../../../src/lib/problem.ts";
-import { readNewSubscription } from "../../../src/webhooks/input.ts";
+import { readNewSubscription } from "../../../src/webhooks/routes/subscriptions.ts";
 
 const egress = { allowHttp: false, allowedNetworks: [] };
 const body = { label: "L", webhook_url: "https://partner.example/", delivery_kind: "immediate" };

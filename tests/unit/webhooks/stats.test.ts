@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { faultsOf } from "../../../src/http/rules.ts";
-import { readStatsRange, statsFaults } from "../../../src/webhooks/stats-model.ts";
+import { toFieldErrors } from "../../../src/http/rules.ts";
+import { readStatsRange, statsErrors } from "../../../src/webhooks/stats-model.ts";
 import {
   binMs,
   bucketFloor,
@@ -136,7 +136,7 @@ describe("a range in buckets", () => {
 describe("the range of the charts", () => {
   const now = new Date("2026-06-01T12:30:00Z");
   const read = (query: Parameters<typeof readStatsRange>[0]) => {
-    const faults = Object.keys(faultsOf(statsFaults(query, now)));
+    const faults = Object.keys(toFieldErrors(statsErrors(query, now)));
     if (faults.length > 0) return faults;
     const { since, until, stepMs } = readStatsRange(query, now);
     return [since.toISOString(), until.toISOString(), stepMs / 1000];
@@ -155,8 +155,8 @@ describe("the range of the charts", () => {
 
   test("is judged by what could be read of it, and by nothing that was invented", () => {
     const [late, early] = ["2026-06-01T12:00:00Z", "2026-05-01T12:00:00Z"];
-    const named = (query: Parameters<typeof statsFaults>[0]) =>
-      Object.keys(faultsOf(statsFaults(query, now)));
+    const named = (query: Parameters<typeof statsErrors>[0]) =>
+      Object.keys(toFieldErrors(statsErrors(query, now)));
     expect(named({ since: late, until: early, step: undefined })).toEqual(["since"]);
     expect(named({ since: undefined, until: late, step: 300 })).toEqual([]);
     expect(named({ since: early, until: undefined, step: 300 })).toEqual([]);

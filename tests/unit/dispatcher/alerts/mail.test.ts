@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
 import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/mail.ts";
-import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
+import { ALERT_KINDS } from "../../../../src/outbox/mail.ts";
 
 const owner: Recipient = {
   email: "owner@partner.example",

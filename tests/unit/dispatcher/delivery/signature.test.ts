@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
-import { hmacSha256Hex } from "../../../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../../../src/lib/secrets.ts";
 
 const SECRET = "0123456789abcdef".repeat(4);
 

@@ -1,0 +1,154 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../auth/actions/audit.ts";
+import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { RuleErrors } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import { invalid } from "../../lib/problem.ts";
+import { DOMAIN_TAKEN } from "../input.ts";
+import type { AccountQuery, Company, NewAccount, NewPartner } from "../model.ts";
+import * as queries from "../queries/companies.ts";
+import { hasPlan, plansOf } from "../queries/stores.ts";
+import { findRow, written, type AdminDeps } from "./deps.ts";
+
+/** The platform's own colour, for a company that is created without one. */
+const DEFAULT_COLOR = "#1f6feb";
+
+type CompanyType = Company["type"];
+/** So many plans are named to whoever asks for one that there is not. */
+const NAMED_PLANS = 20;
+
+export function listCompanies(
+  { db }: { readonly db: Db },
+  type: CompanyType,
+  query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
+  page: Page,
+): Promise<Company[]> {
+  return queries.companiesOf(db, type, query, page);
+}
+
+export function findCompany(
+  { db }: { readonly db: Db },
+  type: CompanyType,
+  id: string | undefined,
+): Promise<Company> {
+  return findRow(id, (rowId) => queries.companyById(db, type, rowId));
+}
+
+export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefined) {
+  return findRow(id, (rowId) => queries.nameOfCompany(db, rowId));
+}
+
+export async function newPartnerErrors(
+  { db }: { readonly db: Db },
+  { white_label: whiteLabel }: ValidParts<NewPartner>,
+): Promise<RuleErrors> {
+  const domain = whiteLabel?.domain;
+  const isTaken = domain !== undefined && (await queries.hasDomain(db, domain));
+  return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
+}
+
+/** `body` has passed `newPartnerErrors`; a domain that was taken since then is a 422. */
+export async function createPartner(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  body: NewPartner,
+): Promise<Company> {
+  const row = {
+    ...brandingOf(body),
+    type: "partner",
+    name: body.name,
+    brandName: body.white_label?.brand_name ?? null,
+    domain: body.white_label?.domain ?? null,
+    partnerId: null,
+    planId: null,
+  } as const;
+  try {
+    return await create(deps, caller, row, async () => {});
+  } catch (error) {
+    if (!queries.isDomainTaken(error)) throw error;
+    throw invalid({ "white_label.domain": [DOMAIN_TAKEN] });
+  }
+}
+
+/** `createAccount` does not look these up again, because neither a partner nor a plan ever goes away. */
+export async function newAccountErrors(
+  { db }: { readonly db: Db },
+  { partner_id: partnerId, plan_id: planId }: ValidParts<NewAccount>,
+): Promise<RuleErrors> {
+  const [partner, isPlan] = await Promise.all([
+    partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
+    planId === undefined || hasPlan(db, { id: planId }),
+  ]);
+  return {
+    partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
+    plan_id: isPlan ? undefined : `must be one of ${await newestPlans(db)}`,
+  };
+}
+
+async function newestPlans(db: Db): Promise<string> {
+  const plans = await plansOf(db, { limit: NAMED_PLANS, after: undefined });
+  const named = plans.toReversed().map(({ id, name }) => `${id} (${name})`);
+  return named.join(", ") || "the plans, of which there is none";
+}
+
+export async function createAccount(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  caller: Caller,
+  body: NewAccount,
+): Promise<Company> {
+  const { name, partner_id: partnerId, plan_id: planId, stores = [] } = body;
+  const none = { brandName: null, domain: null };
+  const row = { ...brandingOf(body), ...none, type: "account", name, partnerId, planId } as const;
+  return create(deps, caller, row, (tx, id) => queries.insertStores(tx, { id, partnerId }, stores));
+}
+
+function brandingOf(body: NewPartner | NewAccount) {
+  return { primaryColor: body.primary_color ?? DEFAULT_COLOR, logoUrl: body.logo_url ?? null };
+}
+
+async function create(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  row: Omit<queries.NewCompanyRow, "createdAt">,
+  furnish: (tx: Tx, id: number) => Promise<void>,
+): Promise<Company> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    const id = await queries.insertCompany(tx, { ...row, createdAt: now });
+    await furnish(tx, id);
+    const details = { company_id: id, type: row.type };
+    await recordAudit(tx, {
+      at: now,
+      action: "COMPANY_CREATED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+    return written(await queries.companyById(tx, row.type, id));
+  });
+}
+
+/**
+ * Stops or restarts a company, and with a partner its accounts. Both delete every token of theirs (contract 10.1):
+ * the restart too, because a sign-in that was checked before the stop may have got its token after it, and that token
+ * would come to life.
+ */
+export async function setCompanyActive(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  { id, type }: Pick<Company, "id" | "type">,
+  isActive: boolean,
+): Promise<Company> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    if (await queries.setCompanyActive(tx, { id, type }, isActive)) {
+      const revoked = await endAccessOfCompanies(tx, await queries.treeOf(tx, id), now);
+      const action = isActive ? "COMPANY_ACTIVATED" : "COMPANY_DEACTIVATED";
+      const details = { company_id: id, type, ...(!isActive && { revoked }) };
+      await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
+    }
+    return written(await queries.companyById(tx, type, id));
+  });
+}
