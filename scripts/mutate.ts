@@ -27,7 +27,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: [
       "dispatcher/{alerts,mail}/decide.ts",
       "src/{auth,oauth,providers,reviews,sso,webhooks}/decide.ts",
-      "src/auth/{guard,standing}.ts",
+      "src/auth/{authority,guard}.ts",
     ],
     tests: [
       "tests/unit/auth",
@@ -70,11 +70,14 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
       "tests/integration/db/statements.test.ts",
+      "tests/integration/dispatcher/dispatch.test.ts",
+      "tests/integration/dispatcher/batch.test.ts",
+      "tests/integration/webhooks/batch-skip.test.ts",
     ],
   },
   outbox: {
-    mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
-    tests: ["tests/unit/outbox"],
+    mutate: ["src/outbox/{composer,event,queries,schedule,writer-pool}.ts"],
+    tests: ["tests/unit/outbox", "tests/unit/dispatcher/shards/alarm.test.ts"],
     flows: [
       "tests/integration/dispatcher/schedule.test.ts",
       "tests/integration/dispatcher/redis-faults.test.ts",

@@ -80,6 +80,18 @@ describe("a group that fails for one key", () => {
 });
 
 describe("a quarantined key", () => {
+  test("stays out of the groups of the others, and alone makes no group", async () => {
+    const { runner, tried } = running((items) => {
+      if (items.includes("A1")) throw failure("XX001");
+    });
+    await runner.run(["A1"]);
+    await runner.run(["A2", "B1"]);
+    await runner.run(["A3"]);
+    expect(tried).toEqual(["A1", "B1"]);
+    expect(runner.waiting).toBe(3);
+    runner.clear();
+  });
+
   test("that is refused is retried after 100 ms, then after twice as long, 30 s at the most, and logged", async () => {
     const { runner, triedAtMs, logged, pass } = running(() => {
       throw failure("XX001");

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 
 import { decodeTime, isValid } from "ulid";
 
@@ -42,4 +42,19 @@ test("are drawn anew by every process and for every instant", () => {
   const drawn = [one(AT), one(AT + 1), other(AT), other(AT + 1)].map(random);
   expect(new Set(drawn.map((id) => id.slice(0, 8))).size).toBe(4);
   expect(new Set(drawn.map((id) => id.slice(8))).size).toBe(4);
+});
+
+test("rise within an instant whatever was drawn for its first one", () => {
+  const drawing = spyOn(crypto, "getRandomValues").mockImplementation((array) => {
+    if (array instanceof Uint32Array) array.fill(0xffff_ffff);
+    return array;
+  });
+  try {
+    const newUlid = createUlids();
+    const ids = Array.from({ length: 100 }, () => newUlid(AT));
+    expect(ids).toEqual([...new Set(ids)].toSorted());
+    expect(ids.filter((id) => !isValid(id))).toEqual([]);
+  } finally {
+    drawing.mockRestore();
+  }
 });
