@@ -174,7 +174,7 @@ test("a collector that is away costs no delivery and holds up no stop", async ()
 test("nothing of OpenTelemetry is loaded without a collector", async () => {
   const script = `
     process.env.METRICS_PORT = "";
-    await import("../src/main.ts");
+    await import("./src/main.ts");
     console.log("loaded " + Object.keys(require.cache).filter((path) => path.includes("@opentelemetry")).length);
     process.exit(0);`;
   const { stdout, exitCode } = Bun.spawnSync([process.execPath, "-e", script], {
