@@ -4,11 +4,11 @@ import { matchRoute, useRouter } from "wouter";
 import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
-import { takeInvitation } from "./session/invitation.ts";
+import { takeInvitation } from "./session/links.ts";
 import type { Session } from "./session/identity.ts";
 import { useSessionState } from "./session/session.tsx";
-import { HOME } from "./session/trip.ts";
-import { page } from "./chunks/page.tsx";
+import { HOME } from "./session/links.ts";
+import { page } from "./shell/page.tsx";
 
 const SignedIn = page(() => import("./signed-in.tsx"));
 

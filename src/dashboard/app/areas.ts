@@ -1,8 +1,6 @@
-import { page } from "./chunks/page.tsx";
+import { type Area, page } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
-import type { Session } from "./session/identity.ts";
-import { ROLES, type Role } from "./session/roles.ts";
-import type { Area } from "./shell/area.ts";
+import { type Role, ROLES, type Session } from "./session/identity.ts";
 
 const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
@@ -46,7 +44,7 @@ const AREAS: readonly Area[] = [
     title: "Review sites",
     icon: "plug",
     roles: ACCOUNTS,
-    pages: { "/sites": page(() => import("./pages/sites/sites.tsx")) },
+    pages: { "/sites": page(() => import("./pages/reviews/sites.tsx")) },
   },
   {
     path: "/dispatcher",
@@ -82,21 +80,21 @@ const AREAS: readonly Area[] = [
     title: "Accounts",
     icon: "building",
     roles: PARTNERS,
-    pages: { "/accounts": page(() => import("./pages/accounts/accounts.tsx")) },
+    pages: { "/accounts": page(() => import("./pages/partner/accounts.tsx")) },
   },
   {
     path: "/team",
     title: "Team",
     icon: "users",
     roles: PARTNERS,
-    pages: { "/team": page(() => import("./pages/team/team.tsx")) },
+    pages: { "/team": page(() => import("./pages/partner/team.tsx")) },
   },
   {
     path: "/embedding",
     title: "Embedding",
     icon: "window",
     roles: PARTNERS,
-    pages: { "/embedding": page(() => import("./pages/embedding/embedding.tsx")) },
+    pages: { "/embedding": page(() => import("./pages/partner/embedding.tsx")) },
   },
   {
     path: "/audit",

@@ -4,7 +4,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app.tsx";
-import { followNewLinks, takePortalLink } from "./session/portal-link.ts";
+import { followNewLinks, takePortalLink } from "./session/links.ts";
 import { SessionProvider } from "./session/session.tsx";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme, styleNonce } from "./shell/theme.tsx";

@@ -4,17 +4,20 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useRef, type ReactNode } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
-import { page } from "./chunks/page.tsx";
-import { PageBoundary } from "./page-boundary.tsx";
+import { page, PageBoundary } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import type { Portal as OpenedPortal } from "./session/identity.ts";
-import type { PortalLink } from "./session/portal-link.ts";
+import type { PortalLink } from "./session/links.ts";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme } from "./shell/theme.tsx";
-import { PageHeader } from "./ui/page-header.tsx";
+import { PageHeader } from "./ui/layout.tsx";
 import { ErrorNotice, Loading } from "./ui/states.tsx";
-import { useHasHost, useToldHeight } from "./embed/host.ts";
-import { PortalSession, type PortalState } from "./embed/portal-session.tsx";
+import {
+  PortalSession,
+  type PortalState,
+  useHasHost,
+  useToldHeight,
+} from "./session/portal-session.tsx";
 
 const Create = page(() => import("./pages/webhooks/create.tsx"));
 

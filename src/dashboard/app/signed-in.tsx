@@ -3,11 +3,10 @@ import { useEffect } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { areasOf } from "./areas.ts";
-import { PageBoundary } from "./page-boundary.tsx";
+import { PageBoundary } from "./shell/page.tsx";
 import { Search } from "./search/search.tsx";
 import { useSession } from "./session/session.tsx";
-import { ActingBanner } from "./shell/acting-banner.tsx";
-import { Shell } from "./shell/shell.tsx";
+import { ActingBanner, Shell } from "./shell/shell.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
 

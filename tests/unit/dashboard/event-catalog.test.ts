@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
-import { eventsLike } from "../../../src/dashboard/app/pages/events/events-like.ts";
-import { reachOf } from "../../../src/dashboard/app/pages/events/reach.ts";
-import { fieldsOf } from "../../../src/dashboard/app/pages/events/schema-fields.ts";
+import {
+  eventsLike,
+  fieldsOf,
+  reachOf,
+} from "../../../src/dashboard/app/pages/events/schema-fields.ts";
 import { CATALOG_EVENTS } from "../../../src/webhooks/catalog.ts";
 
 const eventOf = (value: string) => {

@@ -1,22 +1,23 @@
 import { describe, expect, test } from "bun:test";
 
-import { asCurl } from "../../../src/dashboard/app/pages/webhooks/attempts/curl.ts";
+import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   forgetFar,
   PAGES_KEPT,
   pagesOf,
   slotsOf,
   type KeptPage,
-} from "../../../src/dashboard/app/ui/kept-pages.ts";
+} from "../../../src/dashboard/app/ui/pages.ts";
 import {
   messageFilterOf,
   messageQuery,
-} from "../../../src/dashboard/app/pages/webhooks/data/message-filter.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
+  csvHead,
+  csvLine,
   EXPORTED_AT_MOST,
   exportRows,
-} from "../../../src/dashboard/app/pages/webhooks/export/export-rows.ts";
-import { csvHead, csvLine } from "../../../src/dashboard/app/pages/webhooks/export/rows-to-text.ts";
+} from "../../../src/dashboard/app/pages/webhooks/deliveries/export-rows.ts";
 import { guidesLike, hasWords } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("a line of CSV", () => {

@@ -2,12 +2,11 @@ import { describe, expect, test } from "bun:test";
 
 import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
 import { ApiError } from "../../../src/client/api-error.ts";
-import { apiErrorOf, fieldError } from "../../../src/dashboard/app/api/api-error.ts";
-import { allPages } from "../../../src/dashboard/app/api/cursor.ts";
-import { auditQuery } from "../../../src/dashboard/app/pages/audit/audit-filters.ts";
+import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
   ACTION_WORDS,
   actionWords,
+  auditQuery,
   detailPairs,
 } from "../../../src/dashboard/app/pages/audit/audit-words.ts";
 import {
@@ -20,7 +19,7 @@ import {
   lettersOf,
 } from "../../../src/dashboard/app/pages/dispatcher/concerns.ts";
 import { explain } from "../../../src/dashboard/app/ui/explain.ts";
-import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
+import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
   test("has words for every action, and for no other", () => {

@@ -1,18 +1,21 @@
 import { describe, expect, test } from "bun:test";
 
 import { ERROR_REASONS } from "../../../src/providers/model.ts";
-import { movesOf } from "../../../src/dashboard/app/pages/reviews/flag-moves.ts";
+import {
+  movesOf,
+  reviewQuery,
+  searchOf,
+  VIEWS,
+} from "../../../src/dashboard/app/pages/reviews/review-model.ts";
 import {
   describeEntry,
   type HistoryEntry,
 } from "../../../src/dashboard/app/pages/reviews/history.ts";
 import {
-  reviewQuery,
-  searchOf,
-  VIEWS,
-} from "../../../src/dashboard/app/pages/reviews/review-filters.ts";
-import { byStore } from "../../../src/dashboard/app/pages/sites/by-store.ts";
-import { ERROR_TEXTS, errorText } from "../../../src/dashboard/app/pages/sites/error-texts.ts";
+  byStore,
+  ERROR_TEXTS,
+  errorText,
+} from "../../../src/dashboard/app/pages/reviews/site-words.ts";
 
 const names = {
   user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),

@@ -1,20 +1,21 @@
 import { describe, expect, test } from "bun:test";
 
-import { findingOf } from "../../../src/dashboard/app/pages/webhooks/attempts/finding.ts";
+import { findingOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   filterOf,
   isMatch,
   mergeRows,
   type AttemptRow,
-} from "../../../src/dashboard/app/pages/webhooks/data/attempt-rows.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
   changesOf,
   createBody,
   draftOf,
+  labelFor,
   newDraft,
+  urlHint,
 } from "../../../src/dashboard/app/pages/webhooks/data/draft.ts";
 import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
-import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/form/url-hint.ts";
 import {
   periodOf,
   spanOf,
@@ -30,9 +31,9 @@ import {
   disabledBecause,
   isRetryShown,
   stateInWord,
-} from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
-import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
+import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
 const row: AttemptRow = {

@@ -9,9 +9,9 @@ import { readCatalog } from "../pages/webhooks/data/reads.ts";
 import { useApi } from "../session/session.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import type { Area } from "../shell/area.ts";
-import { guidesLike, isGuide, type Hit } from "./hit.ts";
+import type { Area } from "../shell/page.tsx";
 import { catalogLike, pagesLike, readGuides, search } from "./sources.ts";
+import { guidesLike, type Hit, isGuide } from "./hit.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {

@@ -3,7 +3,7 @@ import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 
 import { Icon } from "../ui/icon.tsx";
-import type { Area } from "../shell/area.ts";
+import type { Area } from "../shell/page.tsx";
 
 const Palette = lazy(() => import("./palette.tsx").then(({ Palette: one }) => ({ default: one })));
 

@@ -1,16 +1,15 @@
-import { answerOf, type ApiClient } from "../api/api-client.ts";
-import { eventsLike } from "../pages/events/events-like.ts";
-import { isUlid } from "../pages/webhooks/data/attempt-rows.ts";
-import { isReviewId, type MessageFilter } from "../pages/webhooks/data/message-filter.ts";
-import { readMessages } from "../pages/webhooks/data/message-pages.ts";
+import { answerOf, type ApiClient } from "../api/client.ts";
+import { eventsLike } from "../pages/events/schema-fields.ts";
+import { isReviewId, isUlid, type MessageFilter } from "../pages/webhooks/data/filters.ts";
+import { readMessages } from "../pages/webhooks/deliveries/use-messages.ts";
 import {
-  readSubscriptions,
   type CatalogEvent,
   type Message,
+  readSubscriptions,
   type Subscription,
 } from "../pages/webhooks/data/reads.ts";
+import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
-import type { Area } from "../shell/area.ts";
 import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
 
 // Where each role may look. What it may not read it is not asked for, and the server has the last word.

@@ -1,4 +1,4 @@
-import { answerOf } from "../api/api-client.ts";
+import { answerOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
 import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";

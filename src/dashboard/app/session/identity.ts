@@ -1,7 +1,38 @@
-import { apiErrorOf } from "../api/api-error.ts";
-import { answerOf, type ApiClient } from "../api/api-client.ts";
+import { answerOf, type ApiClient, apiErrorOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
-import { tabStorage } from "./tab-storage.ts";
+
+/*
+ * What outlives a reload is in the storage of this tab alone, which no other tab sees and which ends with it. Where a
+ * browser forbids even that, things simply do not outlive a reload.
+ */
+
+type Key = "reviewrelay.session" | "reviewrelay.reload" | "reviewrelay.sso" | "reviewrelay.drafts";
+
+export const tabStorage = {
+  read(key: Key): string | null {
+    try {
+      return sessionStorage.getItem(key);
+    } catch {
+      return null;
+    }
+  },
+  /** Answers whether the value is stored now. */
+  write(key: Key, value: unknown): boolean {
+    try {
+      sessionStorage.setItem(key, JSON.stringify(value));
+      return true;
+    } catch {
+      return false;
+    }
+  },
+  remove(key: Key): void {
+    try {
+      sessionStorage.removeItem(key);
+    } catch {
+      // Without a storage there is nothing to remove.
+    }
+  },
+};
 
 type Identity = Awaited<ReturnType<typeof readIdentity>>;
 
@@ -84,4 +115,26 @@ export function reloadSignedIn(): void {
     tabStorage.write(ONCE, true);
   }
   location.reload();
+}
+
+/** Role as the API names it (`user.role`) → its name for people. */
+const ROLE_NAMES = {
+  super_admin: "Super-admin",
+  partner_owner: "Partner owner",
+  partner_admin: "Partner admin",
+  account_owner: "Account owner",
+  account_user: "Account user",
+  location_user: "Location user",
+} as const;
+
+export type Role = keyof typeof ROLE_NAMES;
+
+// TypeScript gives the keys of the object above as texts.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const ROLES = Object.keys(ROLE_NAMES) as readonly Role[];
+
+/** A role that is newer than this page is shown as it is. */
+export function roleName(role: string): string {
+  const names: Readonly<Record<string, string>> = ROLE_NAMES;
+  return names[role] ?? role;
 }

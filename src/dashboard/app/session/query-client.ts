@@ -1,6 +1,6 @@
 import { notifyManager, QueryClient } from "@tanstack/react-query";
 
-import { apiErrorOf } from "../api/api-error.ts";
+import { apiErrorOf } from "../api/client.ts";
 
 // By default what a click has begun is shown a moment later, and a second click in between would begin it again.
 notifyManager.setScheduler(queueMicrotask);

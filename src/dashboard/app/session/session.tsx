@@ -1,24 +1,30 @@
 import {
   createContext,
+  type ReactNode,
+  type RefObject,
   use,
   useCallback,
   useEffect,
   useMemo,
   useRef,
   useState,
-  type ReactNode,
-  type RefObject,
 } from "react";
 
-import type { ApiClient } from "../api/api-client.ts";
+import type { ApiClient } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
-import { forgetDrafts } from "../ui/kept-drafts.ts";
-import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
+import { allDrafts, bringDrafts, forgetDrafts } from "../ui/kept-drafts.ts";
+import {
+  endToken,
+  followSession,
+  readIdentity,
+  type Session,
+  storedSession,
+  tabStorage,
+} from "./identity.ts";
 import { tellEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
-import type { Arrival } from "./single-sign-on.ts";
-import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
-import { leaveTyping, takeTyping } from "./typing.ts";
+import { type Arrival } from "./single-sign-on.ts";
+import { HOME, NO_ARRIVAL, takeArrival } from "./links.ts";
 
 /** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
 type Ending = "expired" | "signed_out" | "unconfirmed";
@@ -40,7 +46,7 @@ export interface SessionState {
   readonly comeBack: () => void;
 }
 
-/** The portal, which is entered by links alone, has a provider of its own (`embed/`). */
+/** The portal, which is entered by links alone, has a separate provider (portal-session.tsx). */
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
@@ -204,4 +210,42 @@ export function useSession(): Session {
   const { session } = useSessionState();
   if (session === undefined) throw new Error("Nobody is signed in.");
   return session;
+}
+
+/*
+ * A reload, a deploy that asks for one, and the way to an identity provider and back end a document, and not what was
+ * typed in it.
+ */
+
+const KEY = "reviewrelay.drafts";
+
+interface Typing {
+  /** The id of whoever typed it. */
+  readonly user: number;
+  readonly drafts: Readonly<Record<string, object>>;
+}
+
+/** Leaves what is typed to the next document of this tab; answers how to end that. */
+function leaveTyping(whose: () => number | undefined): () => void {
+  const leave = () => {
+    const user = whose();
+    const drafts = allDrafts();
+    if (user === undefined || Object.keys(drafts).length === 0) tabStorage.remove(KEY);
+    else tabStorage.write(KEY, { user, drafts } satisfies Typing);
+  };
+  window.addEventListener("pagehide", leave);
+  return () => window.removeEventListener("pagehide", leave);
+}
+
+/** Brings back what the document before has left, unless this is somebody else; answers who typed it. */
+function takeTyping(present: number | undefined): number | undefined {
+  const left = tabStorage.read(KEY);
+  tabStorage.remove(KEY);
+  if (left === null) return undefined;
+  // `leaveTyping` has written it.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const { user, drafts } = JSON.parse(left) as Typing;
+  if (present !== undefined && present !== user) return undefined;
+  bringDrafts(drafts);
+  return user;
 }

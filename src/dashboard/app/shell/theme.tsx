@@ -1,11 +1,11 @@
 import {
   createTheme,
-  MantineProvider,
-  virtualColor,
   type CSSVariablesResolver,
+  MantineProvider,
   type MantineTheme,
+  virtualColor,
 } from "@mantine/core";
-import { useMemo, type ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 
 import { useSessionState } from "../session/session.tsx";
 import { hoveredOf, readableOn, shadesOf, visibleOn, wordsOn } from "./colors.ts";

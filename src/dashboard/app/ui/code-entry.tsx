@@ -2,7 +2,7 @@ import { Anchor, Button, Group, PinInput, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
-import { fieldError } from "../api/api-error.ts";
+import { fieldError } from "../api/client.ts";
 import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./use-time.ts";
 

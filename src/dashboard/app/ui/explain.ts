@@ -1,4 +1,5 @@
-import { apiErrorOf, type ApiError } from "../api/api-error.ts";
+import type { ApiError } from "../../../client/api-error.ts";
+import { apiErrorOf } from "../api/client.ts";
 
 interface Explanation {
   readonly title: string;

@@ -1,8 +1,9 @@
 import { Button, CloseButton, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useDebouncedCallback, useDisclosure } from "@mantine/hooks";
-import { useId, useState, type ReactNode } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { useSearchParams } from "wouter";
 
+import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
 
@@ -175,6 +176,26 @@ export function TextFilter({
         setText(event.currentTarget.value);
         apply(event.currentTarget.value);
       }}
+    />
+  );
+}
+
+interface TimeFieldProps {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly onChange: (instant: string | undefined) => void;
+  readonly className?: string;
+}
+
+/** The field shows the clock of whoever looks; `value` and `onChange` have instants in UTC. */
+export function TimeField({ label, value, onChange, className = "" }: TimeFieldProps) {
+  return (
+    <TextInput
+      label={label}
+      type="datetime-local"
+      className={className}
+      value={localTimeOf(value)}
+      onChange={(event) => onChange(instantOf(event.currentTarget.value))}
     />
   );
 }

@@ -1,12 +1,11 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import type { CursorPage } from "../api/cursor.ts";
-import { DataTable, type DataTableProps } from "./data-table.tsx";
+import type { CursorPage } from "../api/client.ts";
+import { DataTable, type DataTableProps, VirtualDataTable } from "./data-table.tsx";
 import { counted } from "./format.ts";
 import { usePages, type PagedList } from "./pages.ts";
 import { EmptyState, ErrorNotice, Loading } from "./states.tsx";
-import { VirtualDataTable } from "./virtual-data-table.tsx";
 
 /** Reads a list of the API page by page. While other filters load, the rows of before stay. */
 export function useList<Row>(

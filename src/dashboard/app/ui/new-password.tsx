@@ -1,11 +1,10 @@
 import { Group, PasswordInput, Progress, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { apiErrorOf } from "../api/api-error.ts";
-import { Form, SubmitButton } from "./form.tsx";
-import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
+import { apiErrorOf } from "../api/client.ts";
+import { Form, SubmitButton, useForm } from "./form.tsx";
 import { ErrorNotice } from "./states.tsx";
-import { useForm } from "./use-form.ts";
+import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
 
 const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
@@ -51,14 +50,14 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           {...form.text("password")}
           error={error === undefined ? undefined : `The password ${error}.`}
         />
-        <Strength password={form.draft.password} />
+        <StrengthMeter password={form.draft.password} />
       </div>
       {children}
     </Form>
   );
 }
 
-function Strength({ password }: { readonly password: string }) {
+function StrengthMeter({ password }: { readonly password: string }) {
   const { level, word } = strengthOf(password);
   return (
     <Group gap="xs" mt="xs" wrap="nowrap">

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 
 import { explain } from "./explain.ts";
 import { Icon, type IconName } from "./icon.tsx";
-import { PageHeader } from "./page-header.tsx";
+import { PageHeader } from "./layout.tsx";
 
 export function Loading() {
   return (

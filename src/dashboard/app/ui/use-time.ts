@@ -1,5 +1,7 @@
 import { useEffect, useLayoutEffect, useState } from "react";
 
+import { apiErrorOf } from "../api/client.ts";
+
 const COUNT_MS = 250;
 
 /** Answers the present in ms, and renders anew as time goes by. */
@@ -26,4 +28,21 @@ export function useCountdown(until: number | undefined): number {
     return () => clearInterval(timer);
   }, [until]);
   return left;
+}
+
+/** The wait after an answer of 429 that has no Retry-After. */
+const UNKNOWN_WAIT_S = 5;
+
+/**
+ * Counts the seconds until the server takes another try, after an error that `waitAfter` was given; 0 where it takes
+ * one now.
+ */
+export function useWait() {
+  const [until, setUntil] = useState<number>();
+  const waitAfter = (error: unknown) => {
+    const answer = apiErrorOf(error);
+    const seconds = answer?.status === 429 ? (answer.retryAfterS ?? UNKNOWN_WAIT_S) : 0;
+    setUntil(Date.now() + seconds * 1_000);
+  };
+  return { wait: useCountdown(until), waitAfter };
 }

@@ -1,9 +1,54 @@
-import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import type { ReactNode } from "react";
+import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
+import {
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 
 import type { PagedList } from "./pages.ts";
-import { useNextPage } from "./use-next-page.ts";
-import { useOffset } from "./use-offset.ts";
+
+/** Measures how far down the page an element begins; what is above may grow and shrink. */
+export function useOffset<E extends HTMLElement>(): {
+  readonly place: RefObject<E | null>;
+  readonly offset: number;
+} {
+  const place = useRef<E>(null);
+  const [offset, setOffset] = useState(0);
+  useLayoutEffect(() => {
+    const measure = () => {
+      const { top } = place.current?.getBoundingClientRect() ?? { top: 0 };
+      setOffset(Math.round(top + window.scrollY));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, []);
+  return { place, offset };
+}
+
+/** The next page is asked for so many rows before the end. */
+const AHEAD = 5;
+
+/** Has a list go on by itself where somebody comes near its end; answers whether there is more. */
+export function useNextPage(
+  { pages, slots, onView }: PagedList<unknown>,
+  items: readonly VirtualItem[],
+): boolean {
+  const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = pages;
+  const first = items.at(0)?.index ?? 0;
+  const last = items.at(-1)?.index ?? 0;
+  const isWanted =
+    last >= slots.length - AHEAD && hasNextPage && !isFetchingNextPage && !isFetchNextPageError;
+  useEffect(() => {
+    if (isWanted) void fetchNextPage();
+  }, [isWanted, fetchNextPage]);
+  useEffect(() => onView(first, last), [onView, first, last]);
+  return hasNextPage;
+}
 
 const OVERSCAN = 10;
 

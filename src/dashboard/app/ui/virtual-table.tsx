@@ -4,7 +4,7 @@ import { useCallback, useEffect, type CSSProperties, type ReactNode } from "reac
 
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
-import { useOffset } from "./use-offset.ts";
+import { useOffset } from "./virtual-rows.tsx";
 
 const OVERSCAN = 8;
 /** The next page is asked for so many rows before the end. */

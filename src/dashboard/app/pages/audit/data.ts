@@ -1,8 +1,7 @@
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { pageAt } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import type { AuditQuery } from "./audit-filters.ts";
+import type { AuditQuery } from "./audit-words.ts";
 
 /** Operators read what everybody did, a partner what its own people and those of its accounts did. */
 export const useIsOperator = (): boolean => useSession().company.type === "platform";

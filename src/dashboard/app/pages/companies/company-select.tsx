@@ -3,7 +3,8 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { useCompany, useCompanyChoices, type CompanyChoice, type CompanyType } from "./data.ts";
+import { ChoiceFilter } from "../../ui/filters.tsx";
+import { type CompanyChoice, type CompanyType, useCompany, useCompanyChoices } from "./data.ts";
 
 type AnyType = CompanyType | "platform";
 
@@ -60,4 +61,37 @@ export function CompanySelect(props: CompanySelectProps) {
 
 function itemOf({ id, name }: { readonly id: number; readonly name: string }) {
   return { value: String(id), label: name };
+}
+
+export function CompanyName({ id }: { readonly id: number | null }) {
+  const { data } = useCompany(id);
+  if (id === null) return "–";
+  return data?.name ?? `Company ${id}`;
+}
+
+interface ActiveFilterProps {
+  /** The word of the address. */
+  readonly value: string | undefined;
+  readonly onChange: (active: string | undefined) => void;
+}
+
+export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
+  return (
+    <ChoiceFilter
+      label="State"
+      any="Active or inactive"
+      choices={[
+        ["true", "Active"],
+        ["false", "Inactive"],
+      ]}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+/** Answers the part of the API's query for this filter. */
+export function activeQuery(value: string | undefined): { readonly is_active?: "true" | "false" } {
+  const isActive = (["true", "false"] as const).find((one) => one === value);
+  return isActive === undefined ? {} : { is_active: isActive };
 }

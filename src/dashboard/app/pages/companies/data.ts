@@ -1,8 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { answerOf } from "../../api/api-client.ts";
-import { allPages, pageAt } from "../../api/cursor.ts";
+import { allPages, answerOf, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import {

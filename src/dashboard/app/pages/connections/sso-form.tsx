@@ -1,13 +1,11 @@
 import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form } from "../../ui/form.tsx";
+import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { forgetDraft } from "../../ui/kept-drafts.ts";
 import { notify } from "../../ui/notify.ts";
-import { useForm, type FormState } from "../../ui/use-form.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { useSsoActions, type SsoConnection } from "./data.ts";
-import { EMPTY_SSO, type SsoDraft } from "./sso-draft.ts";
+import { EMPTY_SSO, type SsoConnection, type SsoDraft, useSsoActions } from "./data.ts";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";

@@ -4,11 +4,10 @@ import { Link, useSearchParams } from "wouter";
 import { duration, number } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
-import { Tag } from "../../ui/tag.tsx";
+import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
-import { findingOf } from "../webhooks/attempts/finding.ts";
+import { findingOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 

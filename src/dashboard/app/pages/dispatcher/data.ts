@@ -1,9 +1,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useLive } from "../../session/use-live.ts";
+import { useLive } from "../../session/live.ts";
 import { useList } from "../../ui/list.tsx";
 
 const KEY = ["dispatcher"];

@@ -3,13 +3,12 @@ import { Link } from "wouter";
 
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, sentence } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader, Section } from "../../ui/layout.tsx";
 import { Row, Rows } from "../../ui/rows.tsx";
-import { Section } from "../../ui/section.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useCatalog } from "../webhooks/data/data.ts";
 import type { CatalogEvent } from "../webhooks/data/reads.ts";
-import { eventsLike } from "./events-like.ts";
+import { eventsLike } from "./schema-fields.ts";
 
 import "./events.css";
 

@@ -1,3 +1,5 @@
+import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
+
 /** How often a field is there. */
 export type Presence = "always" | "sometimes";
 
@@ -52,4 +54,33 @@ function typeOf(schema: Schema): string {
   const { type = schema.allOf === undefined ? "any" : "object", minimum, maximum } = schema;
   if (minimum !== undefined && maximum !== undefined) return `${type}, ${minimum} to ${maximum}`;
   return type;
+}
+
+/** The events that have each word that was typed: in the name, the description, or in the name of a field. */
+export function eventsLike(events: readonly CatalogEvent[], typed: string): CatalogEvent[] {
+  const words = typed.toLowerCase().split(/\s+/);
+  return events.filter((one) => {
+    const fields = fieldsOf(one.schema).map(({ path }) => path);
+    const text = [one.value, one.value.replaceAll("_", " "), one.description, ...fields]
+      .join(" ")
+      .toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Says whether a subscription gets the event when it happens. */
+export function reachOf(
+  event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
+  subscription: Pick<Subscription, "delivery_kind" | "events">,
+): string {
+  if (!event.subscribable) return "It is sent on request alone.";
+  const { delivery_kind: kind, events } = subscription;
+  if (kind === "batch")
+    return event.in_batch
+      ? "When it happens, this subscription gets it with the next batch."
+      : "When it happens, this subscription does not get it: batches leave it out.";
+  const isWanted = events === null || events.includes(event.value);
+  return isWanted
+    ? "When it happens, this subscription gets it at once."
+    : "When it happens, this subscription does not get it: its filter leaves it out.";
 }

@@ -1,4 +1,4 @@
-import { isScope, type Scope } from "./scopes.ts";
+import { isScope, type Scope } from "./scopes.tsx";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 

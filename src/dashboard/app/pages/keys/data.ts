@@ -1,11 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
-import type { Scope } from "./scopes.ts";
+import type { Scope } from "./scopes.tsx";
 
 const PAGE = 20;
 

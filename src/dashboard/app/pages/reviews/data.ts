@@ -1,13 +1,22 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { allPages, pageAt } from "../../api/cursor.ts";
+import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import { useSites } from "../sites/data.ts";
-import type { FlagMove } from "./flag-moves.ts";
-import type { ReviewQuery } from "./review-filters.ts";
+import type { FlagMove, ReviewQuery } from "./review-model.ts";
+
+function readSites(api: ApiClient) {
+  return allPages((cursor) => answerOf(api.account["review-sites"].get({ query: pageAt(cursor) })));
+}
+
+export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
+
+/** Reads the stores' connections with review sites; the names of stores and sources come from them, too. */
+export function useSites(staleTime = 0) {
+  const api = useApi();
+  return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });
+}
 
 function readReview(api: ApiClient, id: string) {
   // The id stands in the address of the page, and may be anything there; the client puts it into a path as it is.

@@ -1,14 +1,13 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { sentence } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { useForm } from "../../ui/use-form.ts";
 import { useReviewActions, type Review } from "./data.ts";
-import { FLAG_MEANING, movesOf } from "./flag-moves.ts";
+import { FLAG_MEANING, movesOf } from "./review-model.ts";
 
 const MAX_CHARS = 1_000;
 

@@ -1,5 +1,5 @@
 import { sentence } from "../../ui/format.ts";
-import { errorText } from "../sites/error-texts.ts";
+import { errorText } from "./site-words.ts";
 
 export interface HistoryEntry {
   readonly id: number;

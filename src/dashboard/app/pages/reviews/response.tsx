@@ -2,12 +2,11 @@ import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { number } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
-import { useForm } from "../../ui/use-form.ts";
 import { useNames, useReviewActions, type Review } from "./data.ts";
 
 const MAX_CHARS = 10_000;

@@ -2,13 +2,11 @@ import { Anchor, Button, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
-import { Found } from "../../ui/found.tsx";
-import { Tag } from "../../ui/tag.tsx";
+import { Found, Stars, Tag } from "../../ui/badges.tsx";
 import { excerpt, has } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
 import type { Place } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
-import { Stars } from "./stars.tsx";
 
 interface ReviewProps {
   readonly review: Review;

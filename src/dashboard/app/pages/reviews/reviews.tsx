@@ -5,11 +5,11 @@ import { useSession } from "../../session/session.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { useColleagues, useNames, useReviews } from "./data.ts";
-import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
+import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-model.ts";
 import { ReviewRow } from "./review-row.tsx";
 
 import "./reviews.css";

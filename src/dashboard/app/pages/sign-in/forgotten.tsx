@@ -4,12 +4,11 @@ import { useState } from "react";
 import { useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { CodeEntry } from "../../ui/code-entry.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { useForm } from "../../ui/use-form.ts";
-import { useWait } from "../../ui/use-wait.ts";
-import { Remember } from "./remember.tsx";
-import { SignInError } from "./sign-in-error.tsx";
+import { useWait } from "../../ui/use-time.ts";
+import { Remember } from "./frame.tsx";
+import { SignInError } from "./messages.tsx";
 
 interface ForgottenProps {
   readonly email: string;

@@ -3,13 +3,12 @@ import { useEffect, useRef, useState } from "react";
 
 import { useCredentials, type SignInMethods } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
-import { startTrip } from "../../session/trip.ts";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { startTrip } from "../../session/links.ts";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useForm } from "../../ui/use-form.ts";
-import { useWait } from "../../ui/use-wait.ts";
-import { Remember } from "./remember.tsx";
-import { SignInError } from "./sign-in-error.tsx";
+import { useWait } from "../../ui/use-time.ts";
+import { Remember } from "./frame.tsx";
+import { SignInError } from "./messages.tsx";
 
 interface MethodStepProps {
   readonly email: string;

@@ -1,14 +1,15 @@
-import { Alert, Anchor, Text } from "@mantine/core";
+import { Alert, Anchor, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import type { SignInMethods } from "../../session/credentials.ts";
+import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { EmailStep } from "./email-step.tsx";
+import { useWait } from "../../ui/use-time.ts";
 import { Forgotten } from "./forgotten.tsx";
 import { Frame } from "./frame.tsx";
 import { MethodStep } from "./method-step.tsx";
-import { useNotice, type Notice } from "./notice.ts";
+import { type Notice, SignInError, useNotice } from "./messages.tsx";
 
 type Step =
   | { readonly name: "email" }
@@ -92,5 +93,52 @@ function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
         </Alert>
       )}
     </output>
+  );
+}
+
+interface EmailStepProps {
+  /** The email that was typed before. */
+  readonly email: string;
+  readonly onDiscovered: (email: string, methods: SignInMethods) => void;
+}
+
+/** Asks how the domain of the address signs in; nobody is looked up. */
+function EmailStep({ email, onDiscovered }: EmailStepProps) {
+  const { discover } = useCredentials();
+  const { wait, waitAfter } = useWait();
+  const form = useForm({
+    initial: { email },
+    names: { email: "email" },
+    send: async (draft) => ({ typed: draft.email, methods: await discover(draft.email) }),
+    onDone: ({ typed, methods }) => onDiscovered(typed, methods),
+    onFailed: waitAfter,
+  });
+  return (
+    <Form
+      form={form}
+      renderError={(error) => <SignInError error={error} wait={wait} />}
+      buttons={
+        <SubmitButton form={form} isReady={wait === 0}>
+          Continue
+        </SubmitButton>
+      }
+    >
+      <TextInput
+        label="Email"
+        type="email"
+        name="email"
+        autoComplete="username"
+        autoCapitalize="none"
+        spellCheck={false}
+        required
+        withAsterisk={false}
+        maxLength={254}
+        // The page asks for nothing else, so the focus skips nothing that somebody might want first.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        autoFocus
+        {...form.text("email")}
+        error={form.errorOf("email") && "Enter an address such as name@company.com."}
+      />
+    </Form>
   );
 }

@@ -2,11 +2,10 @@ import { Anchor, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useCredentials } from "../../session/credentials.ts";
-import type { Invitation } from "../../session/invitation.ts";
+import type { Invitation } from "../../session/links.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { Frame } from "./frame.tsx";
-import { Remember } from "./remember.tsx";
+import { Frame, Remember } from "./frame.tsx";
 
 interface WelcomeProps {
   readonly invitation: Invitation;

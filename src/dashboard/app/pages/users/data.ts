@@ -1,11 +1,70 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { pageAt } from "../../api/cursor.ts";
-import type { Role } from "../../session/roles.ts";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import type { Role } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import { userBody, type UserDraft } from "./user-draft.ts";
+import type { CompanyChoice } from "../companies/data.ts";
+
+/** Role → the type of company that it belongs to (the API refuses any other). */
+export const COMPANY_TYPE_OF = {
+  super_admin: "platform",
+  partner_owner: "partner",
+  partner_admin: "partner",
+  account_owner: "account",
+  account_user: "account",
+  location_user: "account",
+} as const satisfies Record<Role, string>;
+
+/** Role → what it may do, for whoever hands it out. */
+export const ROLE_MEANING: Readonly<Record<Role, string>> = {
+  super_admin: "Runs the platform: everything on these pages.",
+  partner_owner: "Manages the partner's webhooks, clients and accounts, and gets its warnings.",
+  partner_admin: "Manages the partner's webhooks, clients and accounts.",
+  account_owner: "Works with the reviews of every store, and is told of flags.",
+  account_user: "Works with the reviews of every store.",
+  location_user: "Works with the reviews of chosen stores alone.",
+};
+
+/** What the form holds while it is filled in. */
+export interface UserDraft {
+  readonly name: string;
+  readonly email: string;
+  readonly role: Role;
+  /** It is undefined for the platform's own people. */
+  readonly company: CompanyChoice | undefined;
+  readonly storeIds: readonly string[];
+  /** It is empty for a user without a password. */
+  readonly password: string;
+}
+
+export const EMPTY_USER: UserDraft = {
+  name: "",
+  email: "",
+  role: "partner_owner",
+  company: undefined,
+  storeIds: [],
+  password: "",
+};
+
+/** Changes the role; where it belongs to the other type of company, the company has to be chosen anew. */
+export function withRole(draft: UserDraft, role: Role): UserDraft {
+  const stays = COMPANY_TYPE_OF[role] === COMPANY_TYPE_OF[draft.role];
+  return { ...draft, role, company: stays ? draft.company : undefined, storeIds: [] };
+}
+
+function userBody(draft: UserDraft, platformId: number) {
+  const { role, company, storeIds, password } = draft;
+  return {
+    name: draft.name.trim(),
+    email: draft.email.trim(),
+    role,
+    // No company has the number 0: the server's answer names the field.
+    company_id: COMPANY_TYPE_OF[role] === "platform" ? platformId : (company?.id ?? 0),
+    ...(role === "location_user" && { store_ids: storeIds.map(Number) }),
+    ...(password !== "" && { password }),
+  };
+}
 
 export interface UserFilter {
   readonly company_id?: number;

@@ -3,9 +3,9 @@ import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { useUserActions, type User } from "./data.ts";

@@ -1,18 +1,17 @@
 import { Button, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
-import { roleName, ROLES } from "../../session/roles.ts";
+import { roleName, ROLES } from "../../session/identity.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { Found } from "../../ui/found.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { idOf } from "../../ui/ids.ts";
-import { TableList } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { EmptyState } from "../../ui/states.tsx";
+import { Found } from "../../ui/badges.tsx";
 import { textQuery } from "../../ui/text-query.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/format.ts";
+import { TableList } from "../../ui/list.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { ActiveFilter, activeQuery } from "../companies/active-filter.tsx";
-import { CompanySelect } from "../companies/company-select.tsx";
+import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
 import { useUsers, type User, type UserFilter } from "./data.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
 import { UserForm } from "./user-form.tsx";

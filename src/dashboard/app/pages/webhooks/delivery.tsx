@@ -2,17 +2,16 @@ import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
-import { Countdown } from "../../ui/countdown.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { Countdown, ExactTime } from "../../ui/time.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
-import { AttemptCard } from "./attempts/attempt-card.tsx";
-import { STATE_WORDS } from "./attempts/attempt-words.ts";
+import { AttemptCard } from "./deliveries/attempt-card.tsx";
+import { STATE_WORDS } from "./deliveries/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
-import { useMessage } from "./data/message-pages.ts";
+import { useMessage } from "./deliveries/use-messages.ts";
 import type { Delivery } from "./data/reads.ts";
-import { RedeliverButton } from "./messages/redeliver-button.tsx";
+import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
 

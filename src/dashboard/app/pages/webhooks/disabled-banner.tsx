@@ -3,19 +3,18 @@ import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { Confirm } from "../../ui/confirm.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { findingOf } from "./attempts/finding.ts";
-import { useHealth, useIncident } from "./data/data.ts";
+import { findingOf } from "./deliveries/attempt-words.ts";
+import { useHealth, useIncident, useIsReadOnly } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
-import { Choice } from "./form/choice.tsx";
-import { disabledBecause } from "./subscription-words.ts";
+import { Choice } from "./form/endpoint-fields.tsx";
+import { disabledBecause } from "./data/subscription-words.ts";
 import type { SentTest } from "./test-event.tsx";
-import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 const HELD_WAIT_MS = 20_000;
 

@@ -4,10 +4,10 @@ import { Link } from "wouter";
 
 import { CodeBlock } from "../../ui/copy.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { NamedValue } from "../../ui/named-value.tsx";
+import { NamedValue } from "../../ui/layout.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { toldWords } from "./alert-words.ts";
-import { findingOf } from "./attempts/finding.ts";
+import { toldWords } from "./alert-data.ts";
+import { findingOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 

@@ -1,4 +1,4 @@
-import { page } from "../../chunks/page.tsx";
+import { page } from "../../shell/page.tsx";
 
 /** What a partner sees of its subscriptions, and an operator of a partner's. */
 export const READING_PAGES = {

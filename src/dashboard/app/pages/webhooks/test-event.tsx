@@ -3,12 +3,12 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { Countdown } from "../../ui/countdown.tsx";
+import { Countdown } from "../../ui/time.tsx";
 import { milliseconds } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { findingOf } from "./attempts/finding.ts";
+import { findingOf } from "./deliveries/attempt-words.ts";
 import { useDelivery } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";

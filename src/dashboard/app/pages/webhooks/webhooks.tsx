@@ -1,16 +1,13 @@
-import { Button, SimpleGrid } from "@mantine/core";
+import { Button, Paper, SimpleGrid } from "@mantine/core";
 import { Link } from "wouter";
 
-import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { Loaded } from "../../ui/states.tsx";
-import { useSubscriptions } from "./data/data.ts";
-import { EmptySlot } from "./empty-slot.tsx";
-import { KINDS } from "./kinds.ts";
-import { SlotCard } from "./slot-card.tsx";
 import { useSession } from "../../session/session.tsx";
-import { useIsReadOnly, useViewedPartner } from "./data/viewed-partner.ts";
-
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { useIsReadOnly, useSubscriptions, useViewedPartner } from "./data/data.ts";
+import { KINDS } from "./data/subscription-words.ts";
+import { SlotCard } from "./slot-card.tsx";
 import "./webhooks.css";
 
 export function Page() {
@@ -62,5 +59,33 @@ export function Page() {
         )}
       </Loaded>
     </>
+  );
+}
+
+/** Shows a slot that is free, and says what it would be good for. */
+export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
+  const { title, purpose } = kind;
+  const isReadOnly = useIsReadOnly();
+  return (
+    <Paper component="section" className="free-slot" aria-label={`${title}: free`}>
+      <EmptyState
+        icon={kind.kind === "batch" ? "clock" : "send"}
+        title={`${title}: not in use`}
+        action={
+          !isReadOnly && (
+            <Button
+              component={Link}
+              href={`/webhooks/new?kind=${kind.kind}`}
+              variant="light"
+              mt="sm"
+            >
+              Set up {kind.kind} delivery
+            </Button>
+          )
+        }
+      >
+        {purpose}
+      </EmptyState>
+    </Paper>
   );
 }

@@ -1,13 +1,25 @@
-import { Group, Paper, Text, Title, useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import {
+  Button,
+  Group,
+  NativeSelect,
+  Paper,
+  Table,
+  Text,
+  Title,
+  useComputedColorScheme,
+} from "@mantine/core";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-
-import { ChartTable } from "./chart-table.tsx";
-import { chartOptions } from "./chart-options.ts";
-import { PLOT_PX, textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
-import { PeriodSelect } from "./period-select.tsx";
-
 import "uplot/dist/uPlot.min.css";
+
+import { chartOptions } from "./chart-options.ts";
+import {
+  type ChartProps,
+  type ChartSeries,
+  PLOT_PX,
+  type SelectPeriod,
+  textOf,
+} from "./chart-series.ts";
 
 /**
  * Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. Dragging over it
@@ -110,3 +122,81 @@ function dataOf(
       );
   return [[...times], ...columns];
 }
+
+/** Shows the values of a chart to read; the rows are made when somebody opens it. */
+function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Show as a table</summary>
+      {isOpen && (
+        // A box that scrolls must be reached by keyboard.
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
+          <Table fz="xs" className="tabular" stickyHeader>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">From</Table.Th>
+                {series.map(({ label }) => (
+                  <Table.Th key={label} scope="col" ta="right">
+                    {label}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {times.map((time, i) => (
+                <Table.Tr key={time}>
+                  <Table.Td>{formatTime(time)}</Table.Td>
+                  {series.map(({ label, values }) => (
+                    <Table.Td key={label} ta="right">
+                      {textOf(values[i], format)}
+                    </Table.Td>
+                  ))}
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </section>
+      )}
+    </details>
+  );
+}
+
+interface PeriodSelectProps extends Pick<ChartProps, "times" | "step" | "formatTime"> {
+  readonly onSelect: SelectPeriod;
+}
+
+/** Chooses a period of a chart without pointing at it. */
+function PeriodSelect({ times, step, formatTime, onSelect }: PeriodSelectProps) {
+  const [chosen, setChosen] = useState<{ readonly since?: number; readonly until?: number }>({});
+  const ends = times.map((time) => time + step);
+  // What was chosen may not be in what is shown by now.
+  const since = times.find((time) => time === chosen.since) ?? times[0] ?? 0;
+  const until = ends.find((time) => time === chosen.until) ?? ends.at(-1) ?? 0;
+  return (
+    <details className="chart-table">
+      <summary>Select a period</summary>
+      <Group align="flex-end" gap="sm" mt="xs">
+        <NativeSelect
+          label="From"
+          value={since}
+          data={options(times, formatTime)}
+          onChange={(event) => setChosen({ ...chosen, since: Number(event.currentTarget.value) })}
+        />
+        <NativeSelect
+          label="To"
+          value={until}
+          data={options(ends, formatTime)}
+          onChange={(event) => setChosen({ ...chosen, until: Number(event.currentTarget.value) })}
+        />
+        <Button variant="default" disabled={since >= until} onClick={() => onSelect(since, until)}>
+          Select
+        </Button>
+      </Group>
+    </details>
+  );
+}
+
+const options = (times: readonly number[], formatTime: (seconds: number) => string) =>
+  times.map((time) => ({ value: String(time), label: formatTime(time) }));

@@ -1,16 +1,43 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, use, useCallback, useRef } from "react";
 
-import { useReader } from "./use-reader.ts";
+import { useCameBack, useLive } from "../../../session/live.ts";
+import { useApi, useSession } from "../../../session/session.tsx";
+import type { AttemptRow } from "./filters.ts";
 import {
   readCatalog,
   readDelivery,
+  type Reader,
   readHealth,
   readIncident,
   readStats,
   readSubscription,
   readSubscriptions,
+  streamPath,
 } from "./reads.ts";
 import type { Span } from "./stats-range.ts";
+
+/** A partner whom an operator looks at. */
+interface ViewedPartner {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Above the pages of webhooks where an operator reads those of a partner; a partner's own people have nothing there. */
+export const ViewedPartnerContext = createContext<ViewedPartner | undefined>(undefined);
+
+export const useViewedPartner = (): ViewedPartner | undefined => use(ViewedPartnerContext);
+
+/** Operators, and some who come by a portal link, change nothing: the controls that would are left out. */
+export function useIsReadOnly(): boolean {
+  const { portal } = useSession();
+  const isViewed = useViewedPartner() !== undefined;
+  return isViewed || (portal?.isReadOnly ?? false);
+}
+
+export function useReader(): Reader {
+  return { api: useApi(), partnerId: useViewedPartner()?.id };
+}
 
 /** Everything of one subscription has a key below its id, so that one call forgets it all. */
 export const keys = {
@@ -104,4 +131,35 @@ export function useDelivery(id: string, eventId: string) {
       return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;
     },
   });
+}
+
+export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void;
+
+/** One stream for the whole page of a subscription: it keeps what is shown fresh, and passes attempts on. */
+export function useSubscriptionLive(id: string) {
+  const client = useQueryClient();
+  const listeners = useRef(new Set<(row: AttemptRow) => void>());
+  const hasNews = useRef(false);
+  const state = useLive(streamPath(useReader(), id), (event, data) => {
+    if (event === "subscription") client.setQueryData(keys.one(id), data);
+    if (event === "attempt") {
+      hasNews.current = true;
+      // What the stream says of an attempt is declared by the server beside the attempt itself.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      for (const listener of listeners.current) listener(data as AttemptRow);
+    }
+    if (event !== "health") return;
+    client.setQueryData(keys.health(id), data);
+    // The charts follow at the pace of the health, not of the attempts.
+    if (hasNews.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
+    hasNews.current = false;
+  });
+  useCameBack(state, () => {
+    hasNews.current = true;
+  });
+  const follow: FollowAttempts = useCallback((listener) => {
+    listeners.current.add(listener);
+    return () => listeners.current.delete(listener);
+  }, []);
+  return { state, follow };
 }

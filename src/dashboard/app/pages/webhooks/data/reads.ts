@@ -1,4 +1,4 @@
-import { answerOf, type ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/client.ts";
 import { statsQuery, type Span } from "./stats-range.ts";
 
 /** Who reads subscriptions: a partner its own, where no other is named. */

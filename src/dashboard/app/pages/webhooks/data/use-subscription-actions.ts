@@ -1,6 +1,6 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/client.ts";
 import { useApi } from "../../../session/session.tsx";
 import { keys } from "./data.ts";
 import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { counted, sentence } from "../../../ui/format.ts";
 import { useCatalog } from "../data/data.ts";
 import type { CatalogEvent } from "../data/reads.ts";
-import { Choice } from "./choice.tsx";
+import { Choice } from "./endpoint-fields.tsx";
 
 interface PickerProps {
   /** It is null for all of them, those of the future too. */

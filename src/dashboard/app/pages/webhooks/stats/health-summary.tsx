@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 
 import { duration, number } from "../../../ui/format.ts";
-import { NamedValue } from "../../../ui/named-value.tsx";
+import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import type { Health } from "../data/reads.ts";
 

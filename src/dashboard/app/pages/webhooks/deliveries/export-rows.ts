@@ -1,0 +1,94 @@
+import type { AttemptRow } from "../data/filters.ts";
+import type { Message } from "../data/reads.ts";
+
+export type Format = "csv" | "json";
+
+/** A file has so many rows at the most; the page says so when it ends there. */
+export const EXPORTED_AT_MOST = 10_000;
+
+interface Part<Row> {
+  readonly rows: readonly Row[];
+  readonly next: string | null;
+}
+
+interface Export<Row> {
+  readonly format: Format;
+  readonly read: (cursor: string | undefined) => Promise<Part<Row>>;
+  /** What is written of a row as CSV; JSON has all of it. */
+  readonly lineOf: (row: Row) => Line;
+  readonly onProgress: (count: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Reads a list page by page and writes each page before it reads the next, so that one page at a time is objects. */
+export async function exportRows<Row>({ format, read, lineOf, onProgress, signal }: Export<Row>) {
+  const parts: Blob[] = [];
+  let count = 0;
+  let cursor: string | undefined;
+  do {
+    const { rows, next } = await read(cursor);
+    signal.throwIfAborted();
+    const taken = rows.slice(0, EXPORTED_AT_MOST - count);
+    parts.push(new Blob([written(format, taken, lineOf, count === 0)]));
+    count += taken.length;
+    cursor = next ?? undefined;
+    if (taken.length < rows.length) break;
+    onProgress(count);
+  } while (cursor !== undefined && count < EXPORTED_AT_MOST);
+  if (format === "json") parts.push(new Blob([count === 0 ? "[]\n" : "\n]\n"]));
+  return { parts, count, isCut: cursor !== undefined };
+}
+
+function written<Row>(
+  format: Format,
+  rows: readonly Row[],
+  lineOf: (row: Row) => Line,
+  isFirst: boolean,
+): string {
+  const [first] = rows;
+  if (first === undefined) return "";
+  if (format === "csv") {
+    const lines = rows.map((row) => csvLine(lineOf(row)));
+    return (isFirst ? csvHead(lineOf(first)) : "") + lines.join("");
+  }
+  return (isFirst ? "[\n" : ",\n") + rows.map((row) => JSON.stringify(row)).join(",\n");
+}
+
+type Cell = string | number | null;
+type Line = Readonly<Record<string, Cell>>;
+
+/** One line an event; of its attempts how many there were, and the last. */
+export function lineOfMessage({ attempts, ...message }: Message): Line {
+  const last = attempts.at(-1);
+  return {
+    ...message,
+    attempts: attempts.length,
+    last_attempt_at: last?.started_at ?? null,
+    last_outcome: last?.outcome ?? null,
+    last_status_code: last?.status_code ?? null,
+    last_error_code: last?.error_code ?? null,
+    last_duration_ms: last?.duration_ms ?? null,
+  };
+}
+
+export function lineOfAttempt(row: AttemptRow): Line {
+  return { ...row };
+}
+
+/** Lines end as RFC 4180 says; the first has the names. */
+export function csvHead(line: Line): string {
+  return `${Object.keys(line).map(csvCell).join(",")}\r\n`;
+}
+
+export function csvLine(line: Line): string {
+  return `${Object.values(line).map(csvCell).join(",")}\r\n`;
+}
+
+/** A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text. */
+function csvCell(value: Cell): string {
+  if (value === null) return "";
+  if (typeof value === "number") return String(value);
+  const text =
+    /^[=+\-@\t\r\n|%]/.test(value.trimStart()) || /^\s/.test(value) ? `'${value}` : value;
+  return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

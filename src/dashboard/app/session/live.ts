@@ -1,0 +1,133 @@
+import { useEffect, useRef, useState } from "react";
+
+import { BASE_URL } from "../api/connect.ts";
+import { readIdentity } from "./identity.ts";
+import { useApi, useSession } from "./session.tsx";
+
+export type LiveState = "connecting" | "live" | "waiting";
+
+interface StreamReader {
+  readonly onState: (state: LiveState) => void;
+  readonly onMessage: (event: string, data: unknown) => void;
+  /** It is called when the stream is answered 401. */
+  readonly onUnauthorized: () => void;
+}
+
+interface StreamRequest {
+  /** The path below `{base_url}`. */
+  readonly path: string;
+  readonly token: string;
+}
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+/** The server says something every two seconds; silence for longer is a connection that died. */
+const SILENCE_MS = 15_000;
+
+/**
+ * Reads `text/event-stream` until `left` is aborted. Uses fetch, because an EventSource cannot send the Bearer header;
+ * connects again by itself, later each time, when the stream ends.
+ */
+async function followStream(
+  left: AbortSignal,
+  request: StreamRequest,
+  reader: StreamReader,
+): Promise<void> {
+  for (let waitMs = FIRST_WAIT_MS; !left.aborted; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    const wasLive = await readStream(left, request, reader).catch(() => false);
+    if (wasLive) waitMs = FIRST_WAIT_MS;
+    if (left.aborted) return;
+    reader.onState("waiting");
+    await pause(waitMs, left);
+  }
+}
+
+/** Reads one connection until it ends; answers whether it ever was live. */
+async function readStream(
+  left: AbortSignal,
+  { path, token }: StreamRequest,
+  { onState, onMessage, onUnauthorized }: StreamReader,
+): Promise<boolean> {
+  const silent = new AbortController();
+  const response = await fetch(BASE_URL + path, {
+    headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream" },
+    signal: AbortSignal.any([left, silent.signal]),
+  });
+  if (response.status === 401) onUnauthorized();
+  if (!response.ok || response.body === null) return false;
+  onState("live");
+  const chunks = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const timer = setTimeout(() => silent.abort(), SILENCE_MS);
+      const { done, value } = await chunks.read().finally(() => clearTimeout(timer));
+      if (done) return true;
+      const messages = (rest + value).split("\n\n");
+      rest = messages.pop() ?? "";
+      for (const message of messages) dispatchMessage(message, onMessage);
+    }
+  } catch {
+    return true;
+  }
+}
+
+/** Our streams have one line of data per message (src/http/event-stream.ts). */
+function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]): void {
+  const lines = message.split("\n");
+  const field = (name: string) =>
+    lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+  const data = field("data");
+  if (data !== undefined) onMessage(field("event") ?? "message", JSON.parse(data));
+}
+
+/** Ends sooner when the network is there again. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    window.addEventListener("online", end);
+    signal.addEventListener("abort", end);
+  });
+}
+
+/** Follows `text/event-stream` at a path below `{base_url}` for as long as the component is shown. */
+export function useLive(path: string, onMessage: StreamReader["onMessage"]): LiveState {
+  const { token } = useSession();
+  const api = useApi();
+  const [state, setState] = useState<LiveState>("connecting");
+  const latest = useRef(onMessage);
+  useEffect(() => {
+    latest.current = onMessage;
+  });
+  useEffect(() => {
+    const left = new AbortController();
+    const reader: StreamReader = {
+      onState: setState,
+      onMessage: (event, data) => latest.current(event, data),
+      // This call is answered 401 as well, which ends the session.
+      onUnauthorized: () => void readIdentity(api).catch(() => undefined),
+    };
+    void followStream(left.signal, { path, token }, reader);
+    return () => left.abort();
+  }, [api, path, token]);
+  return state;
+}
+
+/** Tells when a stream is there again after it was away: it does not bring later what happened meanwhile. */
+export function useCameBack(live: LiveState, onBack: () => void): void {
+  const wasAway = useRef(false);
+  const latest = useRef(onBack);
+  useEffect(() => {
+    latest.current = onBack;
+  });
+  useEffect(() => {
+    if (live === "live" && wasAway.current) latest.current();
+    if (live !== "connecting") wasAway.current = live === "waiting";
+  }, [live]);
+}
