@@ -12,7 +12,10 @@ import { page } from "./shell/page.tsx";
 
 const SignedIn = page(() => import("./signed-in.tsx"));
 
-/** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
+/**
+ * Renders the sign-in at every path while nobody is signed in. The address stays, so that after the sign-in
+ * the requested page opens.
+ */
 export function App() {
   const { session } = useSessionState();
   usePageAhead(session);
@@ -22,7 +25,10 @@ export function App() {
   return session === undefined ? <SignIn onMethod={SignedIn.ahead} /> : <SignedIn />;
 }
 
-/** Has the page of the address come at the same time as what surrounds it, and not after that. */
+/**
+ * Starts to load the chunk of the current page in parallel with the chunk of the frame around it
+ * (`signed-in.tsx`).
+ */
 function usePageAhead(session: Session | undefined): void {
   const { parser } = useRouter();
   useEffect(() => {

@@ -6,7 +6,7 @@ const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
-/** They are in the order of the navigation; a role arrives at the first that it has. */
+/** Areas in the order of the navigation. After the sign-in, a role lands on its first area. */
 const AREAS: readonly Area[] = [
   {
     path: "/webhooks",
@@ -121,7 +121,10 @@ const AREAS: readonly Area[] = [
   },
 ];
 
-/** The areas that somebody has; who acts as somebody else has nothing that is personal. */
+/**
+ * Returns the areas of the user's role. During impersonation (`origin` is set) personal areas such as API
+ * keys are left out.
+ */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(
     ({ roles, isPersonal = false }) =>

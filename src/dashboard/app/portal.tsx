@@ -21,7 +21,10 @@ import {
 
 const Create = page(() => import("./pages/webhooks/create.tsx"));
 
-/** The pages that a portal link opens, without navigation: in a window of their own, or in a frame of a partner's. */
+/**
+ * Renders the pages of a portal link, without navigation: in a separate window or in a frame of the partner's
+ * site.
+ */
 export function Portal({ link }: { readonly link: PortalLink }) {
   return (
     <QueryClientProvider client={queryClient}>

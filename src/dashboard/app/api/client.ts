@@ -1,14 +1,20 @@
 import { ApiError } from "../../../client/api-error.ts";
 
-/** The typed client stands alone, so that code that needs it has unit tests without a page around it. */
+/**
+ * Re-exported here without `connect.ts`, which reads `location`, so that modules that need only these have
+ * unit tests outside a browser.
+ */
 export { answerOf, type ApiClient } from "../../../client/api.ts";
 
-/** Answers the error as the API said it; undefined where the API could not be asked. */
+/** Returns the error that the API answered with; undefined if the API could not be reached. */
 export function apiErrorOf(error: unknown): ApiError | undefined {
   return error instanceof ApiError ? error : undefined;
 }
 
-/** Answers what a 422 says of one field, and of the entries of a list, which are named by their places: `domains.2`. */
+/**
+ * Returns the text of the validation errors (422) of one field. Errors of list entries, which the API names
+ * by index (`domains.2`), are included.
+ */
 export function fieldError(error: unknown, field: string): string | undefined {
   const errors = apiErrorOf(error)?.errors ?? {};
   const ofEntries = Object.entries(errors).flatMap(([name, texts]) => {
@@ -19,25 +25,25 @@ export function fieldError(error: unknown, field: string): string | undefined {
   return texts.length === 0 ? undefined : texts.join("; ");
 }
 
-/** A page of a list of the API. */
+/** One page of a cursor-paginated list of the API. */
 export interface CursorPage<Row> {
   readonly data: readonly Row[];
   readonly next_cursor: string | null;
 }
 
-/** Answers the part of a query that asks for the page at a cursor; the first page has no cursor. */
+/** Returns the query parameter for the page at a cursor; empty for the first page. */
 export function atCursor(cursor: string | undefined): { readonly cursor?: string } {
   return cursor === undefined ? {} : { cursor };
 }
 
 const PAGE_ROWS = 100;
 
-/** The same for a list that goes on while somebody scrolls. */
+/** Returns the query parameters for a page of a list with infinite scrolling. */
 export function pageAt(cursor: string | undefined) {
   return { limit: PAGE_ROWS, ...atCursor(cursor) };
 }
 
-/** Reads a list to its end; for those that are short by nature, such as the stores of one account. */
+/** Reads all pages of a list. Use it only for lists that are short by nature, such as the stores of one account. */
 export async function allPages<Row>(
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
 ): Promise<Row[]> {

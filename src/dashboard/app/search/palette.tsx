@@ -29,14 +29,14 @@ interface PaletteProps {
   readonly onClose: () => void;
 }
 
-/** Finds things by what is typed, by keyboard alone if somebody wants it. */
+/** A search over pages, events, reviews, users and guides. It can be used by keyboard alone. */
 export function Palette({ areas, onClose }: PaletteProps) {
   const [text, setText] = useState("");
   const { hits, isLooking } = useHits(areas, text.trim());
   const go = useGo(onClose);
   const combobox = useCombobox({ opened: true });
   const found = hits.map(({ href }) => href).join(" ");
-  // The first that was found is the one that Enter opens.
+  // Enter opens the first result without an arrow key.
   useEffect(() => {
     if (found !== "") combobox.selectFirstOption();
     // oxlint-disable-next-line react/exhaustive-deps -- the store is made anew with every render.
@@ -60,7 +60,8 @@ export function Palette({ areas, onClose }: PaletteProps) {
             spellCheck={false}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
-            // The library keeps this key for closing a list of its own.
+            // Handled here because Mantine's combobox uses Escape to close its dropdown, not the dialog
+            // around it.
             onKeyDown={(event) => event.key === "Escape" && onClose()}
           />
         </Combobox.EventsTarget>
@@ -98,7 +99,7 @@ function wordsOn(typed: string, count: number, isLooking: boolean): string {
   return count === 0 ? "Nothing was found." : `${count} found.`;
 }
 
-/** A guide opens beside the dashboard, as it does from the navigation. */
+/** A guide opens in a new tab, like the link to the guides in the navigation. */
 function useGo(onClose: () => void) {
   const [, navigate] = useLocation();
   return (hit: Hit) => {

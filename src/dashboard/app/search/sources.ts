@@ -12,19 +12,23 @@ import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
 
-// Where each role may look. What it may not read it is not asked for, and the server has the last word.
+// The sources of the search. Each role is searched only where it has an area, so that no request is sent that
+// the API would deny.
 
-/** The ids of review sites are longer than this, and short words are not looked up at every key. */
+/**
+ * Shorter texts are not looked up as ids of a review site: those ids are longer, and each lookup costs a
+ * request per pause in the typing.
+ */
 const ID_CHARS = 3;
 
-/** The pages of the navigation. */
+/** Searches the titles of the pages in the navigation. */
 export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
 }
 
-/** Kinds of events, by the words of their names, descriptions and fields. */
+/** Searches the event catalog: the words in names, descriptions and fields of events. */
 export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
   return eventsLike(events, typed)
     .slice(0, EACH)
@@ -41,7 +45,7 @@ export async function readGuides(): Promise<readonly Section[]> {
   return answer.ok ? answer.json() : [];
 }
 
-/** Looks where the areas of the role allow it to. */
+/** Searches all sources that the areas of the user's role cover. */
 export async function search(
   api: ApiClient,
   areas: readonly Area[],
@@ -74,7 +78,7 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
   }));
 }
 
-/** An event by its id, or the events of a review by its id here or at the site. */
+/** Finds an event by its id, or the events of a review by the review's id here or at the review site. */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const page = { limit: EACH, cursor: undefined };
@@ -115,7 +119,7 @@ function reviewHit(
   };
 }
 
-/** A review by its id here or at the site, or by its text. */
+/** Finds a review by its id here or at the review site, or by its text. */
 async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
@@ -135,7 +139,7 @@ async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   }));
 }
 
-/** An id that is not there, or not to be seen, is one that was not found. */
+/** Maps a 404 or 403 for a typed id to an empty result. */
 async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   try {
     return [await answer];
@@ -144,7 +148,7 @@ async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   }
 }
 
-/** A user by the number, or by a part of the name or the email. */
+/** Finds a user by id, or by a part of the name or email. */
 async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
   const isId = isReviewId(typed);
   if (typed.length < ID_CHARS && !isId) return [];

@@ -5,12 +5,16 @@ import { type Arrival, newChallenge, readArrival } from "./single-sign-on.ts";
 export const HOME = "/dashboard";
 const SSO_KEY = "reviewrelay.sso";
 
-/** An arrival counts for the first sign-in after it, and not for one that follows a session. */
+/**
+ * The callback result of a page load without an SSO callback. It also replaces a result that was used: a
+ * result applies to one sign-in only.
+ */
 export const NO_ARRIVAL: Arrival = { kind: "none" };
 
 /**
- * Prepares a trip to the identity provider, with a challenge whose verifier stays in this tab. Answers the address to
- * go to; undefined where the browser stores nothing, or hashes nothing because the page is not secure.
+ * Starts an SSO flow with PKCE: stores the verifier in this tab and returns the address to navigate to.
+ * Returns undefined if the browser blocks storage, or has no WebCrypto because the page is not served over
+ * HTTPS.
  */
 export async function startTrip({ email, remember }: { email: string; remember: boolean }) {
   try {
@@ -28,7 +32,10 @@ export async function startTrip({ email, remember }: { email: string; remember: 
   }
 }
 
-/** Takes the code out of the address before anything else happens: it must not be kept, copied or sent anywhere. */
+/**
+ * Reads the result of an SSO callback, and removes the one-time code from the address first, so that it is
+ * not kept in the history, copied or sent as a referrer.
+ */
 export function takeArrival(): Arrival {
   const arrival = readArrival(location.search, tabStorage.read(SSO_KEY));
   if (arrival.kind === "none") return arrival;
@@ -38,7 +45,10 @@ export function takeArrival(): Arrival {
   return arrival;
 }
 
-/** What the link of an invitation carries; the email only tells the password manager whose password it is. */
+/**
+ * The parameters of an invitation link. The email is only for the password manager, which stores the password
+ * under it.
+ */
 export interface Invitation {
   readonly code: string;
   readonly email: string;
@@ -53,25 +63,31 @@ function readInvitation(path: string, fragment: string): Invitation | undefined 
   return { code, email: given.get("email") ?? "" };
 }
 
-/** Takes the code out of the address before anything else happens: it must not be kept, copied or sent anywhere. */
+/**
+ * Reads an invitation link, and removes the one-time code from the address first, so that it is not kept in
+ * the history, copied or sent as a referrer.
+ */
 export function takeInvitation(): Invitation | undefined {
   const invitation = readInvitation(location.pathname, location.hash);
   if (invitation !== undefined) history.replaceState(null, "", HOME);
   return invitation;
 }
 
-/** What the link to a portal carries. */
+/** The parameters of a portal link. */
 export interface PortalLink {
-  /** Below it are the portal's pages. */
+  /** The path below which the portal's pages are. */
   readonly base: string;
-  /** Absent after a reload: a code is good once, and nothing is kept. */
+  /** The one-time code. It is absent after a reload, because it was removed from the address. */
   readonly code: string | undefined;
   readonly theme: "light" | "dark" | undefined;
 }
 
 const PORTAL = /^\/embed\/[^/]+/;
 
-/** A frame that is sent to another link of the same portal is loaded anew, which a new fragment alone does not do. */
+/**
+ * Reloads the page when the host sets a new portal link in the frame. Links of one portal differ only in the
+ * fragment, and a new fragment alone does not load a page.
+ */
 export function followNewLinks(): void {
   addEventListener("hashchange", () => {
     if (location.hash.startsWith("#code=")) location.reload();
@@ -79,8 +95,8 @@ export function followNewLinks(): void {
 }
 
 /**
- * Answers the link where the page is a portal. Takes the code out of the address before anything else happens: it must
- * not be kept, copied or sent anywhere.
+ * Reads a portal link; returns undefined if the page is not a portal. Removes the one-time code from the
+ * address first, so that it is not kept in the history, copied or sent as a referrer.
  */
 export function takePortalLink(): PortalLink | undefined {
   const base = PORTAL.exec(location.pathname)?.[0];

@@ -9,7 +9,7 @@ export type LiveState = "connecting" | "live" | "waiting";
 interface StreamReader {
   readonly onState: (state: LiveState) => void;
   readonly onMessage: (event: string, data: unknown) => void;
-  /** It is called when the stream is answered 401. */
+  /** Called when the server answers the stream with 401. */
   readonly onUnauthorized: () => void;
 }
 
@@ -21,12 +21,15 @@ interface StreamRequest {
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
-/** The server says something every two seconds; silence for longer is a connection that died. */
+/**
+ * The server sends a message or a keep-alive every two seconds. After a longer silence the connection is
+ * considered dead.
+ */
 const SILENCE_MS = 15_000;
 
 /**
- * Reads `text/event-stream` until `left` is aborted. Uses fetch, because an EventSource cannot send the Bearer header;
- * connects again by itself, later each time, when the stream ends.
+ * Reads `text/event-stream` until `left` is aborted, and reconnects with exponential backoff when the stream
+ * ends. It uses fetch because an EventSource cannot send the Bearer header.
  */
 async function followStream(
   left: AbortSignal,
@@ -42,7 +45,7 @@ async function followStream(
   }
 }
 
-/** Reads one connection until it ends; answers whether it ever was live. */
+/** Reads one connection until it ends. Returns whether the connection was ever live. */
 async function readStream(
   left: AbortSignal,
   { path, token }: StreamRequest,
@@ -72,7 +75,7 @@ async function readStream(
   }
 }
 
-/** Our streams have one line of data per message (src/http/event-stream.ts). */
+/** Parses one message. The server writes one `data` line per message (src/http/event-stream.ts). */
 function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]): void {
   const lines = message.split("\n");
   const field = (name: string) =>
@@ -81,7 +84,7 @@ function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]):
   if (data !== undefined) onMessage(field("event") ?? "message", JSON.parse(data));
 }
 
-/** Ends sooner when the network is there again. */
+/** Waits for the time, or until the browser is online again. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -96,7 +99,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Follows `text/event-stream` at a path below `{base_url}` for as long as the component is shown. */
+/** Reads the event stream at a path below `{base_url}` while the component is mounted. */
 export function useLive(path: string, onMessage: StreamReader["onMessage"]): LiveState {
   const { token } = useSession();
   const api = useApi();
@@ -110,7 +113,7 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
     const reader: StreamReader = {
       onState: setState,
       onMessage: (event, data) => latest.current(event, data),
-      // This call is answered 401 as well, which ends the session.
+      // This request is answered 401, too, and its client ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
     void followStream(left.signal, { path, token }, reader);
@@ -119,7 +122,10 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
   return state;
 }
 
-/** Tells when a stream is there again after it was away: it does not bring later what happened meanwhile. */
+/**
+ * Calls `onBack` when the stream is live again after an interruption. The stream does not replay missed
+ * messages, so the caller must read the list again.
+ */
 export function useCameBack(live: LiveState, onBack: () => void): void {
   const wasAway = useRef(false);
   const latest = useRef(onBack);

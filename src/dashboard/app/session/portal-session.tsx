@@ -16,8 +16,8 @@ import { SessionContext, type SessionState } from "./session.tsx";
 import { NO_ARRIVAL } from "./links.ts";
 
 /*
- * What the page around the portal is told (guide "embedding"): never more than that it is there, how high it is and that
- * it has ended, and nobody but the origins that may frame it.
+ * Messages from the portal to the page that frames it (guide "Embedding"). They contain only that the portal
+ * has opened, its height, and that it has ended. They are sent only to origins that may frame the portal.
  */
 
 type Told =
@@ -26,18 +26,27 @@ type Told =
   | { readonly type: "ended" };
 
 const SOURCE = "reviewrelay-portal";
-/** A dialog needs room, also over a short page. */
+/** A dialog needs this height, even over a short page. */
 const LEAST_HEIGHT = 400;
-/** Beyond it the frame scrolls: lists load what is in view, and in a frame without an end that would be all. */
+/**
+ * Higher content scrolls inside the frame. Lists load the rows in view; in a frame of unlimited height that
+ * would be all rows.
+ */
 const MOST_HEIGHT = 1_600;
 
-/** The server has written them into the document, as into its policy. */
+/**
+ * Returns the origins that may frame the portal. The server writes them into the document and into
+ * `frame-ancestors`.
+ */
 function listedOrigins(): readonly string[] {
   const meta = document.querySelector<HTMLMetaElement>('meta[name="framed-by"]');
   return (meta?.content ?? "").split(" ").filter((one) => one !== "");
 }
 
-/** Where the browser says who is around, it alone is told; elsewhere the browser drops what is for another origin. */
+/**
+ * Returns the origins to notify. With `ancestorOrigins` it is the framing origin only; without it the browser
+ * drops messages for other origins.
+ */
 function hostOrigins(): readonly string[] {
   const listed = listedOrigins();
   const around = location.ancestorOrigins?.[0];
@@ -52,7 +61,7 @@ function tellHost(told: Told): void {
     window.parent.postMessage({ source: SOURCE, ...told }, origin);
 }
 
-/** Tells the host how high the content is, whenever it changes. */
+/** Reports the height of the content to the host page at every change. */
 export function useToldHeight(content: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { current } = content;
@@ -70,18 +79,24 @@ export function useToldHeight(content: RefObject<HTMLElement | null>): void {
   }, [content]);
 }
 
-/** Whether some page is around this one that could open it again. */
+/** Returns whether the portal is framed. The framing page can open the portal again. */
 export function useHasHost(): boolean {
   return useState(isFramed)[0];
 }
 
-/** `used` stands for every code that is not good; `missing` is the page after a reload. */
+/**
+ * `used` covers every rejected code (used, expired or unknown). `missing` means that the link has no code, as
+ * after a reload.
+ */
 type PortalEnding = "used" | "missing" | "expired";
 
 export interface PortalState {
   readonly session: Session | undefined;
   readonly ended: PortalEnding | undefined;
-  /** Why the code could not be sent; it may still be good. */
+  /**
+   * The error of the request that redeems the code, such as a network failure. The code may still be valid,
+   * so the request can be retried.
+   */
   readonly error: unknown;
   readonly retry: () => void;
 }
@@ -91,7 +106,7 @@ interface PortalSessionProps {
   readonly children: (state: PortalState) => ReactNode;
 }
 
-/** Redeems the code of the link. The session is in the memory of this page alone, and ends with it. */
+/** Redeems the one-time code of a portal link. The session is only in the memory of this page. */
 export function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   const [session, setSession] = useState<Session>();
   const [ended, setEnded] = useState<PortalEnding | undefined>(
@@ -131,7 +146,7 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
   );
 }
 
-/** A refusal of the code; it will be the same the next time. */
+/** The server rejected the code. A retry would fail in the same way. */
 class Refused extends Error {}
 
 async function openSession(base: string, code: string): Promise<Session> {
@@ -146,7 +161,7 @@ async function openSession(base: string, code: string): Promise<Session> {
   return { ...identity, token, portal: { pages, isReadOnly } };
 }
 
-/** Of what the server answers (`src/portal`), what is needed here. */
+/** The part of the server's answer (`src/portal`) that the session needs. */
 interface OpenedSession {
   readonly token: string;
   readonly pages: readonly string[];
@@ -155,7 +170,10 @@ interface OpenedSession {
 
 const nothing = () => {};
 
-/** Nobody signs in or out here, and nobody acts as another: a session begins with a link and ends by itself. */
+/**
+ * Builds the session state of a portal. It has no sign-in, sign-out or impersonation: a portal session begins
+ * with a link and ends when its token expires.
+ */
 function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
   const token = session?.token;
   const api = useMemo(() => apiWith(token, () => token !== undefined && onEnd()), [token, onEnd]);

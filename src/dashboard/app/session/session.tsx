@@ -26,27 +26,33 @@ import { queryClient } from "./query-client.ts";
 import { type Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./links.ts";
 
-/** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
+/**
+ * The way the session ended. `expired`: not by the user. `unconfirmed`: the user signed out, but the server
+ * did not confirm that the token is revoked.
+ */
 type Ending = "expired" | "signed_out" | "unconfirmed";
 
 export interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
-  /** It says how the last session of this tab ended. */
+  /** The way the previous session of this tab ended. */
   readonly ended: Ending | undefined;
-  /** It says what a single sign-on brought back when the page was loaded. */
+  /** The result of an SSO callback, if this page load is one. */
   readonly arrival: Arrival;
-  /** It calls the API with the token of the session; a 401 ends the session. */
+  /** Calls the API with the token of the session. A 401 ends the session. */
   readonly api: ApiClient;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
-  /** Ends the token at the server, too. */
+  /** Ends the session, and revokes the token on the server. */
   readonly signOut: () => void;
-  /** Goes on with a token that acts as somebody else, until `comeBack`, which ends it. */
+  /** Starts impersonation: continues with a token that acts as another user. `comeBack` ends it. */
   readonly actAs: (session: Session) => void;
   readonly comeBack: () => void;
 }
 
-/** The portal, which is entered by links alone, has a separate provider (portal-session.tsx). */
+/**
+ * The portal has a separate provider (portal-session.tsx), because a portal session begins with a link
+ * instead of a sign-in.
+ */
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
@@ -72,7 +78,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   );
 }
 
-/** Holds the session of this tab, and has everything that changes it. */
+/** Holds the session of this tab and all operations that change it. */
 function useSessionChanges() {
   const [arrival, setArrival] = useState(takeArrival);
   const [session, setSession] = useState(() => storedSession.read());
@@ -81,7 +87,7 @@ function useSessionChanges() {
   const live = useRef(token);
   const origin = useRef(session?.origin);
   const [typist] = useState(() => takeTyping(session?.user.id));
-  /** Who is or was signed in here last. */
+  /** The id of the user who is signed in, or was last. Drafts are dropped when another user signs in. */
   const last = useRef(session?.user.id ?? typist);
   useEffect(() => followSession(session), [session]);
   useEffect(() => leaveTyping(() => last.current), []);
@@ -100,9 +106,9 @@ function useSessionChanges() {
   }, []);
   const leave = useCallback(
     (of: string, why?: Ending) => {
-      // A late answer to an earlier session says nothing of the present one.
+      // Ignores a late answer that belongs to an earlier session.
       if (live.current !== of) return;
-      // What ends by itself while somebody acts as another is that alone.
+      // If the token of an impersonation expires, the impersonator's own session continues.
       if (origin.current !== undefined && why === "expired") {
         history.replaceState(null, "", HOME);
         return enter(origin.current, { remember: storedSession.exists() });
@@ -136,13 +142,16 @@ function useSessionChanges() {
   return { session, ended, arrival, enter, leave, renew, end, ...moves };
 }
 
-/** Answers what other tabs may have this one do, and how a session of this one is closed. */
+/**
+ * Returns the session changes that other tabs may trigger in this tab, and `close`, which ends a session and
+ * discards its drafts.
+ */
 function useOthersMoves(
   live: RefObject<string | undefined>,
   enter: SessionState["signIn"],
   leave: (of: string, why?: Ending) => void,
 ) {
-  /** Goes on with what another tab handed over, unless somebody signed in here meanwhile. */
+  /** Adopts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
   const takeOver = useCallback(
     (handed: Session) => {
       if (live.current === undefined) enter(handed, { remember: true });
@@ -152,7 +161,7 @@ function useOthersMoves(
   const close = useCallback(
     (of: string, why?: Ending) => {
       if (live.current !== of) return;
-      // Whoever signs in next begins at their own start.
+      // The next user to sign in starts at the first page of their role.
       history.replaceState(null, "", HOME);
       forgetDrafts();
       leave(of, why);
@@ -163,7 +172,10 @@ function useOthersMoves(
   return { takeOver, close, follow };
 }
 
-/** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */
+/**
+ * Builds the operations of impersonation. The partner's own session is kept inside the impersonated session
+ * (`origin`), so that it survives a reload, too.
+ */
 function actingMoves(session: Session | undefined, enter: SessionState["signIn"]) {
   const move = (next: Session, path: string) => {
     history.replaceState(null, "", HOME + path);
@@ -179,7 +191,7 @@ function actingMoves(session: Session | undefined, enter: SessionState["signIn"]
   };
 }
 
-/** What was stored over a reload may be out of date: the role, the name, the look. */
+/** Reads the identity again after a reload, because the stored role, name or theme may be out of date. */
 function useFreshIdentity(
   api: ApiClient,
   token: string | undefined,
@@ -191,7 +203,7 @@ function useFreshIdentity(
     restored.current = undefined;
     readIdentity(api).then(
       (identity) => renew({ ...identity, token }),
-      // A 401 has ended the session; without an answer the page goes on with what it has.
+      // A 401 has ended the session. After any other error the page keeps the stored identity.
       () => undefined,
     );
   }, [api, token, renew]);
@@ -205,7 +217,7 @@ export function useSessionState(): SessionState {
 
 export const useApi = (): ApiClient => useSessionState().api;
 
-/** Answers the session, on a page that only people who are signed in see. */
+/** Returns the session. Only for pages that require a signed-in user. */
 export function useSession(): Session {
   const { session } = useSessionState();
   if (session === undefined) throw new Error("Nobody is signed in.");
@@ -213,19 +225,19 @@ export function useSession(): Session {
 }
 
 /*
- * A reload, a deploy that asks for one, and the way to an identity provider and back end a document, and not what was
- * typed in it.
+ * Typed but unsent drafts are lost when the document is unloaded: by a reload, a deploy that requires one, or
+ * an SSO flow. They are therefore stored in sessionStorage and restored by the next document.
  */
 
 const KEY = "reviewrelay.drafts";
 
 interface Typing {
-  /** The id of whoever typed it. */
+  /** The id of the user who typed the drafts. */
   readonly user: number;
   readonly drafts: Readonly<Record<string, object>>;
 }
 
-/** Leaves what is typed to the next document of this tab; answers how to end that. */
+/** Stores the drafts when the document is unloaded. Returns a function that stops this. */
 function leaveTyping(whose: () => number | undefined): () => void {
   const leave = () => {
     const user = whose();
@@ -237,7 +249,10 @@ function leaveTyping(whose: () => number | undefined): () => void {
   return () => window.removeEventListener("pagehide", leave);
 }
 
-/** Brings back what the document before has left, unless this is somebody else; answers who typed it. */
+/**
+ * Restores the drafts of the previous document, unless another user is signed in. Returns the id of the user
+ * who typed them.
+ */
 function takeTyping(present: number | undefined): number | undefined {
   const left = tabStorage.read(KEY);
   tabStorage.remove(KEY);

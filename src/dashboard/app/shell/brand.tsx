@@ -3,7 +3,7 @@ import { useState } from "react";
 
 import { useSession } from "../session/session.tsx";
 
-/** The sign of the service, in the colour of whoever is signed in. */
+/** The logo of the service, in the primary colour of the theme. */
 export function BrandMark({ size = 24 }: { readonly size?: number }) {
   return (
     <svg
@@ -27,7 +27,7 @@ export function BrandMark({ size = 24 }: { readonly size?: number }) {
   );
 }
 
-/** Says whose pages these are; a white label speaks in its own name. */
+/** Shows the company's name, or with a white label only its own brand. */
 export function Brand() {
   const { theme, white_label: whiteLabel, company } = useSession();
   const [isBroken, setBroken] = useState(false);

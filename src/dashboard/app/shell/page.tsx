@@ -10,13 +10,14 @@ interface PageFile<Props> {
 }
 
 type PageComponent<Props = object> = ComponentType<Props> & {
-  /** Asks for the chunk before it is shown. What goes wrong is said when it is. */
+  /** Preloads the chunk. An error is shown later, when the page is rendered. */
   readonly ahead: () => void;
 };
 
 /**
- * A page, or a part of one, is a chunk of its own; its file has a component named `Page`. Unlike with `lazy`, a chunk that
- * did not come is asked for again: by the button, and by whoever comes to the page once more.
+ * Wraps a page, or a part of a page, that is a separate chunk; its file exports a component named `Page`.
+ * Unlike React's `lazy`, it loads a failed chunk again: on the retry button, and when the page is opened
+ * again.
  */
 export function page<Props extends object = object>(
   load: () => Promise<PageFile<Props>>,
@@ -37,7 +38,8 @@ export function page<Props extends object = object>(
       let isLeft = false;
       const read = async () => {
         try {
-          // The first failure may be the network's. After a second one there may be another version, of other chunks.
+          // The first failure may be a network error. A second one may mean that a deploy replaced the
+          // chunks, which takes a reload.
           loaded = await (tries === 0 ? load() : load().catch(reloadIfServed));
           if (!isLeft) setFile(loaded);
         } catch (failed) {
@@ -59,7 +61,7 @@ export function page<Props extends object = object>(
   }
 }
 
-/** Takes the present version from the server, where there is one to be had. */
+/** Reloads the page to get the deployed version, if the server is reachable. Otherwise it rethrows the error. */
 async function reloadIfServed(failed: unknown): Promise<never> {
   const { ok } = await fetch(location.href, { method: "HEAD" });
   if (ok) reloadSignedIn();
@@ -70,7 +72,10 @@ interface PageBoundaryProps {
   readonly children: ReactNode;
 }
 
-/** Shows the error of a page that breaks; the navigation stays usable, and leads to pages that do not. */
+/**
+ * Shows an error notice in place of a page that throws while rendering. The navigation keeps working, and
+ * another page clears the error.
+ */
 export function PageBoundary({ children }: PageBoundaryProps) {
   const [location] = useLocation();
   return <Boundary location={location}>{children}</Boundary>;
@@ -81,7 +86,7 @@ interface BoundaryProps extends PageBoundaryProps {
 }
 
 interface BoundaryState {
-  /** Where the error belongs to. */
+  /** The path at which the error occurred. */
   readonly location: string;
   readonly broken?: { readonly error: unknown } | undefined;
 }
@@ -104,16 +109,16 @@ class Boundary extends Component<BoundaryProps, BoundaryState> {
   }
 }
 
-/** One entry of the navigation with all paths below it. */
+/** An entry of the navigation with all pages below it. */
 export interface Area {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
   readonly roles: readonly Role[];
-  /** Whether it is of the user in person, and nobody who acts as the user has it. */
+  /** True if the area belongs to the user in person, so that an impersonator does not have it. */
   readonly isPersonal?: boolean;
-  /** Path below `/dashboard` → page; loaded when it is first shown. */
+  /** Path below `/dashboard` → page. A page's chunk is loaded when the page is first shown. */
   readonly pages: Readonly<Record<string, PageComponent>>;
-  /** The same of pages that have paths of their own below theirs. */
+  /** Pages that route the paths below their own. */
   readonly nested?: Readonly<Record<string, PageComponent>>;
 }

@@ -30,7 +30,7 @@ interface ShellProps {
   readonly children: ReactNode;
 }
 
-/** Surrounds every page of somebody who is signed in. */
+/** The frame around every page of a signed-in user: header, navigation and content. */
 export function Shell({ areas, search, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (
@@ -146,13 +146,13 @@ function UserMenu() {
   );
 }
 
-/** Says for as long as somebody acts as the owner of an account, and ends it. */
+/** Shows during impersonation whose account is used, with a button that ends it. */
 export function ActingBanner() {
   const { user, company, origin } = useSession();
   const { comeBack } = useSessionState();
   const before = useRef(origin);
   useEffect(() => {
-    // It ends by the button, and by itself.
+    // An impersonation ends by the button or when its token expires. Both are announced.
     if (before.current !== undefined && origin === undefined)
       notify.done(`You are ${user.name} again.`);
     before.current = origin;
