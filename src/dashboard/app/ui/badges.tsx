@@ -6,15 +6,15 @@ import { Icon } from "./icon.tsx";
 import { placesIn } from "./text-query.ts";
 
 interface TagProps {
-  /** Of the library's colours. */
+  /** The name of a Mantine colour. */
   readonly color?: string;
-  /** In a lighter hand, where several stand beside each other. */
+  /** Renders the tag in a lighter style, for places with several tags side by side. */
   readonly isQuiet?: boolean;
   readonly className?: string;
   readonly children: ReactNode;
 }
 
-/** Shows a word in a tinted box: a single plain element, because long lists have hundreds. */
+/** Shows a word in a tinted box. It is one plain element, because long lists contain hundreds of tags. */
 export function Tag({ color = "gray", isQuiet = false, className = "", children }: TagProps) {
   const tint = `--mantine-color-${color}-light`;
   return (
@@ -47,12 +47,12 @@ const COLORS: Readonly<Record<string, string>> = {
   failed: "red",
 };
 
-/** Shows a state as a word; the colour only repeats it. */
+/** Shows a state as a word. The colour only repeats the state, so that nobody depends on seeing it. */
 export function StateBadge({ state }: { readonly state: string }) {
   return <Tag color={COLORS[state] ?? "gray"}>{sentence(state)}</Tag>;
 }
 
-/** Says in one sentence how things stand, before the details. */
+/** Shows the overall state of a page in one sentence, above the details. */
 export function Verdict({
   isWell,
   title,
@@ -88,7 +88,7 @@ export function Verdict({
 
 const OF = 5;
 
-/** Shows filled and empty stars; screen readers say the number. */
+/** Shows filled and empty stars; screen readers announce the number. */
 export function Stars({ rate }: { readonly rate: number }) {
   return (
     <span className="stars">
@@ -104,11 +104,11 @@ export function Stars({ rate }: { readonly rate: number }) {
 
 interface FoundProps {
   readonly text: string;
-  /** What is searched for. */
+  /** The search text. */
   readonly q: string | undefined;
 }
 
-/** Shows a text in which what was searched for is marked. */
+/** Shows a text with all occurrences of the search text marked. */
 export function Found({ text, q }: FoundProps) {
   return placesIn(text, q).map(({ from, before, found }) => (
     <Fragment key={from}>

@@ -7,18 +7,18 @@ import { useIsNarrow } from "./use-is-narrow.ts";
 import { useNextPage, useOffset } from "./virtual-rows.tsx";
 
 export interface DataTableProps<Row> {
-  /** It is said to screen readers only. */
+  /** Announced by screen readers; not visible. */
   readonly caption: string;
-  /** There must be one at least: the columns are read from it. */
+  /** The rows; there must be at least one, because the columns are read from the first. */
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
-  /** Title of the column → what a row has there; the same titles in the same order for every row. */
+  /** Column title → content of the cell. Each row must return the same titles in the same order. */
   readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
-  /** The title of the column for buttons, at the end of the row. */
+  /** The title of the last column, which contains the buttons of a row. */
   readonly end?: string;
 }
 
-/** A table that becomes cards where it is too narrow for columns; the first column is then the card's heading. */
+/** A table that turns into cards on narrow windows. The first column becomes the heading of the card. */
 export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
   const [first] = rows;
   return (
@@ -64,37 +64,37 @@ interface CellsProps {
 function Cells({ columns, end }: CellsProps) {
   return Object.entries(columns).map(([title, cell]) => (
     <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-      {/* It is one box, so that a card has two columns whatever is in it. */}
+      {/* One element around the content, so that a card has two columns in any case. */}
       <div className="shrinks">{cell}</div>
     </Table.Td>
   ));
 }
 
 const OVERSCAN = 10;
-/** About how high a row, and a card, is in px until it was seen. */
+/** Estimated heights of a row and a card in px, until they are measured. */
 const ROW_PX = 62;
 const CARD_PX = 260;
-/** Between two cards, as the style sheet has it. */
+/** The gap between two cards in the style sheet. */
 const CARD_GAP_PX = 12;
 
 interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
   readonly list: PagedList<Row>;
 }
 
-/** A `DataTable` of which only the rows in view are in the document; the page itself scrolls. */
+/** A `DataTable` that renders only the rows in view. The page scrolls, not the table. */
 export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { caption, list, rowKey, columns, end } = props;
   const { slots } = list;
   const { place: body, offset } = useOffset<HTMLTableSectionElement>();
   const isNarrow = useIsNarrow("md");
-  // No memorised component gets anything of the virtualizer.
+  // The virtualizer is a mutable object, so it must not be passed to memoized components.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: slots.length,
     estimateSize: () => (isNarrow ? CARD_PX : ROW_PX),
     gap: isNarrow ? CARD_GAP_PX : 0,
     overscan: OVERSCAN,
-    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
     useFlushSync: false,
     scrollMargin: offset,
   });
@@ -146,12 +146,12 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   );
 }
 
-/** Stands for the rows that are not in the document. */
+/** A spacer in place of the rows that are not rendered. */
 function Space({ height }: { readonly height: number }) {
   return <tr className="space" aria-hidden style={{ height }} />;
 }
 
-/** The widths of the columns as the first rows ask for them, so that they do not change while somebody scrolls. */
+/** Keeps the column widths of the first rows, so that the columns do not move while the user scrolls. */
 function useKeptWidths(areThere: boolean) {
   const head = useRef<HTMLTableRowElement>(null);
   const [widths, setWidths] = useState<readonly number[]>();

@@ -11,8 +11,8 @@ interface DialogProps extends Omit<ModalRootProps, "title"> {
 }
 
 /**
- * Its content is made anew each time it is opened. Its head is put together here, because that of `Modal` is a second
- * banner of the page to screen readers.
+ * A modal dialog whose content is mounted anew each time it opens. Its header is built here, because
+ * Mantine's is a second banner landmark to screen readers.
  */
 export function Dialog({ title, children, withCloseButton = true, ...props }: DialogProps) {
   return (
@@ -37,17 +37,20 @@ interface ConfirmProps {
   readonly opened: boolean;
   readonly onClose: () => void;
   readonly title: string;
-  /** The text says what happens, and what is lost by it. */
+  /** Explains the consequences, including what is lost. */
   readonly children: ReactNode;
-  /** The verb that stands on the button. */
+  /** The verb on the button. */
   readonly action: string;
   readonly danger?: boolean;
-  /** It is false while something is still to be filled in. */
+  /** False while the user must still fill in something. */
   readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }
 
-/** Asks before something that cannot be taken back. Stays open, with the reason, where it failed. */
+/**
+ * Asks for confirmation before an action that cannot be undone. If the action fails, the dialog stays open
+ * and shows the error.
+ */
 export function Confirm(props: ConfirmProps) {
   const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
   const { mutate, error, isPending } = useMutation({
@@ -80,11 +83,11 @@ export function Confirm(props: ConfirmProps) {
 }
 
 interface ConfirmedProps extends Omit<ConfirmProps, "opened" | "onClose"> {
-  /** Answers the button; it opens the question by calling `ask`. */
+  /** Renders the button that opens the dialog by calling `ask`. */
   readonly renderButton: (ask: () => void) => ReactNode;
 }
 
-/** A button that asks before it does its work. */
+/** A button whose action needs a confirmation. */
 export function ConfirmedAction({ renderButton, ...question }: ConfirmedProps) {
   const [opened, { open, close }] = useDisclosure();
   return (

@@ -7,24 +7,24 @@ import { forgetDraft, useEdits } from "./kept-drafts.ts";
 import { ErrorNotice } from "./states.tsx";
 
 interface FormOptions<Draft, Answer> {
-  /** The form begins with it, and fields that nobody touched follow it. */
+  /** The initial values. Fields that the user has not edited follow later changes of them. */
   readonly initial: Draft;
-  /** Field of the draft → its name in the API, for the fields that show their own errors. */
+  /** Draft field → API field, for fields that show their own validation errors. */
   readonly names: { readonly [Field in keyof Draft]?: string };
-  /** Answers what changes along with an edit, such as a name that is made from an address. */
+  /** Returns further edits that follow from an edit, such as a name that is derived from an address. */
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
-  /** With a name the edits outlive the form until they are sent or discarded. */
+  /** If set, the edits are kept under this name until they are sent or discarded, even when the form unmounts. */
   readonly name?: string;
-  /** Fields that are never kept. */
+  /** Fields that are never kept, because they contain secrets. */
   readonly secrets?: readonly (keyof Draft)[];
   readonly onFailed?: (error: Error, changes: FormChanges<Draft>) => void;
 }
 
 interface FormChanges<Draft> {
   edit(edit: Partial<Draft>): void;
-  /** Goes back to what the form began with. */
+  /** Discards the edits. */
   reset(): void;
 }
 
@@ -37,18 +37,18 @@ interface TextBinding {
 }
 
 /**
- * What somebody fills in, and how the last try to send it went. It has methods instead of function properties, so that
- * a part of a form takes every form that has the fields of the part.
+ * The draft of a form and the result of its last submission. It has methods instead of function properties,
+ * so that the type is covariant: a part of a form accepts every form with the fields of the part.
  */
 export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
-  /** Answers the properties of an input for a field of text. */
+  /** Returns the input props for a text field. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** Answers what the API says of one field. */
+  /** Returns the API's validation error for a field. */
   errorOf(field: keyof Draft): string | undefined;
-  /** It is null before the first try, while one is under way, and after one that worked. */
+  /** Null before the first submission, during one, and after a successful one. */
   readonly error: Error | null;
-  /** Whether the fields show all of the error. */
+  /** True if the fields show the whole error, so that the form needs no separate notice. */
   readonly isErrorAtFields: boolean;
   readonly isBusy: boolean;
   submit(): void;
@@ -77,7 +77,7 @@ export function useForm<Draft extends object, Answer>(
   const lastTry = useMutation({
     mutationFn: () => send(draft),
     onSuccess: (answer) => {
-      // The form may be gone before it could say so itself.
+      // The form may be unmounted before `useEdits` could discard the draft.
       forgetDraft(name);
       onDone(answer, changes);
     },
@@ -95,7 +95,7 @@ export function useForm<Draft extends object, Answer>(
     text: (field) => ({
       value: String(draft[field]),
       error: errorOf(field),
-      // The type of the parameter allows fields of text only.
+      // The parameter's type allows text fields only.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       onChange: (event) => changes.edit({ [field]: event.currentTarget.value } as Partial<Draft>),
     }),
@@ -105,7 +105,10 @@ export function useForm<Draft extends object, Answer>(
   };
 }
 
-/** Whether the fields of these names show all of the error; the field of a list shows `stores.3`, too. */
+/**
+ * Returns whether the named fields show the whole error. A list field also shows the errors of its entries,
+ * such as `stores.3`.
+ */
 function isShownBy(names: readonly unknown[], error: unknown): boolean {
   const wrong = Object.keys(apiErrorOf(error)?.errors ?? {});
   return (
@@ -119,18 +122,18 @@ type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | 
 interface FormProps {
   readonly form: AnyForm;
   readonly children: ReactNode;
-  /** They follow the fields and the error. */
+  /** The buttons, rendered below the fields and the error. */
   readonly buttons: ReactNode;
-  /** Shows the error in other words than the usual. */
+  /** Replaces the default error notice. */
   readonly renderError?: (error: Error) => ReactNode;
-  /** Whether the browser refuses a form that is not filled in, before the server does. */
+  /** Lets the browser validate required fields before the form is sent. */
   readonly isCheckedByBrowser?: boolean;
   readonly gap?: StackProps["gap"];
 }
 
 /**
- * Shows the fields, the error of the last try unless the fields show it, and the buttons. The first field that was
- * refused gets the focus.
+ * Renders the fields, the error of the last submission unless the fields show it, and the buttons. The first
+ * invalid field gets the focus.
  */
 export function Form(props: FormProps) {
   const { form, children, buttons, isCheckedByBrowser = false, gap = "md" } = props;
@@ -160,7 +163,7 @@ export function Form(props: FormProps) {
 
 interface SubmitProps extends ButtonProps {
   readonly form: AnyForm;
-  /** It is false while something is still to be filled in. */
+  /** False while the user must still fill in something. */
   readonly isReady?: boolean;
   readonly autoFocus?: boolean;
 }
@@ -171,13 +174,16 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
 
 interface DialogButtonsProps {
   readonly form: AnyForm & Pick<FormState<object>, "reset">;
-  /** The verb that stands on the button. */
+  /** The verb on the button. */
   readonly action: string;
   readonly onCancel: () => void;
   readonly isReady?: boolean;
 }
 
-/** The buttons of a form in a dialog. Cancel throws away what was typed; Escape, or a click beside it, does not. */
+/**
+ * The buttons of a form in a dialog. Cancel discards the draft; Escape or a click outside closes the dialog
+ * and keeps it.
+ */
 export function DialogButtons({ form, action, onCancel, isReady = true }: DialogButtonsProps) {
   const cancel = () => {
     form.reset();

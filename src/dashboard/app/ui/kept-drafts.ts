@@ -1,19 +1,19 @@
 import { useEffect, useState } from "react";
 
 /*
- * What somebody has typed and not sent, by the name of its form. It outlives another tab of the page, another page, a
- * session that expired and a reload, in this browser tab alone; it ends when somebody signs out, or somebody else in.
+ * Edits that were typed but not sent, by form name. They survive a change of tab or page, an expired session
+ * and a reload, within this browser tab. They are dropped at sign-out, or when another user signs in.
  */
 const drafts = new Map<string, object>();
 
 interface EditsOptions<Draft> {
-  /** Without one the edits end with their form. */
+  /** If undefined, the edits end with the form. */
   readonly name: string | undefined;
-  /** Fields that end with the form all the same. */
+  /** Fields that are never kept. */
   readonly secrets: readonly (keyof Draft)[];
 }
 
-/** Holds the edits of a form. */
+/** Holds the edits of a form, and keeps them under the form's name. */
 export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<Draft>) {
   const [edits, setEdits] = useState<Partial<Draft>>(
     () => (name === undefined ? undefined : drafts.get(name)) ?? {},
@@ -26,7 +26,7 @@ export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<D
     }
     const isKept = ([field]: [string, unknown]) => !secrets.some((secret) => secret === field);
     drafts.set(name, Object.fromEntries(Object.entries(edits).filter(isKept)));
-    // Only the browser can ask before it leaves.
+    // The browser's own dialog is the only way to warn before the page is left.
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener("beforeunload", ask);
     return () => window.removeEventListener("beforeunload", ask);
@@ -35,7 +35,7 @@ export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<D
   return [edits, setEdits] as const;
 }
 
-/** For what was sent, or thrown away by whoever typed it. */
+/** Drops a draft that was sent or discarded. */
 export function forgetDraft(name: string | undefined): void {
   if (name !== undefined) drafts.delete(name);
 }

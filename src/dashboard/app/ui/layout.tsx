@@ -4,7 +4,7 @@ import { Link } from "wouter";
 
 import { Icon } from "./icon.tsx";
 
-/** The heading of a page. It takes the focus when the page is shown, so that a screen reader says where one is. */
+/** The heading of a page. It takes the focus when the page opens, so that screen readers announce the page. */
 export function PageHeader({
   title,
   description,
@@ -21,7 +21,7 @@ export function PageHeader({
     document.title = `${title} · ReviewRelay`;
   }, [title]);
   useEffect(() => {
-    // Whoever has opened a dialog before the page was there is in it.
+    // A dialog that was opened before the page had loaded keeps the focus.
     const dialog = document.activeElement?.closest("[role=dialog]") ?? null;
     if (dialog === null) heading.current?.focus({ preventScroll: true });
   }, []);
@@ -52,7 +52,7 @@ export function PageHeader({
   );
 }
 
-/** A part of a page with a heading of its own. */
+/** A part of a page with a heading. */
 export function Section({
   title,
   description,
@@ -86,7 +86,7 @@ export function Section({
   );
 }
 
-/** A number or an instant with its name and a hint. It stands in a `dl` of the class `value-grid`. */
+/** A value with its name and an optional hint. It must be inside a `dl` with the class `value-grid`. */
 export function NamedValue({
   name,
   children,

@@ -9,14 +9,14 @@ import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
 const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
 interface NewPasswordProps {
-  /** The password manager stores the new password under it. */
+  /** The account name under which a password manager stores the new password. */
   readonly email: string;
   readonly action: string;
   readonly onPassword: (password: string) => Promise<void>;
   readonly children?: ReactNode;
 }
 
-/** The last step to a new password. */
+/** The form for a new password, the last step of all flows that set one. */
 export function NewPassword({ email, action, onPassword, children }: NewPasswordProps) {
   const form = useForm({
     initial: { password: "" },
@@ -41,7 +41,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           required
           withAsterisk={false}
           data-autofocus
-          // The step before it ended with the keyboard or the pointer somewhere that is gone now.
+          // The control that had the focus in the previous step is gone.
           // oxlint-disable-next-line jsx-a11y/no-autofocus
           autoFocus
           minLength={PASSWORD_LENGTH.min}
@@ -71,7 +71,7 @@ function StrengthMeter({ password }: { readonly password: string }) {
   );
 }
 
-/** A 401 means that the code has expired: it was good for a quarter of an hour. */
+/** A 401 means that the token from the code has expired, which happens after 15 minutes. */
 function NewPasswordError({ error }: { readonly error: Error }) {
   if (apiErrorOf(error)?.status !== 401) return <ErrorNotice error={error} />;
   return (

@@ -8,17 +8,20 @@ import {
 } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 
-/** A page of a list; its rows are forgotten while they are far away from what is in view, and read again. */
+/** A page of a list. Its rows are evicted when it is far out of view, and read again when it comes near. */
 export interface KeptPage<Row> {
   readonly rows: readonly Row[] | undefined;
   readonly count: number;
   readonly next: string | null;
 }
 
-/** With 100 rows each; the rows that came live, at most 500, complete the 2,000 that a list keeps. */
+/**
+ * The number of pages whose rows are kept, with 100 rows each. With at most 500 live rows a list keeps 2,000
+ * rows.
+ */
 export const PAGES_KEPT = 15;
 
-/** All rows in their order; undefined for those that are forgotten. */
+/** Returns all rows in order; undefined for evicted ones. */
 export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | undefined)[] {
   return pages.flatMap(
     ({ rows, count }): readonly (Row | undefined)[] =>
@@ -26,7 +29,7 @@ export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | u
   );
 }
 
-/** The pages that have a row from `first` to `last`, of the rows of all pages. */
+/** Returns the indexes of the pages that contain the rows `first` to `last`. */
 export function pagesOf(
   pages: readonly KeptPage<unknown>[],
   first: number,
@@ -40,7 +43,7 @@ export function pagesOf(
   });
 }
 
-/** Forgets the rows of the pages that are farthest from these, until few enough are left. */
+/** Evicts the rows of the pages that are farthest from `near`, until at most `PAGES_KEPT` pages have rows. */
 export function forgetFar<Row, P extends KeptPage<Row>>(
   pages: readonly P[],
   near: readonly number[],
@@ -65,15 +68,18 @@ export interface ReadPage<Row> {
 
 export interface PagedList<Row> {
   readonly pages: UseInfiniteQueryResult<Pages<Row>>;
-  /** All rows that were read; undefined for those that are far from view and forgotten. */
+  /** All rows of the loaded pages; undefined for evicted ones. */
   readonly slots: readonly (Row | undefined)[];
-  /** Is told which rows are in view, and reads what is forgotten of them. */
+  /** Called with the range of rows in view. Reads evicted rows of this range again. */
   readonly onView: (first: number, last: number) => void;
-  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  /** Reads the first page again and drops the others. The old rows stay visible until it has loaded. */
   readonly readNewest: () => Promise<void>;
 }
 
-/** More pages than one are not read again by themselves, because that reads each of them. */
+/**
+ * Query options that prevent automatic refetches of more than one page: TanStack Query would read every page
+ * again.
+ */
 const READ_ONCE = {
   staleTime: Number.POSITIVE_INFINITY,
   refetchOnMount: ({ state: { data } }: { state: { data: Pages<unknown> | undefined } }) =>
@@ -83,12 +89,15 @@ const READ_ONCE = {
 } as const;
 
 interface PagesOptions {
-  /** Something else tells what is new. */
+  /** Set if a stream reports changes, so that automatic refetches are not needed. */
   readonly isReadOnce?: boolean;
   readonly refetchInterval?: number;
 }
 
-/** Reads a list page by page, and keeps the rows around those in view. While other filters load, those of before stay. */
+/**
+ * Reads a list page by page and keeps the rows near the view. While rows for changed filters load, the
+ * previous rows stay visible.
+ */
 export function usePages<Row>(
   queryKey: readonly unknown[],
   read: (cursor: Cursor) => Promise<ReadPage<Row>>,
@@ -134,7 +143,7 @@ export function usePages<Row>(
     },
     [queries],
   );
-  // Whatever was read again is read whole.
+  // A refetch loads all rows of its pages, so distant rows are evicted again.
   useEffect(() => {
     const [first, last] = inView.current ?? [];
     if (first !== undefined && last !== undefined && first in slots) onView(first, last);
@@ -151,7 +160,10 @@ function keep(queries: QueryClient, key: readonly unknown[], near: readonly numb
   });
 }
 
-/** The page may have moved, or be gone, while it was read: then it is left. */
+/**
+ * Stores the rows of a page that was read again. If the list changed meanwhile, so that the page is gone or
+ * has another cursor, the rows are dropped.
+ */
 function put<Row>(
   queries: QueryClient,
   key: readonly unknown[],

@@ -4,8 +4,8 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { number } from "./format.ts";
 
 /**
- * For a place whose controls are replaced by what they did, such as a form by its answer: if the focus was on a control
- * that is gone, it moves to the place, so that the keyboard does not begin at the top of the page again.
+ * Keeps the focus near a control that its own action removes, such as a form that is replaced by its answer.
+ * If the focus was lost, it moves to the surrounding element instead of the top of the page.
  */
 export function useKeptFocus(state: string) {
   const place = useRef<HTMLElement>(null);
@@ -20,14 +20,14 @@ export function useKeptFocus(state: string) {
 
 interface PanelProps {
   readonly title: string;
-  /** The number of things in it; it is said unless it is 0. */
+  /** The number of entries, shown unless it is 0. */
   readonly count?: number;
-  /** The state of its content, where controls come and go with it. */
+  /** A key of the content's state. When it changes and the focused control is gone, the panel takes the focus. */
   readonly state?: string;
   readonly children: ReactNode;
 }
 
-/** A part of a page with a small heading. It takes the focus when the control that had it is replaced. */
+/** A part of a page with a small heading. It takes the focus when the focused control inside is replaced. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   const place = useKeptFocus(state);
   return (

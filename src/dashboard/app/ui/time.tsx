@@ -8,11 +8,14 @@ const TICK_MS = 10_000;
 
 interface TimeProps {
   readonly at: string | null;
-  /** Whether it may be to come. What has happened never is, whatever the clock of this machine or its last tick says. */
+  /**
+   * Allows a future instant. Past events must not set it: the clock of this machine may be behind, and they
+   * must not be shown as "in 2 seconds".
+   */
   readonly mayBeAhead?: boolean;
 }
 
-/** Shows an instant as people say it, and the exact one on hover and focus. */
+/** Shows an instant relative to now. The exact one is in a tooltip on hover and focus. */
 export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
@@ -30,7 +33,7 @@ export function ExactTime({ at }: { readonly at: string | null }) {
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** Shows a date with hours and minutes, for an instant that is long ago or matters for long. */
+/** Shows a date with hours and minutes, for old instants. */
 export function Day({ at }: { readonly at: string }) {
   return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
 }
@@ -46,10 +49,7 @@ export function LastUsed({ at }: { readonly at: string | null }) {
 
 const COUNTDOWN_TICK_MS = 1_000;
 
-/**
- * Counts down to an instant, to the second. Screen readers say it only where they look, because it changes all the
- * time.
- */
+/** Counts down to an instant in seconds. The role `timer` keeps screen readers from announcing every tick. */
 export function Countdown({ to }: { readonly to: string }) {
   const seconds = Math.round((Date.parse(to) - useNow(COUNTDOWN_TICK_MS)) / 1_000);
   return (

@@ -10,7 +10,7 @@ import {
 
 import type { PagedList } from "./pages.ts";
 
-/** Measures how far down the page an element begins; what is above may grow and shrink. */
+/** Measures the distance of an element from the top of the page. The content above may change its height. */
 export function useOffset<E extends HTMLElement>(): {
   readonly place: RefObject<E | null>;
   readonly offset: number;
@@ -30,10 +30,10 @@ export function useOffset<E extends HTMLElement>(): {
   return { place, offset };
 }
 
-/** The next page is asked for so many rows before the end. */
+/** The next page is loaded when this many rows are left below the view. */
 const AHEAD = 5;
 
-/** Has a list go on by itself where somebody comes near its end; answers whether there is more. */
+/** Loads the next page when the user scrolls near the end of a list. Returns whether there are more rows. */
 export function useNextPage(
   { pages, slots, onView }: PagedList<unknown>,
   items: readonly VirtualItem[],
@@ -52,7 +52,7 @@ export function useNextPage(
 
 const OVERSCAN = 10;
 
-/** What a row of such a list takes over on its `<li>`: by it the height is measured. */
+/** Props that a row must set on its `<li>`, which is measured by them. */
 export interface Place {
   readonly ref: (element: HTMLElement | null) => void;
   readonly "data-index": number;
@@ -63,25 +63,25 @@ export interface Place {
 interface VirtualRowsProps<Row> {
   readonly label?: string;
   readonly className: string;
-  /** About how high a row is, in px, until it was seen. */
+  /** The estimated height of a row in px, until it is measured. */
   readonly height: number;
-  /** It goes on by itself where somebody comes near its end. */
+  /** The list; its next page is loaded when the user scrolls near the end. */
   readonly list: PagedList<Row>;
   readonly children: (row: Row, place: Place) => ReactNode;
 }
 
-/** A list of rows of any height, of which only those in view are in the document; the page itself scrolls. */
+/** A list of rows of different heights that renders only those in view. The page scrolls, not the list. */
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const { label, className, list, height, children } = props;
   const { slots } = list;
   const { place, offset } = useOffset<HTMLUListElement>();
-  // No memorised component gets anything of the virtualizer.
+  // The virtualizer is a mutable object, so it must not be passed to memoized components.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: slots.length,
     estimateSize: () => height,
     overscan: OVERSCAN,
-    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
     useFlushSync: false,
     scrollMargin: offset,
   });

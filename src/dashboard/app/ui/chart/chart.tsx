@@ -22,8 +22,8 @@ import {
 } from "./chart-series.ts";
 
 /**
- * Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. Dragging over it
- * selects a period.
+ * Draws values over time with a legend, and offers the same values as a table for users without sight or
+ * pointer. Dragging over the plot selects a period.
  */
 export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   const { title, times, formatTime, actions, onSelect } = props;
@@ -82,7 +82,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
     latest.current = { props, data };
   });
   useEffect(() => plot.current?.setData(data), [data]);
-  // The chart is drawn anew where its series change; new values alone are only set.
+  // The plot is rebuilt when its series change. New values alone are set on the existing plot.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;
@@ -99,7 +99,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
       made.destroy();
       plot.current = undefined;
     };
-    // The colours are read from the page when the chart is made.
+    // The colours are read from the style sheet when the plot is built.
     // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [scheme, shape]);
   const selects = props.onSelect !== undefined || undefined;
@@ -108,7 +108,10 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
   );
 }
 
-/** In a stack the first series is drawn behind the others, as high as the whole. */
+/**
+ * Converts the series to uPlot's columns. In a stack each series is the sum of itself and those after it,
+ * because the first one is drawn behind the others.
+ */
 function dataOf(
   times: readonly number[],
   series: readonly ChartSeries[],
@@ -123,14 +126,14 @@ function dataOf(
   return [[...times], ...columns];
 }
 
-/** Shows the values of a chart to read; the rows are made when somebody opens it. */
+/** Shows the values of a chart as a table. The rows are rendered when the user opens it. */
 function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show as a table</summary>
       {isOpen && (
-        // A box that scrolls must be reached by keyboard.
+        // A scrollable box must be focusable, so that it scrolls by keyboard.
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
           <Table fz="xs" className="tabular" stickyHeader>
@@ -167,11 +170,11 @@ interface PeriodSelectProps extends Pick<ChartProps, "times" | "step" | "formatT
   readonly onSelect: SelectPeriod;
 }
 
-/** Chooses a period of a chart without pointing at it. */
+/** Selects a period of a chart by two fields, without a pointer. */
 function PeriodSelect({ times, step, formatTime, onSelect }: PeriodSelectProps) {
   const [chosen, setChosen] = useState<{ readonly since?: number; readonly until?: number }>({});
   const ends = times.map((time) => time + step);
-  // What was chosen may not be in what is shown by now.
+  // A chosen end may be outside of the range that is shown now; the end of the range replaces it.
   const since = times.find((time) => time === chosen.since) ?? times[0] ?? 0;
   const until = ends.find((time) => time === chosen.until) ?? ends.at(-1) ?? 0;
   return (
