@@ -17,7 +17,7 @@ export function useAlerts() {
   return useQuery({ queryKey: KEY, queryFn: () => readAlerts(api) });
 }
 
-/** What is told of trouble, as the form edits it: one address a line. */
+/** The draft of the alert settings. Recipients are one address per line. */
 export interface AlertDraft {
   readonly toOwners: boolean;
   readonly recipients: string;
@@ -46,7 +46,7 @@ export function alertDraftOf(one: AlertSettings): AlertDraft {
   };
 }
 
-/** What is sent of a draft. */
+/** Converts a draft to the body of the request. */
 function alertsBody(draft: AlertDraft) {
   const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
   const url = draft.url.trim();
@@ -68,10 +68,10 @@ export function useAlertActions() {
     return secret;
   };
   return {
-    /** Answers the secret, if this made one. */
+    /** Saves the settings. Returns the signing secret if this request created one, otherwise null. */
     update: async (draft: AlertDraft) => keep(await answerOf(alerts.patch(alertsBody(draft)))),
     rotateSecret: async () => keep(await answerOf(alerts["rotate-secret"].post())),
-    /** The server writes each look into the audit log. */
+    /** Reads the signing secret. The API writes each read into the audit log. */
     readSecret: async () => (await answerOf(alerts.secret.post())).secret,
   };
 }
@@ -80,11 +80,11 @@ interface AlertWords {
   readonly kind: AlertKind;
   readonly label: string;
   readonly description: string;
-  /** It says what was told, behind an instant. */
+  /** The alert as a phrase that follows a time, for the list of sent alerts. */
   readonly told: string;
 }
 
-/** In the order in which trouble grows. */
+/** The alerts in order of severity. */
 export const ALERT_WORDS: readonly AlertWords[] = [
   {
     kind: "head_retrying",

@@ -187,12 +187,12 @@ function Kinds({ form }: FieldsProps) {
 
 interface AlertSecretProps {
   readonly fingerprint: string;
-  /** It is given where the secret was just made. */
+  /** A secret that was just created or rotated. */
   readonly fresh: string | undefined;
   readonly onRotated: (secret: string) => void;
 }
 
-/** Shows what alerts are signed with, where it was just made or on request. */
+/** Shows the signing secret of alerts: at once after its creation, otherwise on request. */
 export function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
   const { readSecret, rotateSecret } = useAlertActions();
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });

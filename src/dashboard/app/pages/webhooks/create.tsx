@@ -15,8 +15,8 @@ import "./webhooks.css";
 import { freshSecret, Secret, VerifyCode } from "./form/verify-code.tsx";
 
 /**
- * Leads over endpoint and events to the verification, which has the subscription in the address, so that a reload loses
- * nothing.
+ * Creates a subscription in steps: endpoint, events, verification. The verification has the new id in the
+ * address, so that a reload continues there.
  */
 export function Page() {
   const [params] = useSearchParams();
@@ -35,7 +35,7 @@ export function Page() {
 }
 
 interface CreationProps {
-  /** The kind that the address names. */
+  /** The kind of subscription that the address requests. */
   readonly wanted: string | null;
 }
 
@@ -52,7 +52,7 @@ interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
 }
 
-/** Shows the form for a slot that is free, if one is. */
+/** Shows the form for the requested kind if its slot is free, otherwise for the first free slot. */
 function FreeSlotForm({ taken, wanted }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
   const first = free.find(({ kind }) => kind === wanted) ?? free[0];
@@ -83,7 +83,7 @@ function Verification({ id }: { readonly id: string }) {
   );
 }
 
-/** Shows after the creation the secret, the code that checks signatures, and a delivery to try both. */
+/** The last step: shows the secret, sample code that verifies signatures, and a test event to try both. */
 export function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useSubscription(id);
   const [fresh] = useState(freshSecret(useQueryClient(), id));

@@ -15,7 +15,7 @@ import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
 
-/** Shows one event on its way to one endpoint: every attempt, word for word. */
+/** Shows one event and all its delivery attempts to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);
@@ -100,7 +100,7 @@ function Attempts({
 }
 
 interface SummaryProps extends DeliveryProps {
-  /** Of the subscription. */
+  /** The id of the subscription. */
   readonly id: string;
 }
 
@@ -141,12 +141,12 @@ function Summary({ id, delivery }: SummaryProps) {
 }
 
 interface ReviewFactsProps {
-  /** Of the subscription. */
+  /** The id of the subscription. */
   readonly id: string;
   readonly eventId: string;
 }
 
-/** Says which review the event is about, and leads to all else that was sent of it. */
+/** Shows the review that the event is about, with a link to all its deliveries. */
 function ReviewFacts({ id, eventId }: ReviewFactsProps) {
   const about = useMessage(id, eventId).data ?? null;
   if (about === null || about.review_id === null) return null;

@@ -11,16 +11,19 @@ import { findingOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 
-/** The server counts the causes of this many attempts (contract 6.17). */
+/** The server counts the causes of at most this many attempts (contract 6.17). */
 const COUNTED = 1_000;
 
 interface IncidentCardProps {
   readonly subscription: Subscription;
-  /** What happens next. */
+  /** The next steps, below the facts. */
   readonly children: ReactNode;
 }
 
-/** Says since when deliveries fail, what the receiver last said, how often each cause came, and what waits for it. */
+/**
+ * Describes an ongoing failure: its start, the last answer of the receiver, the frequency of each cause, and
+ * the queued events.
+ */
 export function IncidentCard({ subscription, children }: IncidentCardProps) {
   const { id, is_active: isActive } = subscription;
   const incident = useIncident(id).data;
@@ -87,7 +90,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
   );
 }
 
-/** The bars repeat what the numbers say. */
+/** Lists the causes of failed attempts. The bars only repeat the numbers. */
 function Causes({ incident }: { readonly incident: Incident }) {
   const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
@@ -127,7 +130,7 @@ function Bars({ counts, most }: { readonly counts: readonly number[]; readonly m
       {counts.map((count, step) => {
         const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
         const x = step * BAR;
-        // Steps have no other name than their place.
+        // Bars have no other identity than their index.
         return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
       })}
     </svg>

@@ -44,7 +44,7 @@ interface HealthProps {
 }
 
 interface HealthDetailsProps extends HealthProps {
-  /** Whether the card above has the count of failures. */
+  /** True if the incident card shows the count of failures. */
   readonly isIncident: boolean;
 }
 
@@ -100,7 +100,7 @@ function Retry({ subscription, health }: HealthProps) {
   return <Blocked {...{ subscription, health, eventId }} />;
 }
 
-/** Says that the head of the queue waits for its retry, and everything behind it, too. */
+/** Explains that the first event of the queue waits for its retry and blocks those behind it. */
 function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;

@@ -114,7 +114,7 @@ function SettingsTab({ subscription }: SubscriptionProps) {
   return <Settings subscription={subscription} />;
 }
 
-/** The tab is in the address; another tab leaves the filters of this one behind. */
+/** Keeps the selected tab in the address. A change of tab drops the filters of the old one. */
 function useTab() {
   const [params, setParams] = useSearchParams();
   const named = params.get("tab") ?? "";
@@ -168,7 +168,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
   );
 }
 
-/** The settings for somebody who may not change them. */
+/** Read-only settings, for users without permission to change them. */
 export function SettingsShown({ subscription }: { readonly subscription: Subscription }) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
@@ -219,7 +219,7 @@ const WORDS: Readonly<Record<LiveState, string>> = {
   waiting: "Reconnecting …",
 };
 
-/** Says whether the page follows the server by itself. */
+/** Shows whether the page is updated by the event stream. */
 export function LiveBadge({ state }: { readonly state: LiveState }) {
   return (
     <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>

@@ -14,11 +14,11 @@ export function Page() {
   const subscriptions = useSubscriptions();
   const viewed = useViewedPartner();
   const { portal } = useSession();
-  // A link to single subscriptions says nothing of the other slot.
+  // A portal link to single subscriptions does not know whether the other slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
   const mayMake = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
-  // What is disabled has to be seen first.
+  // A disabled subscription needs attention, so the create button is less prominent then.
   const isTroubled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
   return (
     <>
@@ -62,7 +62,7 @@ export function Page() {
   );
 }
 
-/** Shows a slot that is free, and says what it would be good for. */
+/** Shows a free slot, and the purpose of its kind of subscription. */
 export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const isReadOnly = useIsReadOnly();

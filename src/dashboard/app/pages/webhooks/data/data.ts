@@ -17,18 +17,18 @@ import {
 } from "./reads.ts";
 import type { Span } from "./stats-range.ts";
 
-/** A partner whom an operator looks at. */
+/** The partner that an operator is looking at. */
 interface ViewedPartner {
   readonly id: number;
   readonly name: string;
 }
 
-/** Above the pages of webhooks where an operator reads those of a partner; a partner's own people have nothing there. */
+/** Provides the partner that an operator is looking at. Undefined on a partner's own pages. */
 export const ViewedPartnerContext = createContext<ViewedPartner | undefined>(undefined);
 
 export const useViewedPartner = (): ViewedPartner | undefined => use(ViewedPartnerContext);
 
-/** Operators, and some who come by a portal link, change nothing: the controls that would are left out. */
+/** Returns true for operators and for read-only portal links. Controls that change something are hidden then. */
 export function useIsReadOnly(): boolean {
   const { portal } = useSession();
   const isViewed = useViewedPartner() !== undefined;
@@ -39,7 +39,7 @@ export function useReader(): Reader {
   return { api: useApi(), partnerId: useViewedPartner()?.id };
 }
 
-/** Everything of one subscription has a key below its id, so that one call forgets it all. */
+/** Query keys. All data of a subscription has a key below its id, so that one call can invalidate it. */
 export const keys = {
   all: ["webhooks"],
   list: ["webhooks", "list"],
@@ -64,7 +64,7 @@ export const keys = {
 
 const LIST_MS = 10_000;
 const STATS_MS = 30_000;
-/** Until the first attempt there is little to see, and somebody waits for it. */
+/** A short interval before the first attempt, because the user waits for it. */
 const WAITING_FOR_ATTEMPT_MS = 500;
 const WAITING_FOR_RETRY_MS = 2_000;
 
@@ -109,7 +109,7 @@ export function useIncident(id: string) {
   });
 }
 
-/** What is shown stays until the next one is there. */
+/** Reads statistics. The previous ones stay visible while those for a changed span load. */
 export function useStats(id: string, span: Span, isByEvent = false) {
   const reader = useReader();
   return useQuery({
@@ -120,7 +120,7 @@ export function useStats(id: string, span: Span, isByEvent = false) {
   });
 }
 
-/** Asks again by itself until the delivery is settled. */
+/** Polls a delivery until it is settled. */
 export function useDelivery(id: string, eventId: string) {
   const reader = useReader();
   return useQuery({
@@ -135,7 +135,10 @@ export function useDelivery(id: string, eventId: string) {
 
 export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void;
 
-/** One stream for the whole page of a subscription: it keeps what is shown fresh, and passes attempts on. */
+/**
+ * Opens the event stream of a subscription, one for the whole page. It updates the query cache and passes
+ * attempts to the listeners of `follow`.
+ */
 export function useSubscriptionLive(id: string) {
   const client = useQueryClient();
   const listeners = useRef(new Set<(row: AttemptRow) => void>());
@@ -144,13 +147,13 @@ export function useSubscriptionLive(id: string) {
     if (event === "subscription") client.setQueryData(keys.one(id), data);
     if (event === "attempt") {
       hasNews.current = true;
-      // What the stream says of an attempt is declared by the server beside the attempt itself.
+      // The server declares the type of the stream's attempts beside that of the API's attempts.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       for (const listener of listeners.current) listener(data as AttemptRow);
     }
     if (event !== "health") return;
     client.setQueryData(keys.health(id), data);
-    // The charts follow at the pace of the health, not of the attempts.
+    // The charts refresh with each health message, which is less frequent than attempts.
     if (hasNews.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
     hasNews.current = false;
   });

@@ -5,11 +5,11 @@ interface Kind {
   readonly kind: DeliveryKind;
   readonly title: string;
   readonly short: string;
-  /** It says in the empty slot what the kind is good for. */
+  /** The use case of the kind, shown in an empty slot. */
   readonly purpose: string;
 }
 
-/** Every partner has one slot of each. */
+/** The kinds of subscriptions. Each partner has one slot per kind. */
 export const KINDS: readonly Kind[] = [
   {
     kind: "immediate",
@@ -36,7 +36,7 @@ type Facts = Pick<
   "delivery_kind" | "batch_interval_hours" | "events" | "payload_mode" | "ordering"
 >;
 
-/** Says in half a line what a subscription sends. */
+/** Summarizes in a phrase the events that a subscription receives. */
 export function eventsInWords(one: Facts): string {
   if (one.delivery_kind === "batch")
     return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
@@ -45,7 +45,7 @@ export function eventsInWords(one: Facts): string {
   return `${events}, ${one.payload_mode} body, ${ordering}`;
 }
 
-/** Says in words why a subscription is disabled. */
+/** Describes why a subscription is disabled. */
 export function disabledBecause({
   disabled_reason: reason,
   consecutive_failure_count: failures,
@@ -58,12 +58,15 @@ export function disabledBecause({
 
 type Blocking = Pick<Health, "blocked_attempts" | "blocked_since" | "last_success_at">;
 
-/** An event with this many failed attempts is trouble. A single failure mostly ends with the first retry. */
+/**
+ * The number of failed attempts from which an event counts as a problem. A single failure is usually resolved
+ * by the first retry.
+ */
 const TROUBLE_FROM = 2;
 
 /**
- * The state for a badge. An active subscription is failing after a permanent failure, until the next 2xx, and when an event
- * has failed twice and nothing was delivered since its first attempt.
+ * Returns the state for the badge. An active subscription is failing after a permanent failure until the next
+ * 2xx. It is also failing when an event has failed twice and nothing was delivered since its first attempt.
  */
 export function stateInWord(
   one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
@@ -80,8 +83,8 @@ function hasDeliveredSince({ blocked_since: since, last_success_at: last }: Bloc
 }
 
 /**
- * Tells whether a page mentions the event that waits for a retry. In strict order it always does, because all later events
- * wait behind it; in order by review, after the second failed attempt.
+ * Returns whether a page shows the event that waits for a retry. In strict order it always does, because the
+ * event blocks all later ones. In order by review it does after the second failed attempt.
  */
 export function isRetryShown(
   { ordering }: Pick<Subscription, "ordering">,
@@ -90,6 +93,6 @@ export function isRetryShown(
   return health.blocked_attempts >= (ordering === "review" ? TROUBLE_FROM : 1);
 }
 
-/** Stands where somebody would send something by a disabled subscription, which the server refuses. */
+/** Shown in place of controls that would send something, because the API rejects them for a disabled subscription. */
 export const NOTHING_SENT =
   "The subscription is disabled, and sends nothing until it is enabled. Enable it first; the button is above.";

@@ -25,17 +25,17 @@ interface AttemptProps {
 }
 
 interface RequestProps extends AttemptProps {
-  /** Where it would go now; undefined while that is being read. */
+  /** The current URL of the subscription; undefined while it loads. */
   readonly url: string | undefined;
 }
 
 interface AttemptCardProps extends RequestProps {
-  /** Whether another attempt came after it. */
+  /** True if there is a later attempt of the same event. */
   readonly isFollowed: boolean;
   readonly isOpenAtFirst: boolean;
 }
 
-/** Shows at a glance what an attempt came to, and on request all that went over the line. */
+/** Shows the result of an attempt, and on request the full request and response. */
 export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (
@@ -182,7 +182,7 @@ interface HttpMessageProps {
   readonly body: string;
 }
 
-/** Shows headers and body as text. The body is laid out unless somebody wants it as it was sent. */
+/** Shows headers and body as text. JSON is indented unless the user asks for the raw body. */
 function HttpMessage({ name, headers, body }: HttpMessageProps) {
   return (
     <Stack gap="sm">

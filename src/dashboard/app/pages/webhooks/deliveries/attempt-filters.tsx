@@ -13,7 +13,10 @@ interface EventFieldProps {
   readonly onChange: (value: string | undefined) => void;
 }
 
-/** Filters by event. What is typed before there are any events could not be taken with Enter, so it waits for them. */
+/**
+ * Filters by event name. The field is disabled until the catalog has loaded, because Enter would have no
+ * entry to select.
+ */
 export function EventField({ value, onChange }: EventFieldProps) {
   const events = useCatalog().data?.events;
   return (
@@ -33,7 +36,7 @@ export function EventField({ value, onChange }: EventFieldProps) {
   );
 }
 
-/** The filters are in the address, which can be sent to a colleague. */
+/** The filters of the attempts. They are in the address, so that a link can be shared. */
 export function AttemptFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   return (
@@ -98,14 +101,14 @@ interface EventIdFieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Filters as soon as the text is a whole id, and not before. */
+/** Filters by event id as soon as the text is a complete id. */
 export function EventIdField({ value, onChange }: EventIdFieldProps) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
   const [known, setKnown] = useState(value);
   if (value !== known) {
     setKnown(value);
-    // The value was changed from outside, not by what is typed here.
+    // The value was changed from outside, for example by "Clear filters".
     if (idIn(text) !== value) setText(value);
   }
   const change = (next: string) => {

@@ -18,7 +18,7 @@ interface AttemptListProps {
   readonly search: string;
 }
 
-/** Shows one row an attempt. */
+/** The list of deliveries with one row per attempt. */
 export function AttemptList({ id, live, follow, search }: AttemptListProps) {
   const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
@@ -125,13 +125,13 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 
 interface AttemptLineProps {
-  /** Where the pages of the deliveries are. */
+  /** The path of the delivery pages. */
   readonly root: string;
   readonly follow: Follow;
   readonly row: AttemptRow;
 }
 
-/** Shows one attempt. */
+/** The cells of one attempt. */
 const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLineProps) {
   const { outcome, round, next_attempt_at: next } = row;
   return (
@@ -170,13 +170,13 @@ interface NewsBarProps {
   readonly isShown: boolean;
   readonly isPaused: boolean;
   readonly onPause: () => void;
-  /** Goes to the newest row, and on. */
+  /** Shows the newest row and resumes live updates. */
   readonly onShow: () => void;
-  /** The words on the button that shows what has come; undefined if nothing has. */
+  /** The label of the button that shows new rows; undefined if there are none. */
   readonly news: string | undefined;
 }
 
-/** Stops and resumes a live list, and says what has come meanwhile. */
+/** Pauses and resumes a live list, and shows the number of new rows. */
 export function NewsBar({ isShown, isPaused, onPause, onShow, news }: NewsBarProps) {
   return (
     <div className="news">

@@ -19,7 +19,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   interrupted: "Interrupted",
 };
 
-/** State of a delivery → where the event stands, and what comes next. */
+/** State of a delivery → its explanation and the next step. */
 export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   pending: "It is in the queue. Its attempt comes as soon as those before it are done.",
   waiting: "An attempt failed; the next one comes by itself.",
@@ -30,9 +30,9 @@ export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
 };
 
 interface Finding {
-  /** It says what happened, and is short enough for a row. */
+  /** The result in a few words, for a row. */
   readonly title: string;
-  /** It says what the owner of the endpoint does about it. */
+  /** The next step for the owner of the endpoint. */
   readonly advice: string;
 }
 
@@ -91,7 +91,7 @@ const INTERRUPTED: Finding = {
     "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
 };
 
-/** Says in words what an attempt came to. */
+/** Explains the result of an attempt. */
 export function findingOf({
   outcome,
   status_code: status,
@@ -129,12 +129,12 @@ function adviceOnStatus(status: number): string {
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** The client makes them anew. */
+/** Headers that curl sets itself. */
 const OWN = ["host", "content-length", "connection", "accept-encoding"];
 
 /**
- * Writes a request as a command of a shell. The signature is the one that was sent, so it fits this body alone; the secret
- * that it was made with is not in it.
+ * Formats a request as a curl command. It carries the signature of the attempt, which is valid for this body
+ * only; the secret is not included.
  */
 export function asCurl(url: string, headers: Headers, body: string): string {
   const lines = Object.entries(headers).flatMap(([name, value]) => {

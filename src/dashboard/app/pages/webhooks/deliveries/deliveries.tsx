@@ -20,13 +20,14 @@ interface DeliveriesProps {
   readonly follow: FollowAttempts;
 }
 
-/** Shows what was sent: one row an event, or one an attempt. */
+/** The deliveries of a subscription: one row per event, or one per attempt. */
 export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
   const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
   const isWide = !useIsNarrow("sm");
-  // Somebody came for the list, above which a disabled subscription has its card already.
+  // The chart of a disabled subscription is closed at first, because its banner already takes the space above
+  // the list.
   const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide && subscription.is_active);
   const chart = hasChart && <ListChart subscription={subscription} />;
   const head = (
@@ -49,7 +50,7 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
       </Group>
     </Group>
   );
-  // The key makes another list for another filter.
+  // The key remounts the list when the filter changes.
   return (
     <Stack gap="md">
       {head}
@@ -70,12 +71,12 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   );
 }
 
-/** What the list depends on: not on how the chart above it is stacked. */
+/** Returns the query parameters that the list depends on: all but the stacking of the chart. */
 function listSearch(params: URLSearchParams): string {
   return new URLSearchParams([...params].filter(([name]) => name !== "stack")).toString();
 }
 
-/** What both views filter by stays. */
+/** Filters that both views support, which are kept when the view changes. */
 const SHARED = ["event", "event_id", "outcome", "since", "until", "stack"];
 
 function viewParams(params: URLSearchParams, view: string): Record<string, string> {

@@ -22,7 +22,7 @@ interface ExportMenuProps {
   readonly isByAttempt: boolean;
 }
 
-/** Saves what is filtered as a file. */
+/** Saves the filtered rows to a file. */
 export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
   const reader = useReader();
   const [params] = useSearchParams();
@@ -83,7 +83,10 @@ export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
   );
 }
 
-/** What comes while the file is written is not in it, or an event that moves would be there twice. */
+/**
+ * Returns a reader of pages. `until` excludes events that arrive during the export, because an event that
+ * moves in the list would be written twice.
+ */
 function messagesFor(reader: Reader, id: string, params: URLSearchParams) {
   const filter = { until: new Date().toISOString(), ...messageFilterOf(params) };
   return async (cursor: string | undefined) => {
@@ -104,6 +107,6 @@ function saveAs(name: string, format: Format, parts: readonly Blob[]): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has begun to save by then.
+  // The download has started within a minute.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -3,7 +3,7 @@ import type { Message } from "../data/reads.ts";
 
 export type Format = "csv" | "json";
 
-/** A file has so many rows at the most; the page says so when it ends there. */
+/** The highest number of rows in a file. The page reports when a file was cut. */
 export const EXPORTED_AT_MOST = 10_000;
 
 interface Part<Row> {
@@ -14,13 +14,16 @@ interface Part<Row> {
 interface Export<Row> {
   readonly format: Format;
   readonly read: (cursor: string | undefined) => Promise<Part<Row>>;
-  /** What is written of a row as CSV; JSON has all of it. */
+  /** Returns the columns of a row for CSV. JSON contains the whole row. */
   readonly lineOf: (row: Row) => Line;
   readonly onProgress: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
-/** Reads a list page by page and writes each page before it reads the next, so that one page at a time is objects. */
+/**
+ * Reads a list page by page. Each page is serialized before the next one is read, so that only one page is in
+ * memory as objects.
+ */
 export async function exportRows<Row>({ format, read, lineOf, onProgress, signal }: Export<Row>) {
   const parts: Blob[] = [];
   let count = 0;
@@ -57,7 +60,7 @@ function written<Row>(
 type Cell = string | number | null;
 type Line = Readonly<Record<string, Cell>>;
 
-/** One line an event; of its attempts how many there were, and the last. */
+/** Returns the CSV columns of an event: the number of its attempts and the details of the last one. */
 export function lineOfMessage({ attempts, ...message }: Message): Line {
   const last = attempts.at(-1);
   return {
@@ -75,7 +78,7 @@ export function lineOfAttempt(row: AttemptRow): Line {
   return { ...row };
 }
 
-/** Lines end as RFC 4180 says; the first has the names. */
+/** Returns the header line. Lines end with CRLF (RFC 4180). */
 export function csvHead(line: Line): string {
   return `${Object.keys(line).map(csvCell).join(",")}\r\n`;
 }
@@ -84,7 +87,7 @@ export function csvLine(line: Line): string {
   return `${Object.values(line).map(csvCell).join(",")}\r\n`;
 }
 
-/** A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text. */
+/** Escapes a cell. A text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
 function csvCell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);

@@ -18,7 +18,7 @@ import {
   STATES,
 } from "../data/filters.ts";
 
-/** The filters are in the address, which can be sent to a colleague. */
+/** The filters of the events. They are in the address, so that a link can be shared. */
 export function MessageFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
@@ -73,7 +73,7 @@ interface FieldProps {
   readonly set: ReturnType<typeof useFilters<(typeof MESSAGE_FILTER_NAMES)[number]>>["set"];
 }
 
-/** Takes the id that we gave the review, or that of the review site. */
+/** Filters by review. The field accepts our id and that of the review site. */
 function ReviewField({ filter, set }: FieldProps) {
   return (
     <div className="filter">
@@ -190,7 +190,7 @@ function MoreFields({ filter, set }: FieldProps) {
 
 const STATUS_CHOICES = ["2xx", "3xx", "4xx", "5xx", "none"];
 
-/** Filters as soon as the text is a whole status or class, and not before. */
+/** Filters by status as soon as the text is a complete status or class. */
 function StatusField({ filter: { status }, set }: FieldProps) {
   const [text, setText] = useState(status ?? "");
   const [known, setKnown] = useState(status);

@@ -112,7 +112,7 @@ function NoMessages({ filter, hasMore, isLoading, onMore }: NoMessagesProps) {
 
 const LINE_PX = 44;
 const CARD_PX = 148;
-/** With what the style sheet gives an attempt, and what stands around the list of them. */
+/** Heights in px of the parts of an open row. They must match the style sheet. */
 const ATTEMPT_PX = 26;
 const ATTEMPT_CARD_PX = 46;
 const AROUND_PX = 60;
@@ -127,7 +127,7 @@ interface TableProps {
   readonly onView: (first: number, last: number) => void;
 }
 
-/** Shows one row an event, each of which opens to its attempts. */
+/** A table with one row per event. Each row opens to its attempts. */
 function MessageTable({ subscription: { id, is_active: isActive }, ...list }: TableProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const toggle = useCallback(

@@ -53,14 +53,14 @@ export function RedeliverButton({ id, eventId, isActive, size = "sm" }: Redelive
 }
 
 const DAY_MS = 86_400_000;
-/** One call queues no more events; the API answers 0 when nothing is left. */
+/** The highest number of events that one request queues. The API returns 0 when none is left. */
 const AT_ONCE = 10_000;
 
 interface RecoverButtonProps {
   readonly subscription: Pick<Subscription, "id" | "is_active">;
 }
 
-/** Queues again what was not delivered in a window of time. */
+/** Queues the undelivered events of a period again. */
 export function RecoverButton({ subscription }: RecoverButtonProps) {
   const [opened, { open, close }] = useDisclosure();
   if (useIsReadOnly()) return null;

@@ -17,11 +17,11 @@ export async function readAttempts(
 ): Promise<ReadPage<AttemptRow>> {
   const { deliveries } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof deliveries.get>[0]>["query"];
-  // A filter of the address was checked as far as we know; the server has the last word.
+  // The address was validated as far as this version knows the values; the API makes the final decision.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const query = { limit: PAGE, ...filter, ...atCursor(cursor) } as NonNullable<Query>;
   const page = await answerOf(deliveries.get({ query }));
-  // The bodies are left behind: of thousands of rows they would fill the memory.
+  // Bodies are dropped, because those of thousands of rows would fill the memory.
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
 
@@ -32,24 +32,30 @@ function useAttemptPages(id: string, filter: AttemptFilter) {
   });
 }
 
-/** If more come at once, the stream itself may have left some out. */
+/** The stream may drop attempts in a larger burst, so the list must be read again. */
 const BURST = 100;
 const FLUSH_MS = 200;
-/** Beyond so many that came live, the list begins anew with the newest page: hours of watching must not fill the memory. */
+/**
+ * Above this number of live rows the list starts again with the newest page, so that hours of watching do not
+ * fill the memory.
+ */
 const ARRIVALS_KEPT = 500;
 
 interface AttemptStream {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
-  /** Whether the newest row is in view: only then new rows may appear at once, else they would move what one reads. */
+  /**
+   * Returns whether the newest row is in view. New rows are inserted at once only then, because otherwise
+   * they would move the rows that the user reads.
+   */
   readonly isAtTop: () => boolean;
 }
 
-/** Reads the attempts that fit the filter, newest first, and counts those that have come meanwhile. */
+/** Reads the attempts that match the filter, newest first, and counts new ones that are not shown yet. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
   const { pages, slots, onView, readNewest } = useAttemptPages(id, filter);
   const { arrived, waiting, isBehind, beginAnew } = useArrivals(filter, stream, readNewest);
-  // Pages that were left from an earlier look do not have what has come since.
+  // Pages in the cache from an earlier visit lack the attempts since then.
   const [isLeftOver, setLeftOver] = useState((pages.data?.pages.length ?? 0) > 1);
   const newest = pages.data?.pages[0];
   const rows = useMemo(
@@ -68,7 +74,7 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptSt
   return { pages, rows, onView: view, waiting, isBehind: isBehind || isLeftOver, showNewest };
 }
 
-/** Collects what the stream has brought since the list was read. */
+/** Collects the attempts that the stream has delivered since the list was read. */
 function useArrivals(
   filter: AttemptFilter,
   { live, follow, isAtTop }: AttemptStream,
@@ -83,7 +89,7 @@ function useArrivals(
     if (live === "waiting") setBehind(true);
   }
   const kept = useRef(0);
-  /** What arrives while the newest page is read may not be on it, and stays. */
+  /** Reads the newest page. Attempts that arrive meanwhile may be missing on it, so they are kept. */
   const beginAnew = async () => {
     const read = kept.current;
     await readNewest();

@@ -15,7 +15,10 @@ import { type FollowAttempts, keys, useReader } from "../data/data.ts";
 import { type Message, readableAt, type Reader } from "../data/reads.ts";
 
 const PAGE = 100;
-/** A page that found nothing goes on by itself so many times; then somebody has to want it. */
+/**
+ * A filtered page may be empty although later ones have matches. After this many empty pages the user must
+ * ask for more.
+ */
 const EMPTY_PAGES = 10;
 
 async function readPage(
@@ -39,7 +42,7 @@ export function readMessages(
   const { messages } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof messages.get>[0]>["query"];
   const given = { limit, ...messageQuery(filter, Date.now()), ...atCursor(cursor) };
-  // A filter of the address was checked as far as we know; the server has the last word.
+  // The address was validated as far as this version knows the values; the API makes the final decision.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return answerOf(messages.get({ query: given as unknown as NonNullable<Query> }));
 }
@@ -51,7 +54,7 @@ function useMessagePages(id: string, filter: MessageFilter) {
   });
 }
 
-/** One event as the list of them has it: with its review. */
+/** Reads one event as the list returns it, with its review. */
 export function useMessage(id: string, eventId: string) {
   const reader = useReader();
   const filter = { event_id: eventId };
@@ -64,18 +67,24 @@ export function useMessage(id: string, eventId: string) {
   });
 }
 
-/** The newest page is read again so often at the most, whatever comes. */
+/** The newest page is refreshed at most at this interval. */
 const PAUSE_MS = 2_000;
 const LOOK_MS = 200;
 
 interface MessageStream {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
-  /** Whether the newest row is in view: only then it may change at once, else it would move what one reads. */
+  /**
+   * Returns whether the newest row is in view. The list changes at once only then, because otherwise it would
+   * move the rows that the user reads.
+   */
   readonly isAtTop: () => boolean;
 }
 
-/** Reads the messages that fit the filter, and reads the newest again when an attempt has come that may be one of them. */
+/**
+ * Reads the events that match the filter. It reads the newest page again when the stream delivers an attempt
+ * that may belong to the list.
+ */
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
   const { pages, slots, onView, readNewest } = useMessagePages(id, filter);
   const { live, follow, isAtTop } = stream;
@@ -122,7 +131,10 @@ export function useMessages(id: string, filter: MessageFilter, stream: MessageSt
   return { pages, rows: slots, onView, isBehind, showNewest };
 }
 
-/** Whether an attempt may belong to the list; what it is about and what was answered the stream does not tell. */
+/**
+ * Returns whether an attempt may belong to the list. The stream does not contain the review or the answer, so
+ * those filters are ignored.
+ */
 function mayMatch(
   row: AttemptRow,
   { event, event_id, outcome, since, until }: MessageFilter,

@@ -54,7 +54,7 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
   );
 }
 
-/** The label of the draft follows the URL until somebody writes another label. */
+/** Holds the form of a new subscription. The label follows the URL until the user edits it. */
 function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState<Draft> {
   const create = useCreateSubscription();
   const client = useQueryClient();
@@ -83,8 +83,8 @@ const isAboutEndpoint = (error: unknown): boolean =>
   );
 
 /**
- * Another step begins at its heading, for keyboards and screen readers too. It is a part of the form, so that an error
- * that leads back to a field has the last word.
+ * The title of a step. It takes the focus when the step changes, so that screen readers announce the step. It
+ * is inside the form, so that a validation error that leads back to a field takes the focus last.
  */
 function StepTitle({ step }: { readonly step: number }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -145,11 +145,11 @@ function KindChoice({ taken, form }: KindChoiceProps) {
 
 interface CreationStepsProps {
   readonly active: number;
-  /** It is undefined once the subscription exists: then there is no way back. */
+  /** Goes to a step; undefined once the subscription exists, because there is no way back. */
   readonly onStep?: (step: number) => void;
 }
 
-/** Shows how far somebody is on the way to a new subscription. */
+/** Shows the progress of the creation. */
 export function CreationSteps({ active, onStep }: CreationStepsProps) {
   const isDone = onStep === undefined;
   return (

@@ -14,7 +14,7 @@ interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 
-/** The fields for what is sent, and how; for a batch most of it is fixed. */
+/** The fields for events, payload and order. Most of them do not apply to a batch. */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
   if (draft.kind === "batch") return <BatchFields />;
@@ -104,11 +104,11 @@ function BatchFields() {
 
 interface PayloadPreviewProps {
   readonly mode: "full" | "minimal";
-  /** It is null for all of them. */
+  /** The selected events; null for all events. */
   readonly events: readonly string[] | null;
 }
 
-/** Shows a body as it would arrive, of one of the events that are chosen. */
+/** Shows a sample body of one of the selected events. */
 function PayloadPreview({ mode, events }: PayloadPreviewProps) {
   const values = (events ?? Object.keys(EVENT_EXAMPLES)).filter((one) => one in EVENT_EXAMPLES);
   const [chosen, setChosen] = useState("review_received");

@@ -18,7 +18,10 @@ interface PanelProps {
   readonly subscription: Subscription;
 }
 
-/** The secret, what is signed with it, and until when the one before signs as well. */
+/**
+ * Shows the signing secret, the signatures that deliveries carry, and the end of the grace period after a
+ * rotation.
+ */
 export function SecretPanel({ subscription }: PanelProps) {
   const { id, secret_fingerprint: fingerprint } = subscription;
   return (
@@ -28,7 +31,7 @@ export function SecretPanel({ subscription }: PanelProps) {
         without showing it. Each look is written to the audit log.
       </Text>
       <Signatures subscription={subscription} />
-      {/* The key hides a secret that was shown before a rotation. */}
+      {/* The key remounts the component after a rotation, so that the old secret disappears. */}
       <Group align="flex-start">
         <Secret key={fingerprint} id={id} />
         <RotateButton id={id} />
@@ -41,7 +44,7 @@ export function SecretPanel({ subscription }: PanelProps) {
   );
 }
 
-/** The headers that a delivery carries at this moment, in words for whoever writes the receiver. */
+/** Lists the signature headers that deliveries carry now, for the developer of the receiver. */
 function Signatures({ subscription }: PanelProps) {
   const { previous_secret_expires_at: until } = subscription;
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
@@ -105,7 +108,10 @@ function EndButton({ id }: { readonly id: string }) {
 const MAX_GRACE_HOURS = 72;
 const DEFAULT_GRACE_HOURS = 24;
 
-/** Makes a new secret; in the grace period deliveries carry both signatures, until the receivers have followed. */
+/**
+ * Rotates the secret. During the grace period deliveries carry both signatures, so that receivers can switch
+ * without downtime.
+ */
 function RotateButton({ id }: { readonly id: string }) {
   const { rotateSecret } = useSubscriptionActions(id);
   const [hours, setHours] = useState(DEFAULT_GRACE_HOURS);

@@ -42,7 +42,7 @@ export function Settings({ subscription }: SettingsProps) {
   );
 }
 
-/** Fields that nobody touched follow what others change meanwhile. */
+/** The form of the settings. Fields that the user has not edited follow changes made by others. */
 function EditForm({ subscription }: SettingsProps) {
   const { update } = useSubscriptionActions(subscription.id);
   const form = useForm({
@@ -116,7 +116,7 @@ interface DeleteDialogProps extends DeleteButtonProps {
   readonly onClose: () => void;
 }
 
-/** Nothing of a subscription comes back, so that somebody has to type its label. */
+/** Confirms the deletion. A deleted subscription cannot be restored, so the user must type its label. */
 function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProps) {
   const { remove } = useSubscriptionActions(id);
   const [, navigate] = useLocation();

@@ -37,11 +37,11 @@ export function VerifyCode() {
 
 interface SecretProps {
   readonly id: string;
-  /** It is given where the secret was just made. */
+  /** A secret that was just created. */
   readonly fresh?: string;
 }
 
-/** Shows the signing secret where it was just made, else on request. */
+/** Shows the signing secret: at once after its creation, otherwise on request. */
 export function Secret({ id, fresh }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
@@ -63,7 +63,7 @@ export function Secret({ id, fresh }: SecretProps) {
 
 const keyOf = (id: string) => ["webhooks", "fresh-secret", id];
 
-/** Keeps a new secret in memory for the page that shows it; a reload or a sign-out forgets it. */
+/** Keeps a new secret in memory for the page that shows it. A reload or sign-out drops it. */
 export function keepSecret(client: QueryClient, id: string, secret: string): void {
   client.setQueryData(keyOf(id), secret);
 }

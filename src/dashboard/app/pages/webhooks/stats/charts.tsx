@@ -16,7 +16,7 @@ interface AttemptsChartProps {
   readonly height?: number;
 }
 
-/** Attempts over time, stacked by what came of them or by their events. */
+/** Attempts over time, stacked by outcome or by event. */
 export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProps) {
   const [stack, setStack] = useStack();
   const { times, step } = useMemo(() => chartSeries(stats), [stats]);

@@ -21,7 +21,7 @@ import {
 } from "../data/stats-range.ts";
 import { useShownStats } from "./use-shown-stats.ts";
 
-// What draws is a chunk of its own, which the lists and the settings of a subscription do not wait for.
+// The charts are a separate chunk, so that lists and settings do not wait for the chart library.
 
 const StatsCharts = page(async () => {
   const { StatsCharts: Page } = await import("./charts.tsx");
@@ -34,7 +34,7 @@ const AttemptsChart = page(async () => {
 });
 
 const MINUTE_MS = 60_000;
-/** The list is what somebody came for. */
+/** A lower plot than elsewhere, because the list below it is the main content. */
 const PLOT_PX = 104;
 const TIMES = ["within", "since", "until"] as const;
 
@@ -60,7 +60,7 @@ export function ChartToggle({ isOpen, onToggle }: ToggleProps) {
   );
 }
 
-/** Attempts over the time that the list below is filtered by; what is selected in it filters the list. */
+/** Attempts over the period of the list's filter. A period that is selected in the chart becomes the filter. */
 export function ListChart({ subscription }: ListChartProps) {
   const [params] = useSearchParams();
   const { set } = useFilters(TIMES);
@@ -129,7 +129,7 @@ interface OverTimeProps {
   readonly subscription: Subscription;
 }
 
-/** The charts of a subscription, of a range until now or of a period that was selected in one of them. */
+/** The charts of a subscription for a range up to now, or for a period that was selected in a chart. */
 export function OverTime({ subscription: { id, disabled_at: disabledAt } }: OverTimeProps) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));

@@ -7,7 +7,7 @@ import { withPresent } from "./stats-series.ts";
 
 export type Stack = "outcome" | "event";
 
-/** What the bars of a chart are parts of; it is in the address. */
+/** Keeps the stacking of the chart (by outcome or by event) in the address. */
 export function useStack(): readonly [Stack, (next: Stack) => void] {
   const [params, setParams] = useSearchParams();
   const stack = params.get("stack") === "event" ? "event" : "outcome";
@@ -24,12 +24,15 @@ export function useStack(): readonly [Stack, (next: Stack) => void] {
   return [stack, set];
 }
 
-/** The stats of a span with the queue as it is now, by event where that is what the chart shows. */
+/**
+ * Reads the statistics of a span, with the current length of the queue. Counts by event are requested only if
+ * the chart shows them.
+ */
 export function useShownStats(id: string, span: Span) {
   const [stack] = useStack();
   const query = useStats(id, span, stack === "event");
   const health = useHealth(id).data;
-  // Of a disabled subscription all of the queue is held.
+  // All queued events of a disabled subscription are held.
   const queued = health === undefined ? 0 : health.pending + health.held;
   const { data, dataUpdatedAt } = query;
   const stats = useMemo(
