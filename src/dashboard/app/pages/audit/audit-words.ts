@@ -5,7 +5,7 @@ type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
 
-/** Turns the words of the address into the API's query; what the API would refuse is left out. */
+/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
 export function auditQuery(get: Get) {
   const action = get("action");
   const actorId = idOf(get("actor"));
@@ -21,7 +21,7 @@ export function auditQuery(get: Get) {
   };
 }
 
-/** Action of the audit log → words that follow the name of who did it. A test holds it complete. */
+/** Audit action → a phrase that follows the name of the actor. A test checks that every action has one. */
 export const ACTION_WORDS: Readonly<Record<string, string>> = {
   AUTH_LOGIN: "signed in",
   AUTH_LOGIN_FAILED: "gave a wrong password",
@@ -87,12 +87,12 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   ALERTS_SECRET_ROTATED: "rotated the secret of alerts",
 };
 
-/** An action that is newer than this page is shown as it is. */
+/** Returns the phrase of an action. An action that this version does not know is shown as it is. */
 export function actionWords(action: string): string {
   return ACTION_WORDS[action] ?? action;
 }
 
-/** People look for these first when something went wrong, so that they are marked. */
+/** Actions that are flagged in the list, because an investigation looks for them first. */
 const GRAVE = new Set([
   "AUTH_LOCKED",
   "AUTHZ_DENIED",
@@ -103,7 +103,7 @@ const GRAVE = new Set([
 ]);
 export const isGrave = (action: string): boolean => GRAVE.has(action);
 
-/** Turns details into pairs of text, in the order in which they were written; nested ones become JSON. */
+/** Converts details to pairs of text in their original order. Nested values become JSON. */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(details).map(([name, value]) => [
     name,

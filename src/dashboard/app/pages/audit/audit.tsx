@@ -82,7 +82,7 @@ interface OwnCompanyProps {
   readonly onChange: (company: string | undefined) => void;
 }
 
-/** Of a partner: the partner itself, or one of its accounts. */
+/** Filters by company, for partners: the partner itself or one of its accounts. */
 function OwnCompanyFilter(props: OwnCompanyProps) {
   const { company } = useSession();
   const accounts = useAllAccounts().data ?? [];
@@ -132,7 +132,7 @@ interface ActorFilterProps {
   readonly onChange: (id: string | undefined) => void;
 }
 
-/** Filters by who did it; takes an email, which Enter looks up, or the number of a user. */
+/** Filters by actor. The field accepts an email, which Enter looks up, or the id of a user. */
 export function ActorFilter({ value, onChange }: ActorFilterProps) {
   const { data: chosen } = useUser(value ?? null);
   const [typed, setTyped] = useState<string>();
@@ -168,7 +168,7 @@ export function ActorFilter({ value, onChange }: ActorFilterProps) {
   );
 }
 
-/** Turns an email or a number into the number of a user; the error says why there is none. */
+/** Resolves an email or an id to the id of a user. The error explains why there is no such user. */
 function useActorSearch(onFound: (id: string | undefined) => void) {
   const findByEmail = useFindByEmail();
   const [error, setError] = useState<string>();

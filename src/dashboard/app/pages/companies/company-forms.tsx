@@ -23,7 +23,7 @@ function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
 }
 
-/** The fields for the look of a company. */
+/** The fields for the theme of a company. */
 function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   return (
     <>
@@ -64,7 +64,7 @@ export function AccountForm({ opened, onClose }: AccountFormProps) {
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
   const plans = usePlans().data ?? [];
-  // The first plan is chosen until another one is, also where the plans come after the form.
+  // The first plan is preselected, even if the plans load after the form has opened.
   const withPlan = (draft: AccountDraft) => ({
     ...draft,
     planId: draft.planId || plans[0]?.id || 0,

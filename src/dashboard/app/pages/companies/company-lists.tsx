@@ -93,7 +93,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
   );
 }
 
-/** Turns the filters that both lists have into the API's query. */
+/** Converts the filters that both lists share to the API's query. */
 function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
   const name = get("name");
   return { ...(name && { name }), ...activeQuery(get("active")) };
@@ -102,7 +102,7 @@ function filterOf(get: (name: "name" | "active") => string | undefined): Company
 interface NameProps {
   readonly id: number;
   readonly name: string;
-  /** Where there is a page of it. */
+  /** The page of the company, if it has one. */
   readonly href?: string;
 }
 
@@ -168,7 +168,7 @@ interface CompanySwitchProps {
   readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
 }
 
-/** Stops a company, or starts it again; asks first, and says what it ends. */
+/** Deactivates or activates a company. A dialog explains the consequences first. */
 function CompanySwitch({ type, company }: CompanySwitchProps) {
   const { setActive } = useCompanyActions();
   const { id, name, is_active: isActive } = company;

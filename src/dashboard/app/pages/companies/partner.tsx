@@ -11,7 +11,7 @@ import { useCompany } from "./data.ts";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
-/** The pages of a partner as an operator sees them: the partner's own, without anything that changes something. */
+/** A partner's webhooks pages for an operator, without controls that change anything. */
 export function Page() {
   const { partner = "" } = useParams();
   const id = idOf(partner);

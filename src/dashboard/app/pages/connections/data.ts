@@ -4,12 +4,12 @@ import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 
-/** What the form holds while it is filled in. */
+/** The draft of the form for an SSO connection. */
 export interface SsoDraft {
   readonly companyId: number | undefined;
   readonly issuer: string;
   readonly clientId: string;
-  /** In a change, empty means that the secret stays as it is. */
+  /** Empty in an edit means that the secret is not changed. */
   readonly clientSecret: string;
   readonly domains: readonly string[];
   readonly passwordLogin: boolean;
@@ -24,7 +24,7 @@ export const EMPTY_SSO: SsoDraft = {
   passwordLogin: true,
 };
 
-/** Both a creation and a change send these settings. */
+/** Returns the settings that a creation and an update have in common. */
 function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
   return {
     issuer: issuer.trim(),
@@ -36,7 +36,7 @@ function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
 
 function newSsoBody(draft: SsoDraft) {
   return {
-    // No company has the number 0: the server's answer names the field.
+    // No company has the id 0, so the API answers with a validation error for this field.
     company_id: draft.companyId ?? 0,
     client_secret: draft.clientSecret,
     ...ssoSettings(draft),
@@ -48,7 +48,7 @@ function changedSsoBody(draft: SsoDraft) {
   return { ...ssoSettings(draft), ...(clientSecret !== "" && { client_secret: clientSecret }) };
 }
 
-/** The API tells the secret of a provider only when it is made. */
+/** The secret of a provider. The API returns it only at the creation. */
 export interface ProviderSecret {
   readonly name: string;
   readonly secret: string;
@@ -70,7 +70,7 @@ export function useProviders() {
   );
 }
 
-/** The changes that an operator makes to providers; the list follows them. */
+/** The mutations of providers. Each refreshes the list. */
 export function useProviderActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -98,7 +98,7 @@ export function useSsoConnections(filter: SsoFilter) {
   return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
 }
 
-/** The changes that an operator makes to connections with identity providers; the list follows them. */
+/** The mutations of SSO connections. Each refreshes the list. */
 export function useSsoActions() {
   const api = useApi();
   const queries = useQueryClient();

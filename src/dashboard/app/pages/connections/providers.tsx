@@ -9,7 +9,7 @@ import { TableList } from "../../ui/list.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts";
 
-/** Providers are the review sites that report events; each signs them with a secret of its own. */
+/** The providers: review sites that report events. Each signs its events with a separate secret. */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<ProviderSecret>();
@@ -146,12 +146,12 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
 }
 
 interface ProviderSecretDialogProps {
-  /** The dialog is closed while it is undefined. */
+  /** The dialog is open while this is defined. */
   readonly provider: ProviderSecret | undefined;
   readonly onClose: () => void;
 }
 
-/** Shows a secret that the server will not tell again. */
+/** Shows a provider's secret, which the API never returns again. */
 function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
   return (
     <Dialog

@@ -16,7 +16,7 @@ import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { type SsoConnection, useSsoActions, useSsoConnections } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
 
-/** One with a domain and without a long issuer. */
+/** The estimated height of a card in px: one domain and a short issuer. */
 const CARD_PX = 262;
 
 export function SsoConnections() {
@@ -167,7 +167,7 @@ function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () 
   );
 }
 
-/** Stops a connection, or starts it again. */
+/** Deactivates or activates an SSO connection. */
 function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
   const { setActive } = useSsoActions();
   const action = isActive ? "Deactivate" : "Activate";

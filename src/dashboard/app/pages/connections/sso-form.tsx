@@ -11,7 +11,7 @@ import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
 interface SsoFormProps {
-  /** The form is open for it; it is undefined while the form is closed. */
+  /** The connection that is edited; undefined while the form is closed. */
   readonly editing: SsoConnection | "new" | undefined;
   readonly onClose: () => void;
 }
@@ -19,7 +19,7 @@ interface SsoFormProps {
 export function SsoForm({ editing, onClose }: SsoFormProps) {
   const title = editing === "new" ? "New connection" : "Change connection";
   const close = () => {
-    // What is not saved must not look as if it were, when the dialog is opened again.
+    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
     if (typeof editing === "object") forgetDraft(draftNameOf(editing));
     onClose();
   };
@@ -117,7 +117,7 @@ interface FieldsProps {
   readonly form: FormState<SsoDraft>;
 }
 
-/** The fields for the identity provider, and for how it knows us. */
+/** The fields for the identity provider and for our client credentials there. */
 function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
   return (
     <>
@@ -143,7 +143,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
   );
 }
 
-/** The fields for the people whom it signs in. */
+/** The fields for the users that the connection signs in. */
 function PeopleFields({ form }: FieldsProps) {
   const { domains, passwordLogin } = form.draft;
   return (

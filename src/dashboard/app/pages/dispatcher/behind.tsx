@@ -11,17 +11,17 @@ import { findingOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 
-/** Ages of a queue move by themselves. */
+/** Renders the ages of the queues again at this interval, because they grow without new data. */
 const TICK_MS = 5_000;
 
-/** The server counts so many events of a queue and estimates the rest. */
+/** The server counts a queue up to this number of events, and estimates longer ones. */
 const COUNTED = 1_000;
 
 function queuedInWords(queued: number): string {
   return queued > COUNTED ? `about ${number(queued)}` : number(queued);
 }
 
-/** Says whose events wait, how many and since when, and leads to the subscription. */
+/** Lists the subscriptions with queued events: their number and age, with a link to the subscription. */
 export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
   const order = params.get("order") === "age" ? "age" : "depth";

@@ -13,7 +13,7 @@ function readState(api: ApiClient) {
 
 export type DispatcherState = Awaited<ReturnType<typeof readState>>;
 
-/** Reads what the dispatchers do at the moment; the stream keeps it fresh. */
+/** Reads the current state of the dispatchers. The event stream updates it. */
 export function useDispatcherState() {
   const api = useApi();
   const queries = useQueryClient();
@@ -39,7 +39,7 @@ function readBacklogs(api: ApiClient, order: BacklogOrder, cursor: string | unde
 type BacklogRow = Awaited<ReturnType<typeof readBacklogs>>["data"][number];
 export type Backlog = BacklogRow & { readonly id: string };
 
-/** Subscriptions with queued events, the worst first. */
+/** Reads the subscriptions with queued events, the longest or oldest queue first. */
 export function useBacklogs(order: BacklogOrder) {
   const api = useApi();
   return useList<Backlog>(

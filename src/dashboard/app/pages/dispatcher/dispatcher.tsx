@@ -14,7 +14,7 @@ import { type DispatcherState, useDispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
 import "./dispatcher.css";
 
-/** The server tells the state every two seconds. */
+/** The server sends the state every two seconds; state older than this is shown as stale. */
 const STALE_MS = 10_000;
 
 export function Page() {
@@ -32,7 +32,7 @@ export function Page() {
   );
 }
 
-/** Screen readers say the age every ten seconds, not every second. */
+/** Rounds to ten seconds, so that screen readers do not announce the age every second. */
 const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
 
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
@@ -129,12 +129,12 @@ function Total({ title, value, children }: TotalProps) {
 }
 
 type Shard = DispatcherState["shards"][number];
-/** As many grounds as the style sheet has; more dispatchers share them, and the letter tells them apart. */
+/** The number of shard colours in the style sheet. With more dispatchers the letters distinguish them. */
 const GROUNDS = 8;
 
 /**
- * Shows the shards at one glance: colour and letter say whose they are, a ring says that one is late. A list below says
- * the same in words.
+ * Shows all shards as a grid. Colour and letter identify the dispatcher, a ring marks a late shard. A list
+ * below contains the same as text.
  */
 export function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);

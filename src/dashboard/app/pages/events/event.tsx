@@ -80,7 +80,7 @@ function Fields({ event }: EventProps) {
   );
 }
 
-/** Shows as code what stands between backticks. */
+/** Renders text between backticks as code. */
 function withCode(text: string) {
   return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
@@ -115,7 +115,7 @@ interface SendProps {
   readonly event: CatalogEvent;
 }
 
-/** Sends the event to a subscription that is chosen, and shows what was answered. */
+/** Sends the event as a test to a selected subscription, and shows the answer. */
 export function SendAsTest({ event }: SendProps) {
   return (
     <Loaded query={useSubscriptions()}>

@@ -12,7 +12,7 @@ import { eventsLike } from "./schema-fields.ts";
 
 import "./events.css";
 
-/** Every event that a subscription may get. */
+/** The event catalog: all events that a subscription can receive. */
 export function Page() {
   const { get, set } = useFilters(["q"]);
   const typed = get("q") ?? "";
@@ -39,7 +39,7 @@ export function Page() {
   );
 }
 
-/** It is sent on demand alone, whatever a subscription takes. */
+/** This event is sent on demand only, to every subscription regardless of its filter. */
 const TEST_EVENT = "webhook.test";
 
 interface FoundProps {

@@ -1,10 +1,10 @@
 import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
-/** How often a field is there. */
+/** Whether every body has the field, or only some bodies. */
 export type Presence = "always" | "sometimes";
 
 export interface SchemaField {
-  /** `review.rate`; the elements of a list are `words[]`. */
+  /** The path of the field, such as `review.rate`. Elements of a list are `words[]`. */
   readonly path: string;
   readonly type: string;
   readonly presence: Presence;
@@ -25,7 +25,7 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 
-/** The fields of a body in the words of a table, those of an object behind it. */
+/** Flattens a JSON schema to the rows of a table; the fields of an object follow the object. */
 export function fieldsOf(schema: Schema, path = "", presence: Presence = "always"): SchemaField[] {
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
     const isThere = presence === "always" && (schema.required ?? []).includes(name);
@@ -37,7 +37,7 @@ export function fieldsOf(schema: Schema, path = "", presence: Presence = "always
     return [shown, ...fieldsOf(one, field.path, field.presence)];
   });
   const parts = (schema.allOf ?? []).flatMap((one) => fieldsOf(one, path, presence));
-  // Of an object in several forms a field of one is not in all.
+  // A field of one variant of an object may be absent in the others.
   const objects = (schema.anyOf ?? []).filter(({ properties }) => properties !== undefined);
   const forms = objects.flatMap((one) =>
     fieldsOf(one, path, objects.length > 1 ? "sometimes" : presence),
@@ -56,7 +56,7 @@ function typeOf(schema: Schema): string {
   return type;
 }
 
-/** The events that have each word that was typed: in the name, the description, or in the name of a field. */
+/** Finds the events that contain each typed word in their name, description or field names. */
 export function eventsLike(events: readonly CatalogEvent[], typed: string): CatalogEvent[] {
   const words = typed.toLowerCase().split(/\s+/);
   return events.filter((one) => {
@@ -68,7 +68,7 @@ export function eventsLike(events: readonly CatalogEvent[], typed: string): Cata
   });
 }
 
-/** Says whether a subscription gets the event when it happens. */
+/** Returns whether a subscription receives the event when it occurs. */
 export function reachOf(
   event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
   subscription: Pick<Subscription, "delivery_kind" | "events">,

@@ -24,14 +24,14 @@ interface NewClientProps {
 }
 
 interface ClientFormProps extends NewClientProps {
-  /** The form is open for it; it is undefined while the form is closed. */
+  /** The client that is edited; undefined while the form is closed. */
   readonly editing: OAuthClient | "new" | undefined;
 }
 
 export function ClientForm({ editing, ...rest }: ClientFormProps) {
   const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
   const close = () => {
-    // What is not saved must not look as if it were, when the dialog is opened again.
+    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
     if (typeof editing === "object") forgetDraft(draftNameOf(editing));
     rest.onClose();
   };
@@ -45,7 +45,7 @@ export function ClientForm({ editing, ...rest }: ClientFormProps) {
 
 const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
-/** Field → its name in the API. */
+/** Draft field → API field. */
 const FIELDS = {
   name: "name",
   redirectUris: "redirect_uris",
@@ -139,7 +139,7 @@ function NameField({ form }: FieldsProps) {
   );
 }
 
-/** The fields for where the client sends people back to, and for what it may do for them. */
+/** The fields for the redirect URIs, the grants and the scopes of a client. */
 function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath }) {
   const { draft } = form;
   return (
@@ -173,7 +173,7 @@ interface KindFieldProps {
   readonly onChange: (isConfidential: boolean) => void;
 }
 
-/** The kind of a client is fixed once it exists. */
+/** The kind of client, public or confidential. It cannot change after the creation. */
 function KindField({ isConfidential, onChange }: KindFieldProps) {
   return (
     <Radio.Group

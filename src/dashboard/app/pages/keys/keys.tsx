@@ -43,7 +43,10 @@ const KINDS: Readonly<Record<string, string>> = {
   impersonation: "Acts as the owner of an account",
 };
 
-/** Says which tokens the people of a partner have apart from their sign-ins, and where these are used. */
+/**
+ * Lists the tokens of the users of a partner (API tokens, personal tokens, impersonations) with their last
+ * use. Sign-in sessions are not listed.
+ */
 export function TokenUses() {
   const api = useApi();
   const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));

@@ -119,7 +119,7 @@ interface ClientActionsProps {
   readonly onSecret: (client: NewClientSecret) => void;
 }
 
-/** The menu of a client. It asks before it stops something that may be in use. */
+/** The menu of a client. Rotation and deletion ask for confirmation, because the client may be in use. */
 function ClientActions({ client, path, onEdit, onSecret }: ClientActionsProps) {
   const { rotateSecret, remove } = useOAuthClientActions(path);
   const [question, setQuestion] = useState<"rotate" | "delete">();
@@ -205,7 +205,7 @@ interface ClientSecretProps {
   readonly onClose: () => void;
 }
 
-/** Shown for a client that was given a secret; a public client has none. */
+/** Shows the secret of a new client. A public client has none. */
 function ClientSecret({ client, onClose }: ClientSecretProps) {
   return (
     <ShownOnce

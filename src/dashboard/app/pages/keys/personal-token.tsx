@@ -15,7 +15,7 @@ import { ExactTime, LastUsed } from "../../ui/time.tsx";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/** The token is fetched on request only: the server writes each look into the audit log. */
+/** The personal token. It is fetched on request only, because the API writes each read into the audit log. */
 export function PersonalTokenSection() {
   const own = usePersonalToken();
   return (
@@ -111,7 +111,10 @@ function DeleteToken({ remove }: Pick<TokenProps, "remove">) {
   );
 }
 
-/** A 403 means that the role may, but the kind of sign-in may not (contract 4.18). */
+/**
+ * Explains an error of the token. A 403 means that the role is allowed, but not this kind of sign-in
+ * (contract 4.18).
+ */
 function TokenError({ error }: { readonly error: unknown }) {
   const { signOut } = useSessionState();
   if (apiErrorOf(error)?.status !== 403) return <ErrorNotice error={error} />;
@@ -137,8 +140,8 @@ function TokenError({ error }: { readonly error: unknown }) {
 }
 
 /**
- * Reads the token when it is asked to; until then it is undefined, and null where there is none. Nothing but the
- * component holds it, so that leaving the page forgets it.
+ * Reads the personal token on request: undefined before, null if there is none. The token is in the state of
+ * the component only, so leaving the page drops it.
  */
 function usePersonalToken() {
   const api = useApi();
@@ -177,7 +180,7 @@ async function generateToken(api: ApiClient): Promise<PersonalToken | null> {
     return await answerOf(api.account["api-token"].post());
   } catch (error) {
     if (apiErrorOf(error)?.code !== "token_exists") throw error;
-    // Another tab was quicker.
+    // Another tab created the token first.
     return viewToken(api);
   }
 }

@@ -1,6 +1,6 @@
 import { Checkbox, Stack } from "@mantine/core";
 
-/** Scope (contract 5.1) → its words for people. */
+/** Scope (contract 5.1) → its description for users. */
 const SCOPE_WORDS = {
   "*": "Everything that the user may",
   "reviews:read": "See reviews",
@@ -12,7 +12,7 @@ const SCOPE_WORDS = {
 } as const;
 
 export type Scope = keyof typeof SCOPE_WORDS;
-// TypeScript gives the keys of the object above as texts.
+// Object.keys has the type string[].
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
 
@@ -28,7 +28,7 @@ interface ScopesFieldProps {
   readonly error: string | undefined;
 }
 
-/** `*` stands for all others, so that they cannot be chosen beside it. */
+/** Selects scopes. `*` includes all others, so it excludes choosing them separately. */
 export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
   const isAll = value.includes("*");
   return (

@@ -29,7 +29,7 @@ export function useOwnAccounts(filter: AccountFilter) {
   );
 }
 
-/** All of them, for a choice of one. */
+/** Reads all accounts, for selects. */
 export function useAllAccounts() {
   const api = useApi();
   return useQuery({
@@ -39,7 +39,7 @@ export function useAllAccounts() {
   });
 }
 
-/** Goes on as the owner of an account; the reason stands in the audit log. */
+/** Starts impersonation of the owner of an account. The API writes the reason into the audit log. */
 export function useActAsOwner() {
   const api = useApi();
   const { actAs } = useSessionState();

@@ -12,7 +12,7 @@ import { type Account, useActAsOwner, useOwnAccounts } from "./accounts-data.ts"
 import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
 import { Stores } from "../companies/stores.tsx";
 
-/** The customers of a partner, for the partner's own people. */
+/** The accounts of a partner, which are the partner's customers. */
 export function Page() {
   const { get, set, count, clear } = useFilters(["name", "active"]);
   const [acting, setActing] = useState<Account>();

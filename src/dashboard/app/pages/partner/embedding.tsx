@@ -29,18 +29,18 @@ export function useEmbeddingActions() {
   const api = useApi();
   const queries = useQueryClient();
   return {
-    /** The origins stand in a text, one a line. */
+    /** Saves the allowed origins from a text with one origin per line. */
     save: async (text: string) => {
       const origins = text.split(/[\s,;]+/).filter((line) => line !== "");
       queries.setQueryData(KEY, await answerOf(api.partner.embedding.patch({ origins })));
     },
-    /** Answers the address, which is good once. */
+    /** Returns the address of a portal link, which works once. */
     makeLink: (access: LinkAccess) =>
       answerOf(api.partner["portal-links"].post({ pages: ["webhooks"], access })),
   };
 }
 
-/** Who may show the pages of webhooks in a frame, and a link to try it. */
+/** The origins that may frame the webhooks pages, and a portal link to try them. */
 export function Page() {
   const embedding = useEmbedding();
   return (

@@ -11,11 +11,11 @@ interface UserProps {
 }
 
 interface TeamActionsProps extends UserProps {
-  /** The server refuses to change the role or the state of the last active owner. */
+  /** The only active owner, if there is one. The API rejects a change of role or state of that owner. */
   readonly lastOwner: TeamUser | undefined;
 }
 
-/** What an owner can do about one of the team. */
+/** The actions that an owner has for a member of the team. */
 export function TeamActions({ user, lastOwner }: TeamActionsProps) {
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">

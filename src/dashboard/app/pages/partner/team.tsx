@@ -21,14 +21,14 @@ import {
 } from "./team-data.ts";
 import { TeamActions } from "./team-actions.tsx";
 
-/** The only active owner; undefined if there are several, or if not all of the team is at hand. */
+/** Returns the only active owner; undefined if there are several owners, or if the team is not fully loaded. */
 function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
   const owners = rowsOf(team).filter((one) => one.is_active && one.role === "partner_owner");
   const isWhole = !team.pages.hasNextPage && !team.slots.includes(undefined);
   return isWhole && owners.length === 1 ? owners[0] : undefined;
 }
 
-/** The partner's own people. Its owners say who belongs to it; admins see it. */
+/** The team of a partner. Owners manage it; admins can only read it. */
 export function Page() {
   const [isInviting, setInviting] = useState(false);
   const { user: me } = useSession();

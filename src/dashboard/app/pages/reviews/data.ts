@@ -12,21 +12,24 @@ function readSites(api: ApiClient) {
 
 export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
 
-/** Reads the stores' connections with review sites; the names of stores and sources come from them, too. */
+/**
+ * Reads the connections of the account's stores with review sites. Names of stores and sources come from
+ * them, too.
+ */
 export function useSites(staleTime = 0) {
   const api = useApi();
   return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });
 }
 
 function readReview(api: ApiClient, id: string) {
-  // The id stands in the address of the page, and may be anything there; the client puts it into a path as it is.
+  // The id comes from the address and may be any text, and the client does not encode path segments.
   return answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get());
 }
 
 export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
 export type Review = Omit<ReviewWithHistory, "history">;
 
-/** People and stores change rarely; a minute old is fresh enough for their names. */
+/** Names of users and stores rarely change, so cached ones may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 
 export function useReviews(query: ReviewQuery) {
@@ -41,7 +44,10 @@ export function useReview(id: string) {
   return useQuery({ queryKey: ["review", id], queryFn: () => readReview(api, id) });
 }
 
-/** Reads the active users of the account; with a store only those who see it, to whom its reviews may be assigned. */
+/**
+ * Reads the active users of the account. With a store, only those that can see it and to whom its reviews can
+ * be assigned.
+ */
 export function useColleagues(storeId?: number) {
   const api = useApi();
   return useQuery({
@@ -58,7 +64,7 @@ export function useColleagues(storeId?: number) {
   });
 }
 
-/** Answers the names of what a review has as ids. */
+/** Returns functions that resolve the ids of a review (users, stores, sources) to names. */
 export function useNames() {
   const { data: sites } = useSites(NAMES_STALE_MS);
   const { data: users } = useColleagues();
@@ -76,7 +82,7 @@ export function useNames() {
   }, [sites, users]);
 }
 
-/** The actions on a review. The answer of each is shown at once; the history and the lists follow. */
+/** The mutations of a review. The answer is shown at once; the history and the lists are refreshed. */
 export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();

@@ -17,7 +17,7 @@ interface FlagProps {
   readonly source: string;
 }
 
-/** Shows the state of the flag, and what may be done about it now. */
+/** Shows the state of a flag and the actions that are possible in it. */
 export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
   const isOpen = movesOf(flag?.status).length > 0;

@@ -9,20 +9,20 @@ export interface HistoryEntry {
   readonly occurred_at: string;
 }
 
-/** An entry of the history in words for people. */
+/** An entry of the history as text. */
 interface Description {
   readonly who: string;
-  /** It follows the name: `Kim Owner` + `flagged the review`. */
+  /** A phrase that follows the name: `Kim Owner` + `flagged the review`. */
   readonly what: string;
-  /** The text that somebody wrote: a reason, a note, a response. */
+  /** A text that the user wrote: a reason, a note or a response. */
   readonly quote?: string;
-  /** It says what the entry led to. */
+  /** The consequence of the entry. */
   readonly more?: string;
 }
 
 interface Names {
   readonly user: (id: number) => string;
-  /** The provider's slug → its name. */
+  /** Resolves a provider's slug to its name. */
   readonly source: (slug: string) => string;
 }
 

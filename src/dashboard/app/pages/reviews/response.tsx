@@ -17,7 +17,7 @@ interface ResponseProps {
   readonly source: string;
 }
 
-/** Shows the response, or the form to write it. */
+/** Shows the response, or the form to write one. */
 export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
@@ -81,7 +81,7 @@ function DeleteResponse({ review }: { readonly review: Review }) {
 }
 
 interface ResponseFormProps extends ResponseProps {
-  /** It is undefined where there is no response to go back to. */
+  /** Undefined if there is no earlier response to return to. */
   readonly onClose: (() => void) | undefined;
 }
 
@@ -92,7 +92,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const [params] = useSearchParams();
   const isWanted = !isFirst || params.has("respond");
   useEffect(() => {
-    // Somebody pressed "Respond" or "Change response": the text is what they want to reach.
+    // The form was opened by "Respond" or "Change response", so the text field is the next step.
     if (isWanted) field.current?.focus();
   }, [isWanted]);
   const form = useForm({

@@ -5,7 +5,7 @@ export type FlagMove = "under_review" | "accepted" | "rejected" | "withdrawn";
 
 interface Move {
   readonly to: FlagMove;
-  /** The verb that stands on the button. */
+  /** The verb on the button. */
   readonly action: string;
 }
 
@@ -15,13 +15,13 @@ const CLOSING: readonly Move[] = [
   { to: "withdrawn", action: "Withdraw" },
 ];
 
-/** Answers what a flag may become; a closed flag becomes nothing. */
+/** Returns the possible transitions of a flag. A closed flag has none. */
 export function movesOf(status: string | undefined): readonly Move[] {
   if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING];
   return status === "under_review" ? CLOSING : [];
 }
 
-/** Status of a flag → what it means. */
+/** Status of a flag → its meaning. */
 export const FLAG_MEANING: Readonly<Record<string, string>> = {
   open: "Somebody should look whether this review is allowed.",
   under_review: "The review site is looking at it.",
@@ -37,7 +37,8 @@ type Values = Readonly<Record<FilterName, string | undefined>>;
 export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "withdrawn"] as const;
 
 /**
- * Turns the words of the address into the API's query; what the API would refuse is left out. `me` stands for the user.
+ * Converts the filters from the address to the API's query. Values that the API would reject are left out;
+ * `me` is replaced by the user's id.
  */
 export function reviewQuery(values: Values, userId: number) {
   const { q, store, rate, source, answered, flag, assigned } = values;
@@ -63,7 +64,7 @@ interface View {
   readonly title: string;
   readonly values: Partial<Values>;
 }
-/** People look for these most; each view is a set of filters and nothing more. */
+/** Predefined filters for common tasks. */
 export const VIEWS: readonly View[] = [
   { title: "All", values: {} },
   { title: "Without response", values: { answered: "false" } },

@@ -14,11 +14,11 @@ interface ReviewProps {
 
 interface RowProps extends ReviewProps {
   readonly place: Place;
-  /** What is searched for. */
+  /** The search text. */
   readonly q: string | undefined;
 }
 
-/** Shows one review of the list; its link works on the whole row. */
+/** Shows one review of the list. The link covers the whole row. */
 export function ReviewRow({ review, place, q }: RowProps) {
   const names = useNames();
   const { id, rate, reviewer } = review;
@@ -57,11 +57,11 @@ export function ReviewRow({ review, place, q }: RowProps) {
   );
 }
 
-/** Whether a response can be written, and nobody did. */
+/** Returns whether the review can still get a first response. */
 const isOpen = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
-/** Shows what the customer wrote, and of the response what was searched for and is there alone. */
+/** Shows the content of the review. If only the response matches the search, an excerpt of it is shown, too. */
 function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
   const isInResponse =
     q !== undefined && !has(content, q) && response !== null && has(response.body, q);
@@ -88,7 +88,7 @@ function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
   );
 }
 
-/** Marks how far the review was dealt with. */
+/** Shows the state of the review as tags: response, flag, assignee, removal. */
 function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;

@@ -33,7 +33,7 @@ export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
   const status = apiErrorOf(review.error)?.status;
-  // A review of another store looks like one that does not exist: nothing here may tell that it does.
+  // A review that the user may not see is shown like a missing one, so that its existence is not disclosed.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;
 }
@@ -106,7 +106,7 @@ function Removed({ at, source }: { readonly at: string; readonly source: string 
   );
 }
 
-/** Shows to whom the review is assigned; choosing somebody assigns it at once. */
+/** Shows the assignee of the review. A selection assigns it at once. */
 export function Assignment({ review }: { readonly review: Review }) {
   const { user: me } = useSession();
   const names = useNames();

@@ -14,7 +14,7 @@ import { ReviewRow } from "./review-row.tsx";
 
 import "./reviews.css";
 
-/** A review with a text of two lines. */
+/** The estimated height of a row in px: a review with two lines of text. */
 const ROW_PX = 96;
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
@@ -82,7 +82,7 @@ function Views({ filters }: { readonly filters: Filters }) {
       <Group gap="xs">
         {VIEWS.map(({ title, values: own }) => {
           const isCurrent = searchOf(own) === current;
-          // What is searched for stays.
+          // A view keeps the search text.
           const search = searchOf({ q, ...own });
           return (
             <Button
@@ -159,7 +159,7 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
 
 interface NoReviewsProps {
   readonly q: string | undefined;
-  /** How many filters are set, `q` among them. */
+  /** The number of set filters, including `q`. */
   readonly count: number;
   readonly onClear: () => void;
 }

@@ -1,11 +1,12 @@
 interface ErrorText {
   readonly reason: string;
-  /** It says what the account can do about it. */
+  /** The next step for the account. */
   readonly advice: string;
 }
 
 /**
- * Error code of the API → its reason and what to do about it. A test holds the codes and reasons equal to the API's.
+ * Error code of a connection → its reason and the next step. A test checks that codes and reasons equal the
+ * API's.
  */
 export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   "E-001": {
@@ -71,7 +72,7 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
-/** A code that is newer than this page still says that something is wrong. */
+/** Returns the texts of an error code. A code that this version does not know gets a general text. */
 export function errorText(code: string | null): ErrorText {
   return (
     ERROR_TEXTS[code ?? ""] ?? {
@@ -102,7 +103,7 @@ export interface StoreGroup<C> {
 export const isBroken = ({ pull, post }: Pick<Connection, "pull" | "post">): boolean =>
   !pull.connected || !post.connected;
 
-/** Groups connections by store; whatever is broken comes first, the rest by name. */
+/** Groups connections by store. Stores with a broken connection come first, the rest is sorted by name. */
 export function byStore<C extends Connection>(connections: readonly C[]): StoreGroup<C>[] {
   const groups = Map.groupBy(connections, (one) => one.store_id);
   return [...groups]

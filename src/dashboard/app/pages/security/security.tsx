@@ -33,7 +33,7 @@ type Step =
   | { readonly name: "code" }
   | { readonly name: "new"; readonly token: string };
 
-/** Leads from the current password over the code of a mail to the new password. */
+/** Changes the password in three steps: the current password, a mailed code, the new password. */
 export function PasswordSection() {
   const { email } = useSession().user;
   const { discover } = useCredentials();
@@ -80,7 +80,7 @@ export function PasswordSection() {
   );
 }
 
-/** Says before the change, not after it, what it ends. */
+/** Explains the consequences before the change. */
 function Consequences() {
   return (
     <Alert
@@ -128,7 +128,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
         withAsterisk={false}
         maxLength={128}
         visibilityToggleFocusable
-        // The button before it was pressed for this field.
+        // The user has just pressed the button that opens this field.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("password")}
@@ -145,7 +145,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   );
 }
 
-/** The code is on its way when this is shown. */
+/** The step for the mailed code. The code has already been requested when this is shown. */
 function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) {
   const { email } = useSession().user;
   const { sendCode, verifyCode } = useCredentials();

@@ -21,7 +21,7 @@ function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
   return answerOf(api.account.sessions.get({ query: { limit, ...atCursor(cursor) } }));
 }
 
-/** A sign-in with a live token. */
+/** A session with a valid token. */
 type SignedIn = Awaited<ReturnType<typeof readPage>>["data"][number];
 
 function useSessions() {
@@ -29,7 +29,7 @@ function useSessions() {
   return useList(KEY, (cursor) => readPage(api, PAGE, cursor));
 }
 
-/** The actions on one's own sessions; the list follows them. */
+/** The mutations of the user's own sessions. Each refreshes the list. */
 function useSessionActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -39,7 +39,7 @@ function useSessionActions() {
       await endSession(api, one);
       await refresh();
     },
-    /** Ends those of pages that were never shown, too. */
+    /** Ends all other sessions, including those on pages that were not loaded. */
     endOthers: async () => {
       try {
         const sessions = await allPages((cursor) => readPage(api, WHOLE_PAGE, cursor));
@@ -51,7 +51,7 @@ function useSessionActions() {
   };
 }
 
-/** A session that has ended by itself meanwhile is what was asked for. */
+/** Ends a session. A 404 means that it has ended meanwhile, which is the same result. */
 async function endSession(api: ApiClient, { id }: SignedIn): Promise<void> {
   try {
     await answerOf(api.account.sessions({ id }).delete());

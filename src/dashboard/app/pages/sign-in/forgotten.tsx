@@ -17,7 +17,7 @@ interface ForgottenProps {
   readonly onBack: () => void;
 }
 
-/** Leads to a new password by a code in a mail. Nothing here tells whether the address has an account. */
+/** Resets the password with a mailed code. All texts are the same whether or not the address has an account. */
 export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
@@ -69,7 +69,7 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
       form={form}
       renderError={(error) => <SignInError error={error} wait={wait} />}
       buttons={
-        // The button that was pressed before it is gone.
+        // The control that had the focus in the previous step is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         <SubmitButton form={form} isReady={wait === 0} autoFocus>
           Mail me a code

@@ -9,7 +9,7 @@ interface FrameProps {
   readonly below?: ReactNode;
 }
 
-/** What surrounds whoever is not signed in. */
+/** The frame of all pages without a session. */
 export function Frame({ title, children, below }: FrameProps) {
   return (
     <main className="sign-in">
@@ -32,7 +32,7 @@ export function Frame({ title, children, below }: FrameProps) {
   );
 }
 
-/** Names the document after the step, as a page would be. */
+/** Shows the heading of a step, and sets the document title as a separate page would. */
 function Heading({ title }: { readonly title: string }) {
   useEffect(() => {
     document.title = `${title} · ReviewRelay`;

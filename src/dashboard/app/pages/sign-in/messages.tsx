@@ -10,14 +10,14 @@ import { counted, minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 
-/** The sign-in says it before anybody does anything. */
+/** A message above the sign-in form, shown before the user does anything. */
 export interface Notice {
   readonly title: string;
   readonly advice: string;
   readonly isError: boolean;
 }
 
-/** Redeems what a single sign-on brought back, and says how the last session or the last trip ended. */
+/** Returns the notice for the sign-in: the result of an SSO flow, or the reason why the last session ended. */
 export function useNotice() {
   const { arrival, ended } = useSessionState();
   const { isArriving, failure } = useArrival();
@@ -28,7 +28,7 @@ export function useNotice() {
   return { notice: isDismissed ? undefined : notice, isArriving, dismiss };
 }
 
-/** Signs in with the code of a single sign-on, where one was brought back; the code counts once. */
+/** Exchanges the code of an SSO callback for a session. A code is used once. */
 function useArrival() {
   const { arrival, signIn } = useSessionState();
   const { exchangeCode } = useCredentials();
@@ -92,11 +92,11 @@ function ofFailure(error: unknown): Notice {
 
 interface SignInErrorProps {
   readonly error: unknown;
-  /** The seconds until the server takes another try. */
+  /** The seconds until the server accepts another try. */
   readonly wait: number;
 }
 
-/** Says why somebody is not let in, in words that say no more than the server does. */
+/** Explains why a sign-in failed. The text discloses no more than the API's error. */
 export function SignInError({ error, wait }: SignInErrorProps) {
   const answer = apiErrorOf(error);
   if (answer?.status === 429)
@@ -119,12 +119,12 @@ export function SignInError({ error, wait }: SignInErrorProps) {
 
 interface WaitProps {
   readonly isLock: boolean;
-  /** The seconds that the server said. */
+  /** The seconds that the server returned. */
   readonly whole: number | undefined;
   readonly wait: number;
 }
 
-/** Ticks for the eyes; screen readers say the whole wait once, and once more that it is over. */
+/** Shows a countdown. Screen readers announce the whole wait once and its end, but not each second. */
 function Wait({ isLock, whole, wait }: WaitProps) {
   if (wait === 0)
     return (

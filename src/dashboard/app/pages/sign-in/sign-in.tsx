@@ -23,12 +23,13 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
 };
 
 interface SignInProps {
-  /** Somebody is about to give a password, or to go to an identity provider. */
+  /** Called when the user is about to authenticate, so that the caller can preload the signed-in pages. */
   readonly onMethod: () => void;
 }
 
 /**
- * Is shown at every path to whoever is not signed in. The address stays, so that they arrive where they wanted to go.
+ * The sign-in, rendered at every path without a session. The address stays, so that the requested page opens
+ * afterwards.
  */
 export function SignIn({ onMethod }: SignInProps) {
   const { arrival } = useSessionState();
@@ -78,7 +79,10 @@ export function SignIn({ onMethod }: SignInProps) {
   );
 }
 
-/** Is in the page from the beginning, so that screen readers say what comes later. */
+/**
+ * The live region for notices. It is always rendered, because screen readers only announce changes of an
+ * existing region.
+ */
 function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
   return (
     <output className="notice">
@@ -97,12 +101,12 @@ function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
 }
 
 interface EmailStepProps {
-  /** The email that was typed before. */
+  /** The email from an earlier visit of this step. */
   readonly email: string;
   readonly onDiscovered: (email: string, methods: SignInMethods) => void;
 }
 
-/** Asks how the domain of the address signs in; nobody is looked up. */
+/** Asks for the email and reads the sign-in methods of its domain. The API does not look up the user. */
 function EmailStep({ email, onDiscovered }: EmailStepProps) {
   const { discover } = useCredentials();
   const { wait, waitAfter } = useWait();
@@ -133,7 +137,7 @@ function EmailStep({ email, onDiscovered }: EmailStepProps) {
         required
         withAsterisk={false}
         maxLength={254}
-        // The page asks for nothing else, so the focus skips nothing that somebody might want first.
+        // The page has no other content, so the autofocus skips nothing.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("email")}

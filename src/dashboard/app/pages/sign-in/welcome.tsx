@@ -12,7 +12,7 @@ interface WelcomeProps {
   readonly onDone: () => void;
 }
 
-/** Takes the first password of somebody who followed the link of an invitation. */
+/** Sets the first password of an invited user. */
 export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   const { signIn } = useSessionState();
   const { acceptInvitation } = useCredentials();

@@ -21,7 +21,7 @@ interface WhileLockedProps {
   readonly children: ReactNode;
 }
 
-/** Shows its content until the lock ends by itself. */
+/** Shows its content until the lock of the account expires. */
 function WhileLocked({ until, children }: WhileLockedProps) {
   const now = useNow(TICK_MS);
   return Date.parse(until) > now && children;
@@ -84,7 +84,7 @@ function Unlock({ user: { id, name } }: UserProps) {
   );
 }
 
-/** Stops a user, or lets the user in again; asks first, and says what it ends. */
+/** Deactivates or activates a user. A dialog explains the consequences first. */
 function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useUserActions();
   const { user: me } = useSession();

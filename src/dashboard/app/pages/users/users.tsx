@@ -82,7 +82,7 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
   };
 }
 
-/** Turns the words of the address into the API's query; what the API would refuse is left out. */
+/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
 function queryOf(get: Filters["get"]): UserFilter {
   const companyId = idOf(get("company"));
   const role = ROLES.find((one) => one === get("role"));
