@@ -27,7 +27,7 @@ const samples: Plugin = {
  * Modules that are rarely needed, or not at first: the forms of a subscription, the sample events, and the
  * charts. They stay out of the shared chunks.
  */
-const SELDOM =
+const RARELY_NEEDED =
   /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
 const OF_PAGES = /app\/pages\//;
 const OF_WEBHOOKS = /app\/pages\/webhooks\//;
@@ -68,7 +68,7 @@ async function scripts(): Promise<Asset[]> {
 
 /** Defines a chunk of the matching modules that at least two pages need. */
 function shared(name: string, isOf: (id: string) => boolean) {
-  return { name, minShareCount: 2, test: (id: string) => isOf(id) && !SELDOM.test(id) };
+  return { name, minShareCount: 2, test: (id: string) => isOf(id) && !RARELY_NEEDED.test(id) };
 }
 
 function scriptOf(one: OutputChunk | OutputAsset): Asset {

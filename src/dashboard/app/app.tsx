@@ -18,24 +18,24 @@ const SignedIn = page(() => import("./signed-in.tsx"));
  */
 export function App() {
   const { session } = useSessionState();
-  usePageAhead(session);
+  usePagePreload(session);
   const [invitation, setInvitation] = useState(takeInvitation);
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
-  return session === undefined ? <SignIn onMethod={SignedIn.ahead} /> : <SignedIn />;
+  return session === undefined ? <SignIn onMethod={SignedIn.preload} /> : <SignedIn />;
 }
 
 /**
  * Starts to load the chunk of the current page in parallel with the chunk of the frame around it
  * (`signed-in.tsx`).
  */
-function usePageAhead(session: Session | undefined): void {
+function usePagePreload(session: Session | undefined): void {
   const { parser } = useRouter();
   useEffect(() => {
     if (session === undefined) return;
     const path = location.pathname.slice(HOME.length).replace(/\/$/, "");
     const pages = areasOf(session).flatMap((one) => Object.entries(one.pages));
     const found = pages.find(([pattern]) => path === "" || matchRoute(parser, pattern, path)[0]);
-    found?.[1].ahead();
+    found?.[1].preload();
   }, [session, parser]);
 }

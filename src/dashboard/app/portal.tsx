@@ -16,7 +16,7 @@ import {
   PortalSession,
   type PortalState,
   useHasHost,
-  useToldHeight,
+  useReportedHeight,
 } from "./session/portal-session.tsx";
 
 const Create = page(() => import("./pages/webhooks/create.tsx"));
@@ -46,7 +46,7 @@ export function Portal({ link }: { readonly link: PortalLink }) {
 
 function Content({ children }: { readonly children: ReactNode }) {
   const content = useRef<HTMLElement>(null);
-  useToldHeight(content);
+  useReportedHeight(content);
   return (
     <main ref={content} className="page portal">
       {children}
@@ -66,10 +66,10 @@ function Shown({ state: { session, ended, error, retry } }: { readonly state: Po
 }
 
 function Opened({ portal: { pages, isReadOnly } }: { readonly portal: OpenedPortal }) {
-  const mayMake = !isReadOnly && pages.includes("webhooks");
+  const mayCreate = !isReadOnly && pages.includes("webhooks");
   return (
     <Switch>
-      {mayMake && <Route path="/webhooks/new" component={Create} />}
+      {mayCreate && <Route path="/webhooks/new" component={Create} />}
       {Object.entries(READING_PAGES).map(([path, View]) => (
         <Route key={path} path={path} component={View} />
       ))}

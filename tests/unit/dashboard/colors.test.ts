@@ -6,7 +6,7 @@ import {
   readableOn,
   shadesOf,
   visibleOn,
-  wordsOn,
+  textColorOn,
 } from "../../../src/dashboard/app/shell/colors.ts";
 
 describe("the colours of a tenant", () => {
@@ -33,7 +33,7 @@ describe("the colours of a tenant", () => {
         const shown = visibleOn(color, background);
         expect(contrast(shown, background)).toBeGreaterThanOrEqual(3);
         for (const ground of [shown, hoveredOf(shown)])
-          expect(contrast(ground, wordsOn(shown))).toBeGreaterThanOrEqual(4.5);
+          expect(contrast(ground, textColorOn(shown))).toBeGreaterThanOrEqual(4.5);
       }
     },
   );

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
-  forgetFar,
+  evictDistant,
   PAGES_KEPT,
   pagesOf,
   slotsOf,
@@ -87,11 +87,11 @@ describe("the pages that a list keeps", () => {
 
   test("are all of them while they are few", () => {
     const few = many.slice(0, PAGES_KEPT);
-    expect(forgetFar(few, [0])).toBe(few);
+    expect(evictDistant(few, [0])).toBe(few);
   });
 
   test.each([0, 20, 39])("are those around what is in view, page %i", (near) => {
-    const kept = forgetFar(many, [near]);
+    const kept = evictDistant(many, [near]);
     const held = kept.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
     expect(held).toHaveLength(PAGES_KEPT);
     expect(held).toContain(near);

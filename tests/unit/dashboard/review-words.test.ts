@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { ERROR_REASONS } from "../../../src/providers/model.ts";
 import {
-  movesOf,
+  transitionsOf,
   reviewQuery,
   searchOf,
   VIEWS,
@@ -93,7 +93,7 @@ test.each([
   ["rejected", []],
   ["withdrawn", []],
 ] as const)("a flag that is %p may become %j", (status, moves) => {
-  expect(movesOf(status).map(({ to }) => to)).toEqual([...moves]);
+  expect(transitionsOf(status).map(({ to }) => to)).toEqual([...moves]);
 });
 
 describe("the filters of the reviews", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { excerpt, has, placesIn, textQuery } from "../../../src/dashboard/app/ui/text-query.ts";
+import { excerpt, has, matchesIn, textQuery } from "../../../src/dashboard/app/ui/text-query.ts";
 
 test("a text that the API would refuse is not asked for", () => {
   expect(textQuery("x".repeat(200))).toEqual({ q: "x".repeat(200) });
@@ -14,7 +14,7 @@ test("letters of either size are found", () => {
 });
 
 const marked = (text: string, q: string | undefined) =>
-  placesIn(text, q)
+  matchesIn(text, q)
     .map(({ before, found }) => before + (found === "" ? "" : `[${found}]`))
     .join("");
 

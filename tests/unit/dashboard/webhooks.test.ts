@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { findingOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
+import { diagnosisOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   filterOf,
   isMatch,
@@ -169,7 +169,7 @@ test("rows that arrived come before those that were read, by their start, and ne
 
 describe("an attempt in words", () => {
   const finding = (status: number | null, code: string | null) =>
-    findingOf({ outcome: "retry", status_code: status, error_code: code });
+    diagnosisOf({ outcome: "retry", status_code: status, error_code: code });
 
   test.each(["timeout", "dns", "connect", "tls", "blocked_address", "proxy", "reset", "protocol"])(
     "knows what to do about %s",
@@ -199,7 +199,7 @@ describe("an attempt in words", () => {
     expect(finding(null, "strange").title).toBe("Not delivered (strange)"));
 
   test("blames nobody for an interruption", () => {
-    const one = findingOf({ outcome: "interrupted", status_code: null, error_code: null });
+    const one = diagnosisOf({ outcome: "interrupted", status_code: null, error_code: null });
     expect(one.advice).toContain("does not count as a failure");
   });
 

@@ -18,8 +18,8 @@ export function apiErrorOf(error: unknown): ApiError | undefined {
 export function fieldError(error: unknown, field: string): string | undefined {
   const errors = apiErrorOf(error)?.errors ?? {};
   const ofEntries = Object.entries(errors).flatMap(([name, texts]) => {
-    const place = name.startsWith(`${field}.`) ? Number(name.slice(field.length + 1)) : Number.NaN;
-    return Number.isNaN(place) ? [] : [`number ${place + 1} ${texts.join(", ")}`];
+    const index = name.startsWith(`${field}.`) ? Number(name.slice(field.length + 1)) : Number.NaN;
+    return Number.isNaN(index) ? [] : [`number ${index + 1} ${texts.join(", ")}`];
   });
   const texts = [...(field in errors ? [errors[field]?.join(", ") ?? ""] : []), ...ofEntries];
   return texts.length === 0 ? undefined : texts.join("; ");

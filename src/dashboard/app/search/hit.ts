@@ -26,7 +26,7 @@ export function hasWords(text: string, typed: string): boolean {
 }
 
 /** The highest number of results per group. */
-export const EACH = 5;
+export const RESULTS_PER_GROUP = 5;
 
 /** A section of a guide in the search index `/docs/search.json`. */
 export interface Section {
@@ -40,7 +40,7 @@ export interface Section {
 export function guidesLike(sections: readonly Section[], typed: string): Hit[] {
   const titled = sections.filter(({ title, guide }) => hasWords(`${guide} ${title}`, typed));
   const others = sections.filter((one) => !titled.includes(one) && hasWords(one.text, typed));
-  return [...titled, ...others].slice(0, EACH).map(({ path, guide, title }) => ({
+  return [...titled, ...others].slice(0, RESULTS_PER_GROUP).map(({ path, guide, title }) => ({
     group: "Documentation",
     title,
     hint: guide === title ? "" : guide,

@@ -66,7 +66,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
-          {wordsOn(text.trim(), hits.length, isLooking)}
+          {textColorOn(text.trim(), hits.length, isLooking)}
         </Text>
         <Combobox.Options className="hits" aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (
@@ -93,7 +93,7 @@ function groupsOf(hits: readonly Hit[]) {
   return [...Map.groupBy(numbered, ({ hit }) => hit.group)];
 }
 
-function wordsOn(typed: string, count: number, isLooking: boolean): string {
+function textColorOn(typed: string, count: number, isLooking: boolean): string {
   if (isLooking) return "Looking …";
   if (typed === "") return "Arrows choose, Enter opens, Escape closes.";
   return count === 0 ? "Nothing was found." : `${count} found.`;
@@ -111,12 +111,12 @@ function useGo(onClose: () => void) {
 
 function useHits(areas: readonly Area[], typed: string) {
   const api = useApi();
-  const [asked] = useDebouncedValue(typed, TYPING_MS);
+  const [query] = useDebouncedValue(typed, TYPING_MS);
   const guides = useQuery({ queryKey: ["guides"], queryFn: readGuides, staleTime: Infinity });
   const found = useQuery({
-    queryKey: ["search", asked],
-    queryFn: () => search(api, areas, asked),
-    enabled: asked !== "",
+    queryKey: ["search", query],
+    queryFn: () => search(api, areas, query),
+    enabled: query !== "",
     placeholderData: keepPreviousData,
   });
   const catalog = useQuery({
@@ -127,8 +127,8 @@ function useHits(areas: readonly Area[], typed: string) {
   });
   const pages = pagesLike(areas, typed);
   if (typed === "") return { hits: pages, isLooking: false };
-  const records = asked === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
+  const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
   const events = catalogLike(catalog.data?.events ?? [], typed);
   const hits = [...records, ...pages, ...events, ...guidesLike(guides.data ?? [], typed)];
-  return { hits, isLooking: asked !== typed || found.isFetching };
+  return { hits, isLooking: query !== typed || found.isFetching };
 }

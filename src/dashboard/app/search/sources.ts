@@ -10,7 +10,7 @@ import {
 } from "../pages/webhooks/data/reads.ts";
 import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
-import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
+import { RESULTS_PER_GROUP, hasWords, type Hit, type Section } from "./hit.ts";
 
 // The sources of the search. Each role is searched only where it has an area, so that no request is sent that
 // the API would deny.
@@ -31,7 +31,7 @@ export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
 /** Searches the event catalog: the words in names, descriptions and fields of events. */
 export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
   return eventsLike(events, typed)
-    .slice(0, EACH)
+    .slice(0, RESULTS_PER_GROUP)
     .map(({ value, description }) => ({
       group: "Event catalog",
       title: value,
@@ -81,7 +81,7 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
 /** Finds an event by its id, or the events of a review by the review's id here or at the review site. */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
-  const page = { limit: EACH, cursor: undefined };
+  const page = { limit: RESULTS_PER_GROUP, cursor: undefined };
   const filters: MessageFilter[] = isUlid(typed)
     ? [{ event_id: typed.toUpperCase() }]
     : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];
@@ -124,7 +124,7 @@ async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
   const list = async (filter: { external_review_id?: string; q?: string }) =>
-    (await answerOf(reviews.get({ query: { ...filter, limit: EACH } }))).data;
+    (await answerOf(reviews.get({ query: { ...filter, limit: RESULTS_PER_GROUP } }))).data;
   const found = await Promise.all([
     isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [],
     list({ external_review_id: typed }),
@@ -154,7 +154,7 @@ async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isId) return [];
   const users = isId
     ? await orNone(answerOf(api.admin.users({ id: typed }).get()))
-    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: EACH } }))).data;
+    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: RESULTS_PER_GROUP } }))).data;
   return users.map(({ name, email, company }) => ({
     group: "Users",
     title: name,

@@ -1,6 +1,6 @@
 import { BASE_URL } from "../api/connect.ts";
 import { tabStorage } from "./identity.ts";
-import { type Arrival, newChallenge, readArrival } from "./single-sign-on.ts";
+import { type SsoCallback, newChallenge, readCallback } from "./single-sign-on.ts";
 
 export const HOME = "/dashboard";
 const SSO_KEY = "reviewrelay.sso";
@@ -9,14 +9,14 @@ const SSO_KEY = "reviewrelay.sso";
  * The callback result of a page load without an SSO callback. It also replaces a result that was used: a
  * result applies to one sign-in only.
  */
-export const NO_ARRIVAL: Arrival = { kind: "none" };
+export const NO_CALLBACK: SsoCallback = { kind: "none" };
 
 /**
  * Starts an SSO flow with PKCE: stores the verifier in this tab and returns the address to navigate to.
  * Returns undefined if the browser blocks storage, or has no WebCrypto because the page is not served over
  * HTTPS.
  */
-export async function startTrip({ email, remember }: { email: string; remember: boolean }) {
+export async function startSsoFlow({ email, remember }: { email: string; remember: boolean }) {
   try {
     const { verifier, challenge } = await newChallenge();
     const path = location.pathname + location.search;
@@ -36,13 +36,13 @@ export async function startTrip({ email, remember }: { email: string; remember: 
  * Reads the result of an SSO callback, and removes the one-time code from the address first, so that it is
  * not kept in the history, copied or sent as a referrer.
  */
-export function takeArrival(): Arrival {
-  const arrival = readArrival(location.search, tabStorage.read(SSO_KEY));
-  if (arrival.kind === "none") return arrival;
+export function takeSsoCallback(): SsoCallback {
+  const ssoCallback = readCallback(location.search, tabStorage.read(SSO_KEY));
+  if (ssoCallback.kind === "none") return ssoCallback;
   tabStorage.remove(SSO_KEY);
-  const path = "trip" in arrival ? arrival.trip?.path : undefined;
+  const path = "flow" in ssoCallback ? ssoCallback.flow?.path : undefined;
   history.replaceState(null, "", path ?? HOME);
-  return arrival;
+  return ssoCallback;
 }
 
 /**

@@ -28,33 +28,37 @@ const LONGEST_WAIT_MS = 30_000;
 const SILENCE_MS = 15_000;
 
 /**
- * Reads `text/event-stream` until `left` is aborted, and reconnects with exponential backoff when the stream
+ * Reads `text/event-stream` until `signal` is aborted, and reconnects with exponential backoff when the stream
  * ends. It uses fetch because an EventSource cannot send the Bearer header.
  */
 async function followStream(
-  left: AbortSignal,
+  signal: AbortSignal,
   request: StreamRequest,
   reader: StreamReader,
 ): Promise<void> {
-  for (let waitMs = FIRST_WAIT_MS; !left.aborted; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-    const wasLive = await readStream(left, request, reader).catch(() => false);
+  for (
+    let waitMs = FIRST_WAIT_MS;
+    !signal.aborted;
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+  ) {
+    const wasLive = await readStream(signal, request, reader).catch(() => false);
     if (wasLive) waitMs = FIRST_WAIT_MS;
-    if (left.aborted) return;
+    if (signal.aborted) return;
     reader.onState("waiting");
-    await pause(waitMs, left);
+    await pause(waitMs, signal);
   }
 }
 
 /** Reads one connection until it ends. Returns whether the connection was ever live. */
 async function readStream(
-  left: AbortSignal,
+  signal: AbortSignal,
   { path, token }: StreamRequest,
   { onState, onMessage, onUnauthorized }: StreamReader,
 ): Promise<boolean> {
   const silent = new AbortController();
   const response = await fetch(BASE_URL + path, {
     headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream" },
-    signal: AbortSignal.any([left, silent.signal]),
+    signal: AbortSignal.any([signal, silent.signal]),
   });
   if (response.status === 401) onUnauthorized();
   if (!response.ok || response.body === null) return false;
@@ -109,28 +113,28 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
     latest.current = onMessage;
   });
   useEffect(() => {
-    const left = new AbortController();
+    const controller = new AbortController();
     const reader: StreamReader = {
       onState: setState,
       onMessage: (event, data) => latest.current(event, data),
       // This request is answered 401, too, and its client ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
-    void followStream(left.signal, { path, token }, reader);
-    return () => left.abort();
+    void followStream(controller.signal, { path, token }, reader);
+    return () => controller.abort();
   }, [api, path, token]);
   return state;
 }
 
 /**
- * Calls `onBack` when the stream is live again after an interruption. The stream does not replay missed
+ * Calls `onReconnect` when the stream is live again after an interruption. The stream does not replay missed
  * messages, so the caller must read the list again.
  */
-export function useCameBack(live: LiveState, onBack: () => void): void {
+export function useReconnect(live: LiveState, onReconnect: () => void): void {
   const wasAway = useRef(false);
-  const latest = useRef(onBack);
+  const latest = useRef(onReconnect);
   useEffect(() => {
-    latest.current = onBack;
+    latest.current = onReconnect;
   });
   useEffect(() => {
     if (live === "live" && wasAway.current) latest.current();

@@ -15,31 +15,31 @@ type Message =
 
 const NAME = "reviewrelay.session";
 /** The sign-in is hidden for this long while the other tabs are asked. A tab that is not suspended answers sooner. */
-const PATIENCE_MS = 150;
+const ASK_TIMEOUT_MS = 150;
 /**
  * A later answer is dropped, because the user may already be typing a password. A busy tab may answer after
- * `PATIENCE_MS`.
+ * `ASK_TIMEOUT_MS`.
  */
-const TOO_LATE_MS = 2_000;
+const LATE_ANSWER_MS = 2_000;
 
 interface OtherTabs {
   /** True if this tab has no session and should ask the other tabs for one. */
-  readonly isAlone: boolean;
+  readonly hasNoSession: boolean;
   readonly onSession: (session: Session) => void;
   /** Called when the session with this token was signed out in another tab. */
   readonly onEnded: (token: string) => void;
 }
 
 /** Returns true while the answer of another tab is awaited. */
-export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolean {
-  const [isAsking, setAsking] = useState(isAlone && !isFramed());
-  const begin = useRef({ isAlone, onSession, onEnded });
+export function useOtherTabs({ hasNoSession, onSession, onEnded }: OtherTabs): boolean {
+  const [isAsking, setAsking] = useState(hasNoSession && !isFramed());
+  const begin = useRef({ hasNoSession, onSession, onEnded });
   useEffect(() => {
     const channel = openChannel();
     if (channel === undefined) return undefined;
     const { current } = begin;
-    const id = current.isAlone ? randomId() : undefined;
-    const isLate = deadline(TOO_LATE_MS);
+    const id = current.hasNoSession ? randomId() : undefined;
+    const isLate = deadline(LATE_ANSWER_MS);
     let isTaken = false;
     channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
       if (data.kind === "ended") current.onEnded(data.token);
@@ -50,7 +50,7 @@ export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolea
       setAsking(false);
     });
     if (id !== undefined) post(channel, { kind: "ask", id });
-    const shown = setTimeout(() => setAsking(false), PATIENCE_MS);
+    const shown = setTimeout(() => setAsking(false), ASK_TIMEOUT_MS);
     return () => {
       clearTimeout(shown);
       channel.close();
@@ -60,7 +60,7 @@ export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolea
 }
 
 /** Signs out all other tabs that use this token. */
-export function tellEnded(token: string): void {
+export function notifyEnded(token: string): void {
   const channel = openChannel();
   if (channel === undefined) return;
   post(channel, { kind: "ended", token });

@@ -13,26 +13,26 @@ import { readIdentity, type Session } from "./identity.ts";
 import type { PortalLink } from "./links.ts";
 import { queryClient } from "./query-client.ts";
 import { SessionContext, type SessionState } from "./session.tsx";
-import { NO_ARRIVAL } from "./links.ts";
+import { NO_CALLBACK } from "./links.ts";
 
 /*
  * Messages from the portal to the page that frames it (guide "Embedding"). They contain only that the portal
  * has opened, its height, and that it has ended. They are sent only to origins that may frame the portal.
  */
 
-type Told =
+type HostMessage =
   | { readonly type: "opened" }
   | { readonly type: "height"; readonly height: number }
   | { readonly type: "ended" };
 
 const SOURCE = "reviewrelay-portal";
 /** A dialog needs this height, even over a short page. */
-const LEAST_HEIGHT = 400;
+const MIN_HEIGHT = 400;
 /**
  * Higher content scrolls inside the frame. Lists load the rows in view; in a frame of unlimited height that
  * would be all rows.
  */
-const MOST_HEIGHT = 1_600;
+const MAX_HEIGHT = 1_600;
 
 /**
  * Returns the origins that may frame the portal. The server writes them into the document and into
@@ -55,24 +55,24 @@ function hostOrigins(): readonly string[] {
 
 const isFramed = () => window.parent !== window;
 
-function tellHost(told: Told): void {
+function notifyHost(message: HostMessage): void {
   if (!isFramed()) return;
   for (const origin of hostOrigins())
-    window.parent.postMessage({ source: SOURCE, ...told }, origin);
+    window.parent.postMessage({ source: SOURCE, ...message }, origin);
 }
 
 /** Reports the height of the content to the host page at every change. */
-export function useToldHeight(content: RefObject<HTMLElement | null>): void {
+export function useReportedHeight(content: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { current } = content;
     if (current === null || !isFramed()) return undefined;
     let last = 0;
     const observer = new ResizeObserver(() => {
       const full = Math.ceil(current.getBoundingClientRect().height);
-      const height = Math.min(Math.max(full, LEAST_HEIGHT), MOST_HEIGHT);
+      const height = Math.min(Math.max(full, MIN_HEIGHT), MAX_HEIGHT);
       if (height === last) return;
       last = height;
-      tellHost({ type: "height", height });
+      notifyHost({ type: "height", height });
     });
     observer.observe(current);
     return () => observer.disconnect();
@@ -88,11 +88,11 @@ export function useHasHost(): boolean {
  * `used` covers every rejected code (used, expired or unknown). `missing` means that the link has no code, as
  * after a reload.
  */
-type PortalEnding = "used" | "missing" | "expired";
+type PortalEndReason = "used" | "missing" | "expired";
 
 export interface PortalState {
   readonly session: Session | undefined;
-  readonly ended: PortalEnding | undefined;
+  readonly ended: PortalEndReason | undefined;
   /**
    * The error of the request that redeems the code, such as a network failure. The code may still be valid,
    * so the request can be retried.
@@ -109,7 +109,7 @@ interface PortalSessionProps {
 /** Redeems the one-time code of a portal link. The session is only in the memory of this page. */
 export function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   const [session, setSession] = useState<Session>();
-  const [ended, setEnded] = useState<PortalEnding | undefined>(
+  const [ended, setEnded] = useState<PortalEndReason | undefined>(
     code === undefined ? "missing" : undefined,
   );
   const [error, setError] = useState<unknown>();
@@ -117,7 +117,7 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
     if (code === undefined) return;
     setError(undefined);
     openSession(base, code).then(setSession, (failed: unknown) => {
-      if (failed instanceof Refused) setEnded("used");
+      if (failed instanceof CodeRejected) setEnded("used");
       else setError(failed);
     });
   }, [base, code]);
@@ -128,10 +128,10 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
     open();
   }, [open]);
   useEffect(() => {
-    if (session !== undefined) tellHost({ type: "opened" });
+    if (session !== undefined) notifyHost({ type: "opened" });
   }, [session]);
   useEffect(() => {
-    if (ended !== undefined) tellHost({ type: "ended" });
+    if (ended !== undefined) notifyHost({ type: "ended" });
   }, [ended]);
   const end = useCallback(() => {
     queryClient.clear();
@@ -147,13 +147,13 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
 }
 
 /** The server rejected the code. A retry would fail in the same way. */
-class Refused extends Error {}
+class CodeRejected extends Error {}
 
 async function openSession(base: string, code: string): Promise<Session> {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ code });
   const answer = await fetch(`${base}/session`, { method: "POST", headers, body });
-  if (answer.status === 400 || answer.status === 422) throw new Refused();
+  if (answer.status === 400 || answer.status === 422) throw new CodeRejected();
   if (!answer.ok) throw new Error(`The code was answered ${answer.status}.`);
   const { token, pages, scope }: OpenedSession = await answer.json();
   const identity = await readIdentity(apiWith(token));
@@ -181,7 +181,7 @@ function useSessionState(session: Session | undefined, onEnd: () => void): Sessi
     session,
     isRemembered: false,
     ended: undefined,
-    arrival: NO_ARRIVAL,
+    ssoCallback: NO_CALLBACK,
     api,
     signIn: nothing,
     signOut: nothing,

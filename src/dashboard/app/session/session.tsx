@@ -12,7 +12,7 @@ import {
 
 import type { ApiClient } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
-import { allDrafts, bringDrafts, forgetDrafts } from "../ui/kept-drafts.ts";
+import { allDrafts, addDrafts, discardDrafts } from "../ui/drafts.ts";
 import {
   endToken,
   followSession,
@@ -21,24 +21,24 @@ import {
   storedSession,
   tabStorage,
 } from "./identity.ts";
-import { tellEnded, useOtherTabs } from "./other-tabs.ts";
+import { notifyEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
-import { type Arrival } from "./single-sign-on.ts";
-import { HOME, NO_ARRIVAL, takeArrival } from "./links.ts";
+import { type SsoCallback } from "./single-sign-on.ts";
+import { HOME, NO_CALLBACK, takeSsoCallback } from "./links.ts";
 
 /**
  * The way the session ended. `expired`: not by the user. `unconfirmed`: the user signed out, but the server
  * did not confirm that the token is revoked.
  */
-type Ending = "expired" | "signed_out" | "unconfirmed";
+type EndReason = "expired" | "signed_out" | "unconfirmed";
 
 export interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
   /** The way the previous session of this tab ended. */
-  readonly ended: Ending | undefined;
+  readonly ended: EndReason | undefined;
   /** The result of an SSO callback, if this page load is one. */
-  readonly arrival: Arrival;
+  readonly ssoCallback: SsoCallback;
   /** Calls the API with the token of the session. A 401 ends the session. */
   readonly api: ApiClient;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
@@ -56,23 +56,36 @@ export interface SessionState {
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const { session, ended, arrival, enter, takeOver, leave, follow, renew, end } =
-    useSessionChanges();
+  const {
+    session,
+    ended,
+    ssoCallback,
+    startSession,
+    adoptSession,
+    dropSession,
+    onSignedOutElsewhere,
+    renew,
+    revoke,
+  } = useSessionChanges();
   const token = session?.token;
   const api = useMemo(
-    () => apiWith(token, () => token !== undefined && leave(token, "expired")),
-    [token, leave],
+    () => apiWith(token, () => token !== undefined && dropSession(token, "expired")),
+    [token, dropSession],
   );
   useFreshIdentity(api, token, renew);
   const isAsking = useOtherTabs({
-    isAlone: token === undefined && arrival.kind === "none",
-    onSession: takeOver,
-    onEnded: follow,
+    hasNoSession: token === undefined && ssoCallback.kind === "none",
+    onSession: adoptSession,
+    onEnded: onSignedOutElsewhere,
   });
   const isRemembered = storedSession.exists();
-  const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
+  const actions = {
+    signIn: startSession,
+    signOut: revoke,
+    ...impersonationActions(session, startSession),
+  };
   return (
-    <SessionContext value={{ session, isRemembered, ended, arrival, api, ...moves }}>
+    <SessionContext value={{ session, isRemembered, ended, ssoCallback, api, ...actions }}>
       {!isAsking && children}
     </SessionContext>
   );
@@ -80,113 +93,116 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
 
 /** Holds the session of this tab and all operations that change it. */
 function useSessionChanges() {
-  const [arrival, setArrival] = useState(takeArrival);
+  const [ssoCallback, setSsoCallback] = useState(takeSsoCallback);
   const [session, setSession] = useState(() => storedSession.read());
-  const [ended, setEnded] = useState<Ending>();
+  const [ended, setEnded] = useState<EndReason>();
   const token = session?.token;
-  const live = useRef(token);
+  const currentToken = useRef(token);
   const origin = useRef(session?.origin);
-  const [typist] = useState(() => takeTyping(session?.user.id));
+  const [draftsOwner] = useState(() => restoreDrafts(session?.user.id));
   /** The id of the user who is signed in, or was last. Drafts are dropped when another user signs in. */
-  const last = useRef(session?.user.id ?? typist);
+  const last = useRef(session?.user.id ?? draftsOwner);
   useEffect(() => followSession(session), [session]);
-  useEffect(() => leaveTyping(() => last.current), []);
+  useEffect(() => storeDrafts(() => last.current), []);
 
-  const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
+  const startSession = useCallback((next: Session, { remember }: { remember: boolean }) => {
     queryClient.clear();
-    if (last.current !== undefined && last.current !== next.user.id) forgetDrafts();
+    if (last.current !== undefined && last.current !== next.user.id) discardDrafts();
     last.current = next.user.id;
     if (remember) storedSession.write(next);
     else storedSession.remove();
-    live.current = next.token;
+    currentToken.current = next.token;
     origin.current = next.origin;
-    setArrival(NO_ARRIVAL);
+    setSsoCallback(NO_CALLBACK);
     setEnded(undefined);
     setSession(next);
   }, []);
-  const leave = useCallback(
-    (of: string, why?: Ending) => {
+  const dropSession = useCallback(
+    (ofToken: string, reason?: EndReason) => {
       // Ignores a late answer that belongs to an earlier session.
-      if (live.current !== of) return;
+      if (currentToken.current !== ofToken) return;
       // If the token of an impersonation expires, the impersonator's own session continues.
-      if (origin.current !== undefined && why === "expired") {
+      if (origin.current !== undefined && reason === "expired") {
         history.replaceState(null, "", HOME);
-        return enter(origin.current, { remember: storedSession.exists() });
+        return startSession(origin.current, { remember: storedSession.exists() });
       }
-      live.current = undefined;
+      currentToken.current = undefined;
       storedSession.remove();
       queryClient.clear();
-      setArrival(NO_ARRIVAL);
+      setSsoCallback(NO_CALLBACK);
       setSession(undefined);
-      setEnded(why);
+      setEnded(reason);
     },
-    [enter],
+    [startSession],
   );
   const renew = useCallback((next: Session) => {
-    if (live.current !== next.token) return;
-    const renewed = { ...next, ...(origin.current && { origin: origin.current }) };
-    if (storedSession.exists()) storedSession.write(renewed);
-    setSession(renewed);
+    if (currentToken.current !== next.token) return;
+    const withOrigin = { ...next, ...(origin.current && { origin: origin.current }) };
+    if (storedSession.exists()) storedSession.write(withOrigin);
+    setSession(withOrigin);
   }, []);
-  const { close, ...moves } = useOthersMoves(live, enter, leave);
-  const end = () => {
+  const { closeSession, ...actions } = useRemoteChanges(currentToken, startSession, dropSession);
+  const revoke = () => {
     if (token === undefined) return;
     const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
-    close(token);
-    for (const one of tokens) tellEnded(one);
+    closeSession(token);
+    for (const one of tokens) notifyEnded(one);
     void Promise.all(tokens.map(endToken)).then((areCertain) => {
       const isCertain = areCertain.every(Boolean);
-      if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
+      if (currentToken.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, arrival, enter, leave, renew, end, ...moves };
+  return { session, ended, ssoCallback, startSession, dropSession, renew, revoke, ...actions };
 }
 
 /**
- * Returns the session changes that other tabs may trigger in this tab, and `close`, which ends a session and
+ * Returns the session changes that other tabs may trigger in this tab, and `closeSession`, which ends a session and
  * discards its drafts.
  */
-function useOthersMoves(
-  live: RefObject<string | undefined>,
-  enter: SessionState["signIn"],
-  leave: (of: string, why?: Ending) => void,
+function useRemoteChanges(
+  currentToken: RefObject<string | undefined>,
+  startSession: SessionState["signIn"],
+  dropSession: (ofToken: string, reason?: EndReason) => void,
 ) {
   /** Adopts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
-  const takeOver = useCallback(
+  const adoptSession = useCallback(
     (handed: Session) => {
-      if (live.current === undefined) enter(handed, { remember: true });
+      if (currentToken.current === undefined) startSession(handed, { remember: true });
     },
-    [live, enter],
+    [currentToken, startSession],
   );
-  const close = useCallback(
-    (of: string, why?: Ending) => {
-      if (live.current !== of) return;
+  const closeSession = useCallback(
+    (ofToken: string, reason?: EndReason) => {
+      if (currentToken.current !== ofToken) return;
       // The next user to sign in starts at the first page of their role.
       history.replaceState(null, "", HOME);
-      forgetDrafts();
-      leave(of, why);
+      discardDrafts();
+      dropSession(ofToken, reason);
     },
-    [live, leave],
+    [currentToken, dropSession],
   );
-  const follow = useCallback((of: string) => close(of, "signed_out"), [close]);
-  return { takeOver, close, follow };
+  const onSignedOutElsewhere = useCallback(
+    (ofToken: string) => closeSession(ofToken, "signed_out"),
+    [closeSession],
+  );
+  return { adoptSession, closeSession, onSignedOutElsewhere };
 }
 
 /**
  * Builds the operations of impersonation. The partner's own session is kept inside the impersonated session
  * (`origin`), so that it survives a reload, too.
  */
-function actingMoves(session: Session | undefined, enter: SessionState["signIn"]) {
-  const move = (next: Session, path: string) => {
+function impersonationActions(session: Session | undefined, startSession: SessionState["signIn"]) {
+  const switchTo = (next: Session, path: string) => {
     history.replaceState(null, "", HOME + path);
-    enter(next, { remember: storedSession.exists() });
+    startSession(next, { remember: storedSession.exists() });
   };
   return {
-    actAs: (next: Session) => session !== undefined && move({ ...next, origin: session }, ""),
+    actAs: (next: Session) => session !== undefined && switchTo({ ...next, origin: session }, ""),
     comeBack: () => {
       if (session?.origin === undefined) return;
       void endToken(session.token);
-      move(session.origin, "/accounts");
+      switchTo(session.origin, "/accounts");
     },
   };
 }
@@ -231,36 +247,36 @@ export function useSession(): Session {
 
 const KEY = "reviewrelay.drafts";
 
-interface Typing {
+interface StoredDrafts {
   /** The id of the user who typed the drafts. */
   readonly user: number;
   readonly drafts: Readonly<Record<string, object>>;
 }
 
 /** Stores the drafts when the document is unloaded. Returns a function that stops this. */
-function leaveTyping(whose: () => number | undefined): () => void {
-  const leave = () => {
+function storeDrafts(whose: () => number | undefined): () => void {
+  const dropSession = () => {
     const user = whose();
     const drafts = allDrafts();
     if (user === undefined || Object.keys(drafts).length === 0) tabStorage.remove(KEY);
-    else tabStorage.write(KEY, { user, drafts } satisfies Typing);
+    else tabStorage.write(KEY, { user, drafts } satisfies StoredDrafts);
   };
-  window.addEventListener("pagehide", leave);
-  return () => window.removeEventListener("pagehide", leave);
+  window.addEventListener("pagehide", dropSession);
+  return () => window.removeEventListener("pagehide", dropSession);
 }
 
 /**
  * Restores the drafts of the previous document, unless another user is signed in. Returns the id of the user
  * who typed them.
  */
-function takeTyping(present: number | undefined): number | undefined {
+function restoreDrafts(present: number | undefined): number | undefined {
   const left = tabStorage.read(KEY);
   tabStorage.remove(KEY);
   if (left === null) return undefined;
-  // `leaveTyping` has written it.
+  // `storeDrafts` has written it.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const { user, drafts } = JSON.parse(left) as Typing;
+  const { user, drafts } = JSON.parse(left) as StoredDrafts;
   if (present !== undefined && present !== user) return undefined;
-  bringDrafts(drafts);
+  addDrafts(drafts);
   return user;
 }

@@ -5,7 +5,7 @@
  */
 
 /** State of an SSO flow, stored in this tab while the user is at the identity provider. */
-interface PendingTrip {
+interface PendingFlow {
   readonly verifier: string;
   readonly email: string;
   /** The value of the remember-me checkbox when the flow began. */
@@ -14,24 +14,24 @@ interface PendingTrip {
   readonly path: string;
 }
 
-export type Arrival =
+export type SsoCallback =
   | { readonly kind: "none" }
-  | { readonly kind: "code"; readonly code: string; readonly trip: PendingTrip }
+  | { readonly kind: "code"; readonly code: string; readonly flow: PendingFlow }
   /** A code arrived, but this tab has not started an SSO flow. */
-  | { readonly kind: "stray" }
-  | { readonly kind: "refused"; readonly trip: PendingTrip | undefined };
+  | { readonly kind: "unexpected" }
+  | { readonly kind: "rejected"; readonly flow: PendingFlow | undefined };
 
 /** Parses an SSO callback: the query of the address, and the state that this tab stored as JSON. */
-export function readArrival(search: string, stored: string | null): Arrival {
+export function readCallback(search: string, stored: string | null): SsoCallback {
   const params = new URLSearchParams(search);
-  const trip = readTrip(stored);
+  const flow = readFlow(stored);
   const code = params.get("code");
-  if (params.has("error")) return { kind: "refused", trip };
+  if (params.has("error")) return { kind: "rejected", flow };
   if (code === null) return { kind: "none" };
-  return trip === undefined ? { kind: "stray" } : { kind: "code", code, trip };
+  return flow === undefined ? { kind: "unexpected" } : { kind: "code", code, flow };
 }
 
-function readTrip(stored: string | null): PendingTrip | undefined {
+function readFlow(stored: string | null): PendingFlow | undefined {
   try {
     const { verifier, email, remember, path }: Record<string, unknown> = Object(
       JSON.parse(stored ?? "null"),

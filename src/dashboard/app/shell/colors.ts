@@ -50,12 +50,12 @@ const WHITE = "#ffffff";
 const BLACK = "#000000";
 
 /** Returns black or white, depending on which has more contrast to the colour. */
-export const wordsOn = (hex: string): string =>
+export const textColorOn = (hex: string): string =>
   contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;
 
 /** Returns the colour of a hovered control: the colour moved away from that of its text. */
 export const hoveredOf = (hex: string): string =>
-  mix(parse(hex), parse(wordsOn(hex) === WHITE ? BLACK : WHITE), 0.12);
+  mix(parse(hex), parse(textColorOn(hex) === WHITE ? BLACK : WHITE), 0.12);
 
 export function contrast(one: string, other: string): number {
   const [light = 0, dark = 0] = [one, other]

@@ -11,7 +11,7 @@ interface PageFile<Props> {
 
 type PageComponent<Props = object> = ComponentType<Props> & {
   /** Preloads the chunk. An error is shown later, when the page is rendered. */
-  readonly ahead: () => void;
+  readonly preload: () => void;
 };
 
 /**
@@ -23,13 +23,13 @@ export function page<Props extends object = object>(
   load: () => Promise<PageFile<Props>>,
 ): PageComponent<Props> {
   let loaded: PageFile<Props> | undefined;
-  const ahead = () => {
+  const preload = () => {
     load().then(
       (file) => (loaded = file),
       () => undefined,
     );
   };
-  return Object.assign(LoadedPage, { ahead });
+  return Object.assign(LoadedPage, { preload });
   function LoadedPage(props: Props) {
     const [file, setFile] = useState(loaded);
     const [error, setError] = useState<unknown>();

@@ -8,7 +8,7 @@ import {
 import { type ReactNode, useMemo } from "react";
 
 import { useSessionState } from "../session/session.tsx";
-import { hoveredOf, readableOn, shadesOf, visibleOn, wordsOn } from "./colors.ts";
+import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
 /**
@@ -45,7 +45,7 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
           brandOnDark: shadesOf(visibleOn(color, DARK_BACKGROUND)),
         },
         autoContrast: true,
-        components: IN_PLACE,
+        components: COMPONENT_DEFAULTS,
         respectReducedMotion: true,
         defaultRadius: "md",
         cursorType: "pointer",
@@ -80,7 +80,7 @@ const STRONG_RED = {
  * Renders dropdowns next to their control instead of at the end of the body, where they would be outside of
  * all landmarks.
  */
-const LIST_HERE = {
+const INLINE_DROPDOWN = {
   defaultProps: {
     comboboxProps: { withinPortal: false, keepMounted: false },
     // The list itself scrolls, so that the arrow keys work; a scroll area would
@@ -89,12 +89,12 @@ const LIST_HERE = {
     styles: { options: { maxHeight: 220, overflowY: "auto" } },
   },
 } as const;
-const IN_PLACE = {
+const COMPONENT_DEFAULTS = {
   // Mantine's placeholder for the initial focus would be announced as a menu item.
   Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
-  Select: LIST_HERE,
-  MultiSelect: LIST_HERE,
-  Autocomplete: LIST_HERE,
+  Select: INLINE_DROPDOWN,
+  MultiSelect: INLINE_DROPDOWN,
+  Autocomplete: INLINE_DROPDOWN,
   // Tooltips are rendered into `main`, so that containers with hidden overflow do not clip them.
   Tooltip: { defaultProps: { portalProps: { target: "main" } } },
 };
@@ -112,9 +112,9 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
 
 /** CSS variables for text on the tenant's colour and for its hovered shade. */
 const filledWith = (shown: string) => ({
-  "--mantine-color-brand-contrast": wordsOn(shown),
+  "--mantine-color-brand-contrast": textColorOn(shown),
   "--mantine-color-brand-filled-hover": hoveredOf(shown),
-  "--mantine-primary-color-contrast": wordsOn(shown),
+  "--mantine-primary-color-contrast": textColorOn(shown),
 });
 
 /** CSS variables that raise the contrast of Mantine's dimmed grey and of the tenant's colour to WCAG AA. */

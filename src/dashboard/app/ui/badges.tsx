@@ -3,7 +3,7 @@ import { Fragment, type ReactNode } from "react";
 
 import { sentence } from "./format.ts";
 import { Icon } from "./icon.tsx";
-import { placesIn } from "./text-query.ts";
+import { matchesIn } from "./text-query.ts";
 
 interface TagProps {
   /** The name of a Mantine colour. */
@@ -102,15 +102,15 @@ export function Stars({ rate }: { readonly rate: number }) {
   );
 }
 
-interface FoundProps {
+interface HighlightedProps {
   readonly text: string;
   /** The search text. */
   readonly q: string | undefined;
 }
 
 /** Shows a text with all occurrences of the search text marked. */
-export function Found({ text, q }: FoundProps) {
-  return placesIn(text, q).map(({ from, before, found }) => (
+export function Highlighted({ text, q }: HighlightedProps) {
+  return matchesIn(text, q).map(({ from, before, found }) => (
     <Fragment key={from}>
       {before}
       {found !== "" && <mark>{found}</mark>}

@@ -85,7 +85,7 @@ interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
 export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { caption, list, rowKey, columns, end } = props;
   const { slots } = list;
-  const { place: body, offset } = useOffset<HTMLTableSectionElement>();
+  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
   const isNarrow = useIsNarrow("md");
   // The virtualizer is a mutable object, so it must not be passed to memoized components.
   // oxlint-disable-next-line react/incompatible-library
@@ -99,7 +99,7 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
     scrollMargin: offset,
   });
   const items = virtualizer.getVirtualItems();
-  const { head, widths } = useKeptWidths(!isNarrow && items.length > 0);
+  const { head, widths } = useFixedWidths(!isNarrow && items.length > 0);
   const hasMore = useNextPage(list, items);
   const some = slots.find((row) => row !== undefined);
   const titles = some === undefined ? [] : Object.keys(columns(some));
@@ -152,7 +152,7 @@ function Space({ height }: { readonly height: number }) {
 }
 
 /** Keeps the column widths of the first rows, so that the columns do not move while the user scrolls. */
-function useKeptWidths(areThere: boolean) {
+function useFixedWidths(areThere: boolean) {
   const head = useRef<HTMLTableRowElement>(null);
   const [widths, setWidths] = useState<readonly number[]>();
   useLayoutEffect(() => {

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { type ChangeEvent, type ReactNode, useEffect, useRef } from "react";
 
 import { apiErrorOf, fieldError } from "../api/client.ts";
-import { forgetDraft, useEdits } from "./kept-drafts.ts";
+import { discardDraft, useEdits } from "./drafts.ts";
 import { ErrorNotice } from "./states.tsx";
 
 interface FormOptions<Draft, Answer> {
@@ -69,7 +69,7 @@ export function useForm<Draft extends object, Answer>(
         ...edit,
       })),
     reset: () => {
-      forgetDraft(name);
+      discardDraft(name);
       setTouched({});
       lastTry.reset();
     },
@@ -78,7 +78,7 @@ export function useForm<Draft extends object, Answer>(
     mutationFn: () => send(draft),
     onSuccess: (answer) => {
       // The form may be unmounted before `useEdits` could discard the draft.
-      forgetDraft(name);
+      discardDraft(name);
       onDone(answer, changes);
     },
     onError: (error) => onFailed?.(error, changes),

@@ -44,7 +44,7 @@ export function pagesOf(
 }
 
 /** Evicts the rows of the pages that are farthest from `near`, until at most `PAGES_KEPT` pages have rows. */
-export function forgetFar<Row, P extends KeptPage<Row>>(
+export function evictDistant<Row, P extends KeptPage<Row>>(
   pages: readonly P[],
   near: readonly number[],
 ): readonly P[] {
@@ -155,7 +155,7 @@ export function usePages<Row>(
 function keep(queries: QueryClient, key: readonly unknown[], near: readonly number[]): void {
   queries.setQueryData<Pages<unknown>>(key, (old) => {
     if (old === undefined) return old;
-    const pages = forgetFar(old.pages, near);
+    const pages = evictDistant(old.pages, near);
     return pages === old.pages ? old : { ...old, pages: [...pages] };
   });
 }

@@ -7,15 +7,15 @@ import { number } from "./format.ts";
  * Keeps the focus near a control that its own action removes, such as a form that is replaced by its answer.
  * If the focus was lost, it moves to the surrounding element instead of the top of the page.
  */
-export function useKeptFocus(state: string) {
-  const place = useRef<HTMLElement>(null);
+export function useFocusFallback(state: string) {
+  const container = useRef<HTMLElement>(null);
   const known = useRef(state);
   useEffect(() => {
     if (known.current === state) return;
     known.current = state;
-    if (document.activeElement === document.body) place.current?.focus({ preventScroll: true });
+    if (document.activeElement === document.body) container.current?.focus({ preventScroll: true });
   }, [state]);
-  return place;
+  return container;
 }
 
 interface PanelProps {
@@ -29,14 +29,14 @@ interface PanelProps {
 
 /** A part of a page with a small heading. It takes the focus when the focused control inside is replaced. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
-  const place = useKeptFocus(state);
+  const container = useFocusFallback(state);
   return (
     <Paper
       withBorder
       p="lg"
       component="section"
       aria-label={title}
-      ref={place}
+      ref={container}
       tabIndex={-1}
       className="panel"
     >

@@ -24,7 +24,7 @@ export function excerpt(text: string, q: string): string {
   return `… ${text.slice(from > 0 && from <= at ? from : at)}`;
 }
 
-interface Place {
+interface TextMatch {
   /** The index of the part in the text. */
   readonly from: number;
   readonly before: string;
@@ -33,16 +33,16 @@ interface Place {
 }
 
 /** Splits a text at all matches of `q`: each part is the text before a match and the match. */
-export function placesIn(text: string, q = ""): readonly Place[] {
-  const places: Place[] = [];
+export function matchesIn(text: string, q = ""): readonly TextMatch[] {
+  const matches: TextMatch[] = [];
   let from = 0;
-  const [lower, wanted] = [text.toLowerCase(), q.toLowerCase()];
+  const [lower, lowerQuery] = [text.toLowerCase(), q.toLowerCase()];
   // The indexes would be wrong if a letter changes its length in lower case, such as "İ".
-  if (wanted !== "" && lower.length === text.length)
-    for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
-      const end = at + wanted.length;
-      places.push({ from, before: text.slice(from, at), found: text.slice(at, end) });
+  if (lowerQuery !== "" && lower.length === text.length)
+    for (let at = lower.indexOf(lowerQuery); at >= 0; at = lower.indexOf(lowerQuery, from)) {
+      const end = at + lowerQuery.length;
+      matches.push({ from, before: text.slice(from, at), found: text.slice(at, end) });
       from = end;
     }
-  return [...places, { from, before: text.slice(from), found: "" }];
+  return [...matches, { from, before: text.slice(from), found: "" }];
 }

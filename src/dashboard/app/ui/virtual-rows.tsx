@@ -12,14 +12,14 @@ import type { PagedList } from "./pages.ts";
 
 /** Measures the distance of an element from the top of the page. The content above may change its height. */
 export function useOffset<E extends HTMLElement>(): {
-  readonly place: RefObject<E | null>;
+  readonly anchor: RefObject<E | null>;
   readonly offset: number;
 } {
-  const place = useRef<E>(null);
+  const anchor = useRef<E>(null);
   const [offset, setOffset] = useState(0);
   useLayoutEffect(() => {
     const measure = () => {
-      const { top } = place.current?.getBoundingClientRect() ?? { top: 0 };
+      const { top } = anchor.current?.getBoundingClientRect() ?? { top: 0 };
       setOffset(Math.round(top + window.scrollY));
     };
     measure();
@@ -27,11 +27,11 @@ export function useOffset<E extends HTMLElement>(): {
     observer.observe(document.body);
     return () => observer.disconnect();
   }, []);
-  return { place, offset };
+  return { anchor, offset };
 }
 
 /** The next page is loaded when this many rows are left below the view. */
-const AHEAD = 5;
+const PREFETCH_ROWS = 5;
 
 /** Loads the next page when the user scrolls near the end of a list. Returns whether there are more rows. */
 export function useNextPage(
@@ -41,11 +41,14 @@ export function useNextPage(
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = pages;
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
-  const isWanted =
-    last >= slots.length - AHEAD && hasNextPage && !isFetchingNextPage && !isFetchNextPageError;
+  const isNearEnd =
+    last >= slots.length - PREFETCH_ROWS &&
+    hasNextPage &&
+    !isFetchingNextPage &&
+    !isFetchNextPageError;
   useEffect(() => {
-    if (isWanted) void fetchNextPage();
-  }, [isWanted, fetchNextPage]);
+    if (isNearEnd) void fetchNextPage();
+  }, [isNearEnd, fetchNextPage]);
   useEffect(() => onView(first, last), [onView, first, last]);
   return hasNextPage;
 }
@@ -53,7 +56,7 @@ export function useNextPage(
 const OVERSCAN = 10;
 
 /** Props that a row must set on its `<li>`, which is measured by them. */
-export interface Place {
+export interface RowProps {
   readonly ref: (element: HTMLElement | null) => void;
   readonly "data-index": number;
   readonly "aria-posinset": number;
@@ -67,14 +70,14 @@ interface VirtualRowsProps<Row> {
   readonly height: number;
   /** The list; its next page is loaded when the user scrolls near the end. */
   readonly list: PagedList<Row>;
-  readonly children: (row: Row, place: Place) => ReactNode;
+  readonly children: (row: Row, rowProps: RowProps) => ReactNode;
 }
 
 /** A list of rows of different heights that renders only those in view. The page scrolls, not the list. */
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const { label, className, list, height, children } = props;
   const { slots } = list;
-  const { place, offset } = useOffset<HTMLUListElement>();
+  const { anchor, offset } = useOffset<HTMLUListElement>();
   // The virtualizer is a mutable object, so it must not be passed to memoized components.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
@@ -91,7 +94,7 @@ export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const below = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset);
   return (
     <ul
-      ref={place}
+      ref={anchor}
       className={className}
       style={{ paddingTop: above, paddingBottom: below }}
       {...(label !== undefined && { "aria-label": label })}

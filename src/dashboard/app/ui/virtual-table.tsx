@@ -8,7 +8,7 @@ import { useOffset } from "./virtual-rows.tsx";
 
 const OVERSCAN = 8;
 /** The next page is loaded when this many rows are left below the view. */
-const AHEAD = 60;
+const PREFETCH_ROWS = 60;
 
 interface EndProps {
   readonly hasMore: boolean;
@@ -42,12 +42,12 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
   const isNarrow = useIsNarrow("sm");
-  const { place: body, offset } = useOffset<HTMLTableSectionElement>();
+  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
   const virtualizer = useLines({ rows, keyOf, heightOf }, { isNarrow, offset });
   const items = virtualizer.getVirtualItems();
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
-  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - AHEAD;
+  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - PREFETCH_ROWS;
   useEffect(() => {
     if (isNearEnd) onMore();
   }, [isNearEnd, onMore]);

@@ -7,12 +7,12 @@ import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import type { Place } from "../../ui/virtual-rows.tsx";
+import type { RowProps } from "../../ui/virtual-rows.tsx";
 import { useCompany } from "../companies/data.ts";
 import { useTeamNames } from "../partner/team-data.ts";
 import { useUser } from "../users/data.ts";
 import { useSubscriptions } from "../webhooks/data/data.ts";
-import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
+import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface EntryProps {
@@ -22,11 +22,15 @@ interface EntryProps {
 }
 
 /** Shows an entry in one line: actor, action and time. The details unfold on demand. */
-export function AuditLine({ entry, place, onActor }: EntryProps & { readonly place: Place }) {
+export function AuditLine({
+  entry,
+  rowProps,
+  onActor,
+}: EntryProps & { readonly rowProps: RowProps }) {
   const [isOpen, { toggle }] = useDisclosure();
   const id = useId();
   return (
-    <li {...place}>
+    <li {...rowProps}>
       <UnstyledButton
         className="audit-line"
         onClick={toggle}
@@ -63,7 +67,7 @@ export function AuditLine({ entry, place, onActor }: EntryProps & { readonly pla
 /** Flags entries that deserve attention: actions during an impersonation, and security-relevant ones. */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
-  if (!isImpersonated && !isGrave(entry.action)) return null;
+  if (!isImpersonated && !isSevere(entry.action)) return null;
   return (
     <Tag color={isImpersonated ? "yellow" : "red"} className="mark">
       {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}

@@ -93,7 +93,7 @@ export function actionWords(action: string): string {
 }
 
 /** Actions that are flagged in the list, because an investigation looks for them first. */
-const GRAVE = new Set([
+const SEVERE_ACTIONS = new Set([
   "AUTH_LOCKED",
   "AUTHZ_DENIED",
   "REFRESH_REPLAYED",
@@ -101,7 +101,7 @@ const GRAVE = new Set([
   "IMPERSONATION_STARTED",
   "SSO_REFUSED",
 ]);
-export const isGrave = (action: string): boolean => GRAVE.has(action);
+export const isSevere = (action: string): boolean => SEVERE_ACTIONS.has(action);
 
 /** Converts details to pairs of text in their original order. Nested values become JSON. */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {

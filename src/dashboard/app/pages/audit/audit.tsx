@@ -56,11 +56,11 @@ export function Page() {
             list={entries}
             height={LINE_PX}
           >
-            {(one, place) => (
+            {(one, rowProps) => (
               <AuditLine
                 key={one.id}
                 entry={one}
-                place={place}
+                rowProps={rowProps}
                 onActor={(actor) => filters.set({ actor: String(actor) })}
               />
             )}
@@ -133,7 +133,7 @@ interface ActorFilterProps {
 }
 
 /** Filters by actor. The field accepts an email, which Enter looks up, or the id of a user. */
-export function ActorFilter({ value, onChange }: ActorFilterProps) {
+function ActorFilter({ value, onChange }: ActorFilterProps) {
   const { data: chosen } = useUser(value ?? null);
   const [typed, setTyped] = useState<string>();
   const { error, find } = useActorSearch(onChange);

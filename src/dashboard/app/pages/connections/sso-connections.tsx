@@ -57,8 +57,8 @@ export function SsoConnections() {
             list={connections}
             height={CARD_PX}
           >
-            {(one, place) => (
-              <li key={one.id} className="spaced" {...place}>
+            {(one, rowProps) => (
+              <li key={one.id} className="spaced" {...rowProps}>
                 <Connection connection={one} onEdit={() => setEditing(one)} />
               </li>
             )}

@@ -2,7 +2,7 @@ import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
-import { forgetDraft } from "../../ui/kept-drafts.ts";
+import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { EMPTY_SSO, type SsoConnection, type SsoDraft, useSsoActions } from "./data.ts";
@@ -20,7 +20,7 @@ export function SsoForm({ editing, onClose }: SsoFormProps) {
   const title = editing === "new" ? "New connection" : "Change connection";
   const close = () => {
     // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
-    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    if (typeof editing === "object") discardDraft(draftNameOf(editing));
     onClose();
   };
   return (

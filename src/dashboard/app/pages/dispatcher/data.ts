@@ -28,7 +28,7 @@ export function useDispatcherState() {
   return { state, live };
 }
 
-export type BacklogOrder = "depth" | "age";
+type BacklogOrder = "depth" | "age";
 
 const BACKLOGS_MS = 5_000;
 

@@ -8,7 +8,7 @@ import { PageHeader } from "../../ui/layout.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/use-time.ts";
-import { Behind } from "./behind.tsx";
+import { Backlogs } from "./backlogs.tsx";
 import { concernsOf, latenessOf, lettersOf } from "./concerns.ts";
 import { type DispatcherState, useDispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
@@ -58,7 +58,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
     <Stack gap="lg">
       <Concerns concerns={concernsOf(state, at)} />
       <Totals state={state} />
-      <Behind dispatchers={dispatchers} />
+      <Backlogs dispatchers={dispatchers} />
       <Panel title="Events that hold up others" count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>
@@ -130,16 +130,17 @@ function Total({ title, value, children }: TotalProps) {
 
 type Shard = DispatcherState["shards"][number];
 /** The number of shard colours in the style sheet. With more dispatchers the letters distinguish them. */
-const GROUNDS = 8;
+const SHARD_COLORS = 8;
 
 /**
  * Shows all shards as a grid. Colour and letter identify the dispatcher, a ring marks a late shard. A list
  * below contains the same as text.
  */
-export function Shards({ state }: { readonly state: DispatcherState }) {
+function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);
   const owners = [...letters.keys()];
-  const groundOf = (id: string | null) => (id === null ? "none" : owners.indexOf(id) % GROUNDS);
+  const colorIndexOf = (id: string | null) =>
+    id === null ? "none" : owners.indexOf(id) % SHARD_COLORS;
   return (
     <>
       <div className="shards" aria-hidden>
@@ -148,7 +149,7 @@ export function Shards({ state }: { readonly state: DispatcherState }) {
             key={one.id}
             className="shard"
             data-late={latenessOf(one)}
-            data-ground={groundOf(one.dispatcher_id)}
+            data-ground={colorIndexOf(one.dispatcher_id)}
             title={textOf(one, letters)}
           >
             <span>{one.id}</span>

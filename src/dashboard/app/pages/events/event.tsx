@@ -116,7 +116,7 @@ interface SendProps {
 }
 
 /** Sends the event as a test to a selected subscription, and shows the answer. */
-export function SendAsTest({ event }: SendProps) {
+function SendAsTest({ event }: SendProps) {
   return (
     <Loaded query={useSubscriptions()}>
       {({ data }) => <ToOne event={event} subscriptions={data} />}

@@ -1,9 +1,9 @@
 import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
 /** Whether every body has the field, or only some bodies. */
-export type Presence = "always" | "sometimes";
+type Presence = "always" | "sometimes";
 
-export interface SchemaField {
+interface SchemaField {
   /** The path of the field, such as `review.rate`. Elements of a list are `words[]`. */
   readonly path: string;
   readonly type: string;
@@ -79,8 +79,8 @@ export function reachOf(
     return event.in_batch
       ? "When it happens, this subscription gets it with the next batch."
       : "When it happens, this subscription does not get it: batches leave it out.";
-  const isWanted = events === null || events.includes(event.value);
-  return isWanted
+  const isSubscribed = events === null || events.includes(event.value);
+  return isSubscribed
     ? "When it happens, this subscription gets it at once."
     : "When it happens, this subscription does not get it: its filter leaves it out.";
 }

@@ -3,7 +3,7 @@ import { Checkbox, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/co
 import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
-import { forgetDraft } from "../../ui/kept-drafts.ts";
+import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import {
   clientDraft,
@@ -32,7 +32,7 @@ export function ClientForm({ editing, ...rest }: ClientFormProps) {
   const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
   const close = () => {
     // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
-    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    if (typeof editing === "object") discardDraft(draftNameOf(editing));
     rest.onClose();
   };
   return (

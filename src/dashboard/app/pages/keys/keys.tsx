@@ -47,7 +47,7 @@ const KINDS: Readonly<Record<string, string>> = {
  * Lists the tokens of the users of a partner (API tokens, personal tokens, impersonations) with their last
  * use. Sign-in sessions are not listed.
  */
-export function TokenUses() {
+function TokenUses() {
   const api = useApi();
   const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));
   return (

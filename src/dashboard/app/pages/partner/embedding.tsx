@@ -17,15 +17,15 @@ function readEmbedding(api: ApiClient) {
   return answerOf(api.partner.embedding.get());
 }
 
-export type Embedding = Awaited<ReturnType<typeof readEmbedding>>;
-export type LinkAccess = "read" | "write";
+type Embedding = Awaited<ReturnType<typeof readEmbedding>>;
+type LinkAccess = "read" | "write";
 
-export function useEmbedding() {
+function useEmbedding() {
   const api = useApi();
   return useQuery({ queryKey: KEY, queryFn: () => readEmbedding(api) });
 }
 
-export function useEmbeddingActions() {
+function useEmbeddingActions() {
   const api = useApi();
   const queries = useQueryClient();
   return {
@@ -77,7 +77,7 @@ function Origins({ settings }: { readonly settings: Embedding }) {
       notify.done("Saved.");
     },
   });
-  const fault = form.errorOf("origins");
+  const originError = form.errorOf("origins");
   return (
     <Section
       title="Whose pages may show it in a frame"
@@ -99,7 +99,7 @@ function Origins({ settings }: { readonly settings: Embedding }) {
           minRows={2}
           spellCheck={false}
           {...form.text("origins")}
-          error={fault === undefined ? undefined : `Origin ${fault}`}
+          error={originError === undefined ? undefined : `Origin ${originError}`}
         />
       </Form>
     </Section>

@@ -104,7 +104,7 @@ interface InviteFormProps {
   readonly onClose: () => void;
 }
 
-export function InviteForm({ opened, onClose }: InviteFormProps) {
+function InviteForm({ opened, onClose }: InviteFormProps) {
   return (
     <Dialog opened={opened} onClose={onClose} title="Invite to the team">
       <Invitation onClose={onClose} />

@@ -7,7 +7,7 @@ import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { useReviewActions, type Review } from "./data.ts";
-import { FLAG_MEANING, movesOf } from "./review-model.ts";
+import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
 
 const MAX_CHARS = 1_000;
 
@@ -20,7 +20,7 @@ interface FlagProps {
 /** Shows the state of a flag and the actions that are possible in it. */
 export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
-  const isOpen = movesOf(flag?.status).length > 0;
+  const isOpen = transitionsOf(flag?.status).length > 0;
   return (
     <Stack gap="md">
       {flag !== null && <FlagState flag={flag} />}
@@ -63,7 +63,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         <Text size="sm" fw={500} component="legend" mb={6}>
           What came of it?
         </Text>
-        {movesOf(review.flag?.status).map(({ to, action }) => (
+        {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button
             key={to}
             variant="default"

@@ -20,16 +20,16 @@ interface Description {
   readonly more?: string;
 }
 
-interface Names {
+interface NameLookup {
   readonly user: (id: number) => string;
   /** Resolves a provider's slug to its name. */
   readonly source: (slug: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Describe = (metadata: Fields, names: Names) => Omit<Description, "who">;
+type Describe = (metadata: Fields, names: NameLookup) => Omit<Description, "who">;
 
-export function describeEntry(entry: HistoryEntry, names: Names): Description {
+export function describeEntry(entry: HistoryEntry, names: NameLookup): Description {
   const actor: Fields = { ...Object(entry.actor) };
   const name = text(actor["name"]) ?? "Somebody";
   const who = actor["type"] === "system" ? names.source(name) : name;

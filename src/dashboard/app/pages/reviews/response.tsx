@@ -90,11 +90,11 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const isFirst = onClose === undefined;
   const field = useRef<HTMLTextAreaElement>(null);
   const [params] = useSearchParams();
-  const isWanted = !isFirst || params.has("respond");
+  const isOpenedByUser = !isFirst || params.has("respond");
   useEffect(() => {
     // The form was opened by "Respond" or "Change response", so the text field is the next step.
-    if (isWanted) field.current?.focus();
-  }, [isWanted]);
+    if (isOpenedByUser) field.current?.focus();
+  }, [isOpenedByUser]);
   const form = useForm({
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },

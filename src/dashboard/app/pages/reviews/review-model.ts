@@ -3,20 +3,20 @@ import { textQuery } from "../../ui/text-query.ts";
 
 export type FlagMove = "under_review" | "accepted" | "rejected" | "withdrawn";
 
-interface Move {
+interface Transition {
   readonly to: FlagMove;
   /** The verb on the button. */
   readonly action: string;
 }
 
-const CLOSING: readonly Move[] = [
+const CLOSING: readonly Transition[] = [
   { to: "accepted", action: "Accepted" },
   { to: "rejected", action: "Rejected" },
   { to: "withdrawn", action: "Withdraw" },
 ];
 
 /** Returns the possible transitions of a flag. A closed flag has none. */
-export function movesOf(status: string | undefined): readonly Move[] {
+export function transitionsOf(status: string | undefined): readonly Transition[] {
   if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING];
   return status === "under_review" ? CLOSING : [];
 }

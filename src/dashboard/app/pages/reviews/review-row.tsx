@@ -2,33 +2,33 @@ import { Anchor, Button, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
-import { Found, Stars, Tag } from "../../ui/badges.tsx";
+import { Highlighted, Stars, Tag } from "../../ui/badges.tsx";
 import { excerpt, has } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
-import type { Place } from "../../ui/virtual-rows.tsx";
+import type { RowProps } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
 
 interface ReviewProps {
   readonly review: Review;
 }
 
-interface RowProps extends ReviewProps {
-  readonly place: Place;
+interface ReviewRowProps extends ReviewProps {
+  readonly rowProps: RowProps;
   /** The search text. */
   readonly q: string | undefined;
 }
 
 /** Shows one review of the list. The link covers the whole row. */
-export function ReviewRow({ review, place, q }: RowProps) {
+export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
   const names = useNames();
   const { id, rate, reviewer } = review;
   const name = reviewer ?? "Anonymous";
   return (
-    <li className="review-row" {...place}>
+    <li className="review-row" {...rowProps}>
       <Group gap="xs" className="shrinks review-who">
         <Stars rate={rate} />
         <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
-          <Found text={name} q={q} />
+          <Highlighted text={name} q={q} />
         </Anchor>
         <Text size="sm" c="dimmed" span>
           {names.source(review.source_platform)} · {names.store(review.store_id)}
@@ -62,7 +62,7 @@ const isOpen = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
 /** Shows the content of the review. If only the response matches the search, an excerpt of it is shown, too. */
-function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
+function Words({ review: { content, response }, q }: Omit<ReviewRowProps, "rowProps">) {
   const isInResponse =
     q !== undefined && !has(content, q) && response !== null && has(response.body, q);
   return (
@@ -73,7 +73,7 @@ function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
         </Text>
       ) : (
         <Text size="sm" lineClamp={isInResponse ? 1 : 2}>
-          <Found text={q === undefined ? content : excerpt(content, q)} q={q} />
+          <Highlighted text={q === undefined ? content : excerpt(content, q)} q={q} />
         </Text>
       )}
       {isInResponse && (
@@ -81,7 +81,7 @@ function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
           <Text span inherit c="dimmed">
             Response:{" "}
           </Text>
-          <Found text={excerpt(response.body, q)} q={q} />
+          <Highlighted text={excerpt(response.body, q)} q={q} />
         </Text>
       )}
     </div>

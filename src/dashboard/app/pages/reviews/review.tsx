@@ -107,7 +107,7 @@ function Removed({ at, source }: { readonly at: string; readonly source: string 
 }
 
 /** Shows the assignee of the review. A selection assigns it at once. */
-export function Assignment({ review }: { readonly review: Review }) {
+function Assignment({ review }: { readonly review: Review }) {
   const { user: me } = useSession();
   const names = useNames();
   const { assign } = useReviewActions(review.id);
@@ -147,7 +147,7 @@ export function Assignment({ review }: { readonly review: Review }) {
 
 const MAX_CHARS = 10_000;
 
-export function Notes({ review }: { readonly review: Review }) {
+function Notes({ review }: { readonly review: Review }) {
   const { addNote } = useReviewActions(review.id);
   const form = useForm({
     name: `review:${review.id}:note`,

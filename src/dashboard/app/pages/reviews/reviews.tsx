@@ -52,8 +52,8 @@ export function Page() {
       >
         {() => (
           <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
-            {(one, place) => (
-              <ReviewRow key={one.id} review={one} place={place} q={filters.get("q")} />
+            {(one, rowProps) => (
+              <ReviewRow key={one.id} review={one} rowProps={rowProps} q={filters.get("q")} />
             )}
           </VirtualRows>
         )}

@@ -34,7 +34,7 @@ type Step =
   | { readonly name: "new"; readonly token: string };
 
 /** Changes the password in three steps: the current password, a mailed code, the new password. */
-export function PasswordSection() {
+function PasswordSection() {
   const { email } = useSession().user;
   const { discover } = useCredentials();
   const { data: methods } = useQuery({

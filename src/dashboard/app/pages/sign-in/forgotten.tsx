@@ -14,11 +14,11 @@ interface ForgottenProps {
   readonly email: string;
   readonly remember: boolean;
   readonly onRemember: (remember: boolean) => void;
-  readonly onBack: () => void;
+  readonly onReconnect: () => void;
 }
 
 /** Resets the password with a mailed code. All texts are the same whether or not the address has an account. */
-export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
+export function Forgotten({ email, remember, onRemember, onReconnect }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
@@ -48,7 +48,7 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
       )}
-      <Anchor component="button" type="button" size="sm" onClick={onBack}>
+      <Anchor component="button" type="button" size="sm" onClick={onReconnect}>
         Back to the sign-in
       </Anchor>
     </Stack>

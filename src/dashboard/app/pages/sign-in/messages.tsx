@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { apiErrorOf } from "../../api/client.ts";
 import { useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
-import type { Arrival } from "../../session/single-sign-on.ts";
+import type { SsoCallback } from "../../session/single-sign-on.ts";
 import { explain } from "../../ui/explain.ts";
 import { counted, minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -19,34 +19,34 @@ export interface Notice {
 
 /** Returns the notice for the sign-in: the result of an SSO flow, or the reason why the last session ended. */
 export function useNotice() {
-  const { arrival, ended } = useSessionState();
-  const { isArriving, failure } = useArrival();
+  const { ssoCallback, ended } = useSessionState();
+  const { isExchanging, failure } = useCodeExchange();
   const [isDismissed, setDismissed] = useState(false);
-  const ofTrip = failure === undefined ? ofArrival(arrival) : ofFailure(failure);
-  const notice = ended === undefined ? ofTrip : OF_ENDING[ended];
+  const ofFlow = failure === undefined ? ofCallback(ssoCallback) : ofFailure(failure);
+  const notice = ended === undefined ? ofFlow : NOTICE_BY_REASON[ended];
   const dismiss = () => setDismissed(true);
-  return { notice: isDismissed ? undefined : notice, isArriving, dismiss };
+  return { notice: isDismissed ? undefined : notice, isExchanging, dismiss };
 }
 
 /** Exchanges the code of an SSO callback for a session. A code is used once. */
-function useArrival() {
-  const { arrival, signIn } = useSessionState();
+function useCodeExchange() {
+  const { ssoCallback, signIn } = useSessionState();
   const { exchangeCode } = useCredentials();
   const [failure, setFailure] = useState<unknown>();
   const isBegun = useRef(false);
-  const isArriving = arrival.kind === "code" && failure === undefined;
+  const isExchanging = ssoCallback.kind === "code" && failure === undefined;
   useEffect(() => {
-    if (arrival.kind !== "code" || isBegun.current) return;
+    if (ssoCallback.kind !== "code" || isBegun.current) return;
     isBegun.current = true;
-    const { code, trip } = arrival;
-    exchangeCode(code, trip.verifier)
-      .then((session) => signIn(session, { remember: trip.remember }))
+    const { code, flow } = ssoCallback;
+    exchangeCode(code, flow.verifier)
+      .then((session) => signIn(session, { remember: flow.remember }))
       .catch(setFailure);
-  }, [arrival, exchangeCode, signIn]);
-  return { isArriving, failure };
+  }, [ssoCallback, exchangeCode, signIn]);
+  return { isExchanging, failure };
 }
 
-const OF_ENDING = {
+const NOTICE_BY_REASON = {
   expired: {
     title: "You were signed out",
     advice: "Your session ended: it was over a day old, or ended elsewhere. Sign in to go on.",
@@ -61,15 +61,15 @@ const OF_ENDING = {
   },
 } as const satisfies Record<string, Notice>;
 
-function ofArrival(arrival: Arrival): Notice | undefined {
-  if (arrival.kind === "refused")
+function ofCallback(ssoCallback: SsoCallback): Notice | undefined {
+  if (ssoCallback.kind === "rejected")
     return {
       title: "Single sign-on did not work",
       advice:
         "Your company's identity provider did not let you in here. Try again; if it stays like this, ask whoever looks after your company's accounts.",
       isError: true,
     };
-  if (arrival.kind === "stray")
+  if (ssoCallback.kind === "unexpected")
     return {
       title: "Nobody was signed in",
       advice:

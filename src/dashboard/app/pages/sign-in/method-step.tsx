@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "react";
 
 import { useCredentials, type SignInMethods } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
-import { startTrip } from "../../session/links.ts";
+import { startSsoFlow } from "../../session/links.ts";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useWait } from "../../ui/use-time.ts";
@@ -130,7 +130,7 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
   const [error, setError] = useState<string>();
   const begin = async () => {
     setBusy(true);
-    const address = await startTrip({ email, remember });
+    const address = await startSsoFlow({ email, remember });
     if (address !== undefined) return location.assign(address);
     setBusy(false);
     setError(

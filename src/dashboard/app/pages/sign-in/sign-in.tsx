@@ -32,12 +32,12 @@ interface SignInProps {
  * afterwards.
  */
 export function SignIn({ onMethod }: SignInProps) {
-  const { arrival } = useSessionState();
-  const trip = "trip" in arrival ? arrival.trip : undefined;
-  const [email, setEmail] = useState(trip?.email ?? "");
-  const [remember, setRemember] = useState(trip?.remember ?? true);
+  const { ssoCallback } = useSessionState();
+  const flow = "flow" in ssoCallback ? ssoCallback.flow : undefined;
+  const [email, setEmail] = useState(flow?.email ?? "");
+  const [remember, setRemember] = useState(flow?.remember ?? true);
   const [step, setStep] = useState<Step>({ name: "email" });
-  const { notice, isArriving, dismiss } = useNotice();
+  const { notice, isExchanging, dismiss } = useNotice();
   const go = (next: Step) => {
     dismiss();
     setStep(next);
@@ -45,7 +45,7 @@ export function SignIn({ onMethod }: SignInProps) {
   const common = { email, remember, onRemember: setRemember };
   return (
     <Frame
-      title={isArriving ? "Signing you in…" : TITLES[step.name]}
+      title={isExchanging ? "Signing you in…" : TITLES[step.name]}
       below={
         <Text size="sm" c="dimmed" ta="center">
           Building an integration?{" "}
@@ -56,7 +56,7 @@ export function SignIn({ onMethod }: SignInProps) {
       }
     >
       <NoticeBox notice={notice} />
-      {!isArriving && step.name === "email" && (
+      {!isExchanging && step.name === "email" && (
         <EmailStep
           email={email}
           onDiscovered={(typed, methods) => {
@@ -74,7 +74,9 @@ export function SignIn({ onMethod }: SignInProps) {
           onForgotten={() => go({ name: "forgotten" })}
         />
       )}
-      {step.name === "forgotten" && <Forgotten {...common} onBack={() => go({ name: "email" })} />}
+      {step.name === "forgotten" && (
+        <Forgotten {...common} onReconnect={() => go({ name: "email" })} />
+      )}
     </Frame>
   );
 }

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { Found } from "../../ui/badges.tsx";
+import { Highlighted } from "../../ui/badges.tsx";
 import { textQuery } from "../../ui/text-query.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
@@ -60,10 +60,10 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
     Name: (
       <>
         <Text fw={600} size="sm">
-          <Found text={user.name} q={q} />
+          <Highlighted text={user.name} q={q} />
         </Text>
         <Text size="xs" c="dimmed">
-          <Found text={user.email} q={q} />
+          <Highlighted text={user.email} q={q} />
         </Text>
       </>
     ),

@@ -81,7 +81,7 @@ interface AlertWords {
   readonly label: string;
   readonly description: string;
   /** The alert as a phrase that follows a time, for the list of sent alerts. */
-  readonly told: string;
+  readonly phrase: string;
 }
 
 /** The alerts in order of severity. */
@@ -90,46 +90,46 @@ export const ALERT_WORDS: readonly AlertWords[] = [
     kind: "head_retrying",
     label: "An event failed twice and waits",
     description: "It holds back those behind it: the earliest sign of trouble.",
-    told: "an event failed twice and waits",
+    phrase: "an event failed twice and waits",
   },
   {
     kind: "oldest_waiting",
     label: "An event waits too long",
     description: "Also where nothing fails, but your endpoint is slower than events come.",
-    told: "events wait too long",
+    phrase: "events wait too long",
   },
   {
     kind: "failures_5",
     label: "5 failures in a row",
     description: "Each is an event that was given up after its four attempts, or answered 410.",
-    told: "5 failures in a row",
+    phrase: "5 failures in a row",
   },
   {
     kind: "failures_10",
     label: "10 failures in a row",
     description: "Half of what disables a subscription.",
-    told: "10 failures in a row",
+    phrase: "10 failures in a row",
   },
   {
     kind: "failures_18",
     label: "18 failures in a row",
     description: "Two more disable it.",
-    told: "18 failures in a row",
+    phrase: "18 failures in a row",
   },
   {
     kind: "disabled",
     label: "Disabled",
     description: "Always told: nothing is sent from then on.",
-    told: "disabled",
+    phrase: "disabled",
   },
   {
     kind: "recovered",
     label: "Recovered",
     description: "Your endpoint has answered 2xx again.",
-    told: "recovered",
+    phrase: "recovered",
   },
 ];
 
-export function toldWords(kind: string): string {
-  return ALERT_WORDS.find((one) => one.kind === kind)?.told ?? kind;
+export function alertPhrase(kind: string): string {
+  return ALERT_WORDS.find((one) => one.kind === kind)?.phrase ?? kind;
 }

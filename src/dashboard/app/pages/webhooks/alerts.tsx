@@ -193,7 +193,7 @@ interface AlertSecretProps {
 }
 
 /** Shows the signing secret of alerts: at once after its creation, otherwise on request. */
-export function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
+function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
   const { readSecret, rotateSecret } = useAlertActions();
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
   return (

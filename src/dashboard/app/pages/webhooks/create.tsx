@@ -29,21 +29,21 @@ export function Page() {
         back={{ href: "/webhooks", title: "Webhooks" }}
         description="From the address of your endpoint to a verified test delivery."
       />
-      {id === null ? <Creation wanted={params.get("kind")} /> : <Verification id={id} />}
+      {id === null ? <Creation requestedKind={params.get("kind")} /> : <Verification id={id} />}
     </>
   );
 }
 
 interface CreationProps {
   /** The kind of subscription that the address requests. */
-  readonly wanted: string | null;
+  readonly requestedKind: string | null;
 }
 
-function Creation({ wanted }: CreationProps) {
+function Creation({ requestedKind }: CreationProps) {
   const subscriptions = useSubscriptions();
   return (
     <Loaded query={subscriptions}>
-      {({ data }) => <FreeSlotForm taken={data} wanted={wanted} />}
+      {({ data }) => <FreeSlotForm taken={data} requestedKind={requestedKind} />}
     </Loaded>
   );
 }
@@ -53,9 +53,9 @@ interface FreeSlotFormProps extends CreationProps {
 }
 
 /** Shows the form for the requested kind if its slot is free, otherwise for the first free slot. */
-function FreeSlotForm({ taken, wanted }: FreeSlotFormProps) {
+function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
-  const first = free.find(({ kind }) => kind === wanted) ?? free[0];
+  const first = free.find(({ kind }) => kind === requestedKind) ?? free[0];
   if (first === undefined)
     return (
       <EmptyState
@@ -84,7 +84,7 @@ function Verification({ id }: { readonly id: string }) {
 }
 
 /** The last step: shows the secret, sample code that verifies signatures, and a test event to try both. */
-export function VerifyStep({ id }: { readonly id: string }) {
+function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useSubscription(id);
   const [fresh] = useState(freshSecret(useQueryClient(), id));
   return (

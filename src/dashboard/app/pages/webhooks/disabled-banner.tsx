@@ -8,7 +8,7 @@ import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { findingOf } from "./deliveries/attempt-words.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident, useIsReadOnly } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
@@ -67,7 +67,7 @@ interface FirstFailureProps {
 }
 
 function FirstFailure({ id, failure, since }: FirstFailureProps) {
-  const { title, advice } = findingOf({ outcome: "failed", ...failure });
+  const { title, advice } = diagnosisOf({ outcome: "failed", ...failure });
   return (
     <Text size="sm">
       Failing since <ExactTime at={since} />. First permanent failure:{" "}

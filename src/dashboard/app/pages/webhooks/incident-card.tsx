@@ -6,13 +6,13 @@ import { CodeBlock } from "../../ui/copy.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { NamedValue } from "../../ui/layout.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { toldWords } from "./alert-data.ts";
-import { findingOf } from "./deliveries/attempt-words.ts";
+import { alertPhrase } from "./alert-data.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 
 /** The server counts the causes of at most this many attempts (contract 6.17). */
-const COUNTED = 1_000;
+const MAX_COUNTED = 1_000;
 
 interface IncidentCardProps {
   readonly subscription: Subscription;
@@ -42,7 +42,7 @@ export function IncidentCard({ subscription, children }: IncidentCardProps) {
             <Time at={incident.since} />
           </NamedValue>
           <NamedValue name="Failed attempts" hint="since then">
-            {failed < COUNTED ? number(failed) : `${number(COUNTED)} or more`}
+            {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
           </NamedValue>
           <NamedValue name="Consecutive failures" hint="disabled at 20">
             {number(subscription.consecutive_failure_count)}
@@ -57,7 +57,7 @@ export function IncidentCard({ subscription, children }: IncidentCardProps) {
         {children}
         {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
         {incident.causes.length > 0 && <Causes incident={incident} />}
-        <Told alerts={incident.alerts} />
+        <HostMessage alerts={incident.alerts} />
       </Stack>
     </Paper>
   );
@@ -69,7 +69,7 @@ interface LastAnswerProps {
 }
 
 function LastAnswer({ id, answer }: LastAnswerProps) {
-  const { title, advice } = findingOf({ outcome: "failed", ...answer });
+  const { title, advice } = diagnosisOf({ outcome: "failed", ...answer });
   const said = answer.response_excerpt ?? "";
   return (
     <Stack gap="sm">
@@ -106,7 +106,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
       <Table.Tbody>
         {incident.causes.map((cause) => (
           <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
-            <Table.Td>{findingOf({ outcome: "failed", ...cause }).title}</Table.Td>
+            <Table.Td>{diagnosisOf({ outcome: "failed", ...cause }).title}</Table.Td>
             <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
             <Table.Td>
               <Bars counts={cause.counts} most={most} />
@@ -137,7 +137,7 @@ function Bars({ counts, most }: { readonly counts: readonly number[]; readonly m
   );
 }
 
-function Told({ alerts }: Pick<Incident, "alerts">) {
+function HostMessage({ alerts }: Pick<Incident, "alerts">) {
   const [first] = alerts;
   return (
     <Text size="sm" c="dimmed">
@@ -146,7 +146,7 @@ function Told({ alerts }: Pick<Incident, "alerts">) {
       ) : (
         <>
           {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
-          {alerts.map(({ kind }) => toldWords(kind)).join(", ")}.{" "}
+          {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
         </>
       )}
       <Anchor component={Link} href="/webhooks/alerts" inherit underline="always">

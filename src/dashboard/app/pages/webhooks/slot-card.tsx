@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { StateBadge } from "../../ui/badges.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
-import { findingOf } from "./deliveries/attempt-words.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident, useStats } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import {
@@ -128,7 +128,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
 }
 
 const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
-  findingOf({ outcome: "failed", ...failure }).title.toLowerCase();
+  diagnosisOf({ outcome: "failed", ...failure }).title.toLowerCase();
 
 /** Shows the start of the incident, the same as on the page of the subscription. */
 function FirstAttempt({ id }: { readonly id: string }) {

@@ -110,7 +110,7 @@ function TabNames() {
 }
 
 function SettingsTab({ subscription }: SubscriptionProps) {
-  if (useIsReadOnly()) return <SettingsShown subscription={subscription} />;
+  if (useIsReadOnly()) return <ReadOnlySettings subscription={subscription} />;
   return <Settings subscription={subscription} />;
 }
 
@@ -169,7 +169,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
 }
 
 /** Read-only settings, for users without permission to change them. */
-export function SettingsShown({ subscription }: { readonly subscription: Subscription }) {
+function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
       <dl className="facts">
@@ -220,7 +220,7 @@ const WORDS: Readonly<Record<LiveState, string>> = {
 };
 
 /** Shows whether the page is updated by the event stream. */
-export function LiveBadge({ state }: { readonly state: LiveState }) {
+function LiveBadge({ state }: { readonly state: LiveState }) {
   return (
     <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
       <span className="live-dot" aria-hidden />

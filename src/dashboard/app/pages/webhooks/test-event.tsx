@@ -8,7 +8,7 @@ import { milliseconds } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { findingOf } from "./deliveries/attempt-words.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useDelivery } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
@@ -108,7 +108,7 @@ function Progress({ id, eventId }: ProgressProps) {
         <li data-state="done">Queued, signed with the current secret</li>
         {data.attempts.map((attempt) => (
           <li key={attempt.id} data-state={attempt.outcome === "delivered" ? "done" : "failed"}>
-            Attempt {attempt.attempt} → {findingOf(attempt).title} in{" "}
+            Attempt {attempt.attempt} → {diagnosisOf(attempt).title} in{" "}
             {milliseconds(attempt.duration_ms)}
           </li>
         ))}
@@ -152,7 +152,7 @@ function TestResult({ delivery }: DeliveryProps) {
         not just answer.
       </Alert>
     );
-  const { title, advice } = findingOf(last);
+  const { title, advice } = diagnosisOf(last);
   return (
     <Alert color="red" icon={<Icon name="alert" />} title={title}>
       {advice}

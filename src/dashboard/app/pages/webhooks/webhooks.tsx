@@ -16,10 +16,10 @@ export function Page() {
   const { portal } = useSession();
   // A portal link to single subscriptions does not know whether the other slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
-  const mayMake = !useIsReadOnly() && hasAll;
+  const mayCreate = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
   // A disabled subscription needs attention, so the create button is less prominent then.
-  const isTroubled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
+  const hasDisabled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
   return (
     <>
       <PageHeader
@@ -33,11 +33,11 @@ export function Page() {
                   Alerts
                 </Button>
               )}
-              {mayMake && !isFull && (
+              {mayCreate && !isFull && (
                 <Button
                   component={Link}
                   href="/webhooks/new"
-                  variant={isTroubled ? "default" : "filled"}
+                  variant={hasDisabled ? "default" : "filled"}
                   leftSection={<Icon name="plus" size={16} />}
                 >
                   New subscription
@@ -63,7 +63,7 @@ export function Page() {
 }
 
 /** Shows a free slot, and the purpose of its kind of subscription. */
-export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
+function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const isReadOnly = useIsReadOnly();
   return (

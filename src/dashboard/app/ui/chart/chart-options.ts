@@ -135,13 +135,13 @@ function seriesOptions(
     label,
     stroke,
     width: 1.75,
-    points: { size: 5, filter: lonely },
+    points: { size: 5, filter: isolatedPoints },
     ...(shape === "area" && { fill: `color-mix(in srgb, ${stroke} 18%, transparent)` }),
   };
 }
 
 /** Finds points between two gaps. No line passes through them, so they are drawn as dots. */
-function lonely({ data }: uPlot, series: number): number[] {
+function isolatedPoints({ data }: uPlot, series: number): number[] {
   const values = data[series] ?? [];
   const isGap = (at: number) => values[at] === null || values[at] === undefined;
   return [...values.keys()].filter((at) => !isGap(at) && isGap(at - 1) && isGap(at + 1));

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, use, useCallback, useRef } from "react";
 
-import { useCameBack, useLive } from "../../../session/live.ts";
+import { useReconnect, useLive } from "../../../session/live.ts";
 import { useApi, useSession } from "../../../session/session.tsx";
 import type { AttemptRow } from "./filters.ts";
 import {
@@ -142,11 +142,11 @@ export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void
 export function useSubscriptionLive(id: string) {
   const client = useQueryClient();
   const listeners = useRef(new Set<(row: AttemptRow) => void>());
-  const hasNews = useRef(false);
+  const hasUpdates = useRef(false);
   const state = useLive(streamPath(useReader(), id), (event, data) => {
     if (event === "subscription") client.setQueryData(keys.one(id), data);
     if (event === "attempt") {
-      hasNews.current = true;
+      hasUpdates.current = true;
       // The server declares the type of the stream's attempts beside that of the API's attempts.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       for (const listener of listeners.current) listener(data as AttemptRow);
@@ -154,11 +154,11 @@ export function useSubscriptionLive(id: string) {
     if (event !== "health") return;
     client.setQueryData(keys.health(id), data);
     // The charts refresh with each health message, which is less frequent than attempts.
-    if (hasNews.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
-    hasNews.current = false;
+    if (hasUpdates.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
+    hasUpdates.current = false;
   });
-  useCameBack(state, () => {
-    hasNews.current = true;
+  useReconnect(state, () => {
+    hasUpdates.current = true;
   });
   const follow: FollowAttempts = useCallback((listener) => {
     listeners.current.add(listener);

@@ -80,11 +80,11 @@ export function rowOf(one: AttemptRow): AttemptRow {
 
 /** Merges live rows with loaded ones, newest first and without duplicates. Ids are ULIDs of the start time. */
 export function mergeRows(
-  arrived: readonly AttemptRow[],
+  liveRows: readonly AttemptRow[],
   read: readonly AttemptRow[],
 ): AttemptRow[] {
-  if (arrived.length === 0) return [...read];
-  const byId = new Map([...arrived, ...read].map((row) => [row.id, row]));
+  if (liveRows.length === 0) return [...read];
+  const byId = new Map([...liveRows, ...read].map((row) => [row.id, row]));
   return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1));
 }
 

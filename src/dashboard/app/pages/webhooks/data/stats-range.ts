@@ -19,7 +19,7 @@ export const periodAt = (since: number, until: number) => ({
   until: new Date(until * 1_000).toISOString(),
 });
 
-export type StatsRange = "1h" | "24h" | "7d" | "30d";
+type StatsRange = "1h" | "24h" | "7d" | "30d";
 
 /** A half-open period: `since` is included, `until` is not. */
 export interface Period {

@@ -16,7 +16,7 @@ import { CodeBlock } from "../../../ui/copy.tsx";
 import { inLines, milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import { ExactTime } from "../../../ui/time.tsx";
-import { asCurl, findingOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { asCurl, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
 import type { Attempt } from "../data/reads.ts";
 import { ATTEMPTS } from "./attempt-words.ts";
 
@@ -75,7 +75,7 @@ function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isF
       </Text>
       <span className="outcome" data-outcome={outcome}>
         {word}
-        <span className="finding"> · {findingOf(attempt).title}</span>
+        <span className="finding"> · {diagnosisOf(attempt).title}</span>
       </span>
       <Text span size="sm" c="dimmed" className="tabular">
         <ExactTime at={attempt.started_at} /> · {milliseconds(attempt.duration_ms)}
@@ -85,7 +85,7 @@ function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isF
 }
 
 function Advice({ attempt }: AttemptProps) {
-  const { title, advice } = findingOf(attempt);
+  const { title, advice } = diagnosisOf(attempt);
   if (advice === "") return null;
   return (
     <Alert
@@ -143,7 +143,7 @@ function Response({ attempt }: AttemptProps) {
     <Direction title={status === null ? "Response" : `Response ${status}`}>
       {headers === null ? (
         <Text size="sm" c="dimmed">
-          There was none: {findingOf(attempt).title.toLowerCase()}.
+          There was none: {diagnosisOf(attempt).title.toLowerCase()}.
         </Text>
       ) : (
         <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />

@@ -6,7 +6,7 @@ import { counted, milliseconds } from "../../../ui/format.ts";
 import { type Follow, usePlainLinks } from "../../../ui/plain-links.ts";
 import { EmptyState, ErrorNotice } from "../../../ui/states.tsx";
 import { VirtualTable } from "../../../ui/virtual-table.tsx";
-import { AT, ATTEMPTS, findingOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { AT, ATTEMPTS, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
 import { type AttemptRow, filterOf } from "../data/filters.ts";
 import type { FollowAttempts } from "../data/data.ts";
 import { useAttempts } from "./use-attempts.ts";
@@ -25,7 +25,7 @@ export function AttemptList({ id, live, follow, search }: AttemptListProps) {
   const [isPaused, setPaused] = useState(false);
   const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
   const stream = { live, follow, isAtTop };
-  const { pages, rows, onView, waiting, isBehind, showNewest } = useAttempts(id, filter, stream);
+  const { pages, rows, onView, waiting, isOutdated, showNewest } = useAttempts(id, filter, stream);
   const jump = () => {
     top.current?.scrollIntoView({ block: "center" });
     setPaused(false);
@@ -34,12 +34,12 @@ export function AttemptList({ id, live, follow, search }: AttemptListProps) {
   return (
     <div>
       <div ref={top} />
-      <NewsBar
+      <UpdatesBar
         isShown={rows.length > 0}
         isPaused={isPaused}
         onPause={() => setPaused(true)}
         onShow={jump}
-        news={newsOf(waiting, isBehind)}
+        updates={updatesLabel(waiting, isOutdated)}
       />
       {pages.isPending && <Skeleton height={480} />}
       {pages.error !== null && rows.length === 0 && (
@@ -63,9 +63,9 @@ export function AttemptList({ id, live, follow, search }: AttemptListProps) {
   );
 }
 
-function newsOf(waiting: number, isBehind: boolean): string | undefined {
+function updatesLabel(waiting: number, isOutdated: boolean): string | undefined {
   if (waiting > 0) return `Show ${counted(waiting, "new attempt")}`;
-  return isBehind ? "Look for newer attempts" : undefined;
+  return isOutdated ? "Look for newer attempts" : undefined;
 }
 
 function NoAttempts({ isFiltered }: { readonly isFiltered: boolean }) {
@@ -149,7 +149,7 @@ const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLine
         <span className="outcome" data-outcome={outcome}>
           {OUTCOME_WORDS[outcome]}
         </span>
-        {outcome !== "interrupted" && <span className="finding">{findingOf(row).title}</span>}
+        {outcome !== "interrupted" && <span className="finding">{diagnosisOf(row).title}</span>}
       </td>
       <td className="cell-attempt tabular">
         {row.attempt} of {ATTEMPTS}
@@ -166,18 +166,18 @@ const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLine
   );
 });
 
-interface NewsBarProps {
+interface UpdatesBarProps {
   readonly isShown: boolean;
   readonly isPaused: boolean;
   readonly onPause: () => void;
   /** Shows the newest row and resumes live updates. */
   readonly onShow: () => void;
   /** The label of the button that shows new rows; undefined if there are none. */
-  readonly news: string | undefined;
+  readonly updates: string | undefined;
 }
 
 /** Pauses and resumes a live list, and shows the number of new rows. */
-export function NewsBar({ isShown, isPaused, onPause, onShow, news }: NewsBarProps) {
+export function UpdatesBar({ isShown, isPaused, onPause, onShow, updates }: UpdatesBarProps) {
   return (
     <div className="news">
       {isShown && (
@@ -186,9 +186,9 @@ export function NewsBar({ isShown, isPaused, onPause, onShow, news }: NewsBarPro
         </Button>
       )}
       <div aria-live="polite">
-        {news !== undefined && (
+        {updates !== undefined && (
           <Button size="xs" onClick={onShow}>
-            {news}
+            {updates}
           </Button>
         )}
       </div>

@@ -29,7 +29,7 @@ export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   skipped: "It was taken out of the queue and is not sent. Redeliver sends it after all.",
 };
 
-interface Finding {
+interface Diagnosis {
   /** The result in a few words, for a row. */
   readonly title: string;
   /** The next step for the owner of the endpoint. */
@@ -38,7 +38,7 @@ interface Finding {
 
 type AttemptResult = Pick<Attempt, "outcome" | "status_code" | "error_code">;
 
-const BY_CODE: Readonly<Record<string, Finding>> = {
+const BY_CODE: Readonly<Record<string, Diagnosis>> = {
   timeout: {
     title: "No answer in time",
     advice:
@@ -85,18 +85,18 @@ const BY_CODE: Readonly<Record<string, Finding>> = {
   },
 };
 
-const INTERRUPTED: Finding = {
+const INTERRUPTED: Diagnosis = {
   title: "Interrupted by us",
   advice:
     "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
 };
 
 /** Explains the result of an attempt. */
-export function findingOf({
+export function diagnosisOf({
   outcome,
   status_code: status,
   error_code: code,
-}: AttemptResult): Finding {
+}: AttemptResult): Diagnosis {
   if (outcome === "delivered") return { title: `Answered ${status ?? "2xx"}`, advice: "" };
   if (outcome === "interrupted") return INTERRUPTED;
   if (status !== null) return { title: `Answered ${status}`, advice: adviceOnStatus(status) };

@@ -6,7 +6,7 @@ import { milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
 import type { Follow } from "../../../ui/plain-links.ts";
 import { AT, ATTEMPTS } from "./attempt-words.ts";
-import { findingOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
 import type { Message } from "../data/reads.ts";
 import { RedeliverButton } from "./redeliver.tsx";
 
@@ -119,7 +119,7 @@ function Details({ root, follow, subscriptionId, isActive, message }: MessageLin
             <span className="outcome" data-outcome={one.outcome}>
               {OUTCOME_WORDS[one.outcome]}
             </span>
-            <span className="finding">{findingOf(one).title}</span>
+            <span className="finding">{diagnosisOf(one).title}</span>
             <span className="tabular finding">
               {AT.format(new Date(one.started_at))} · {milliseconds(one.duration_ms)}
             </span>
@@ -159,7 +159,7 @@ function attemptsInWords(attempts: readonly MessageAttempt[]): string {
 function attemptInWords(one: MessageAttempt): string {
   const took = milliseconds(one.duration_ms);
   if (one.outcome === "interrupted") return `${OUTCOME_WORDS.interrupted}, ${took}`;
-  return `${OUTCOME_WORDS[one.outcome]}, ${findingOf(one).title.toLowerCase()}, ${took}`;
+  return `${OUTCOME_WORDS[one.outcome]}, ${diagnosisOf(one).title.toLowerCase()}, ${took}`;
 }
 
 /** Explains the state: its reason and the next step. */
@@ -171,13 +171,13 @@ function stateInWords(message: Message): string {
   if (state === "held") return `until it is enabled${waits}`;
   if (state === "skipped") return "taken out of the queue";
   if (last === undefined) return "";
-  const found = findingOf(last).title;
+  const found = diagnosisOf(last).title;
   if (state !== "waiting" || last.next_attempt_at === null) return `${found}${waits}`;
   return `${found} · again ${CLOCK.format(new Date(last.next_attempt_at))}${waits}`;
 }
 
-const COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 function behindInWords(count: number): string {
-  return count >= COUNTED - 1 ? "10,000 or more" : String(count);
+  return count >= MAX_COUNTED - 1 ? "10,000 or more" : String(count);
 }

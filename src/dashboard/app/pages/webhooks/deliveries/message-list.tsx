@@ -9,7 +9,7 @@ import { VirtualTable } from "../../../ui/virtual-table.tsx";
 import type { FollowAttempts } from "../data/data.ts";
 import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
 import type { Message, Subscription } from "../data/reads.ts";
-import { NewsBar } from "./attempt-list.tsx";
+import { UpdatesBar } from "./attempt-list.tsx";
 import { COLUMNS, MessageLine } from "./message-line.tsx";
 import { useMessages } from "./use-messages.ts";
 
@@ -26,7 +26,7 @@ export function MessageList({ subscription, live, follow, search }: MessageListP
   const [isPaused, setPaused] = useState(false);
   const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
   const stream = { live, follow, isAtTop };
-  const { pages, rows, onView, isBehind, showNewest } = useMessages(
+  const { pages, rows, onView, isOutdated, showNewest } = useMessages(
     subscription.id,
     filter,
     stream,
@@ -39,12 +39,12 @@ export function MessageList({ subscription, live, follow, search }: MessageListP
   return (
     <div>
       <div ref={top} />
-      <NewsBar
+      <UpdatesBar
         isShown={rows.length > 0}
         isPaused={isPaused}
         onPause={() => setPaused(true)}
         onShow={jump}
-        news={isBehind ? "Show what is new" : undefined}
+        updates={isOutdated ? "Show what is new" : undefined}
       />
       {pages.isPending && <Skeleton height={480} />}
       {pages.error !== null && rows.length === 0 && (

@@ -54,7 +54,7 @@ export function RedeliverButton({ id, eventId, isActive, size = "sm" }: Redelive
 
 const DAY_MS = 86_400_000;
 /** The highest number of events that one request queues. The API returns 0 when none is left. */
-const AT_ONCE = 10_000;
+const MAX_PER_REQUEST = 10_000;
 
 interface RecoverButtonProps {
   readonly subscription: Pick<Subscription, "id" | "is_active">;
@@ -89,7 +89,7 @@ function RecoverDialog({ subscription, onClose }: RecoverDialogProps) {
     if (since === undefined) return;
     const queued = await recover({ since, ...(until !== undefined && { until }) });
     notify.done(
-      queued >= AT_ONCE
+      queued >= MAX_PER_REQUEST
         ? `${counted(queued, "event")} queued, as many as go at once. Recover again for the rest.`
         : `${counted(queued, "event")} queued.`,
     );

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { answerOf, atCursor } from "../../../api/client.ts";
-import { type LiveState, useCameBack } from "../../../session/live.ts";
+import { type LiveState, useReconnect } from "../../../session/live.ts";
 import { type ReadPage, usePages } from "../../../ui/pages.ts";
 import { type AttemptFilter, type AttemptRow, isMatch, mergeRows, rowOf } from "../data/filters.ts";
 import { type FollowAttempts, keys, useReader } from "../data/data.ts";
@@ -39,7 +39,7 @@ const FLUSH_MS = 200;
  * Above this number of live rows the list starts again with the newest page, so that hours of watching do not
  * fill the memory.
  */
-const ARRIVALS_KEPT = 500;
+const MAX_LIVE_ROWS = 500;
 
 interface AttemptStream {
   readonly live: LiveState;
@@ -54,13 +54,13 @@ interface AttemptStream {
 /** Reads the attempts that match the filter, newest first, and counts new ones that are not shown yet. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
   const { pages, slots, onView, readNewest } = useAttemptPages(id, filter);
-  const { arrived, waiting, isBehind, beginAnew } = useArrivals(filter, stream, readNewest);
+  const { liveRows, waiting, isOutdated, beginAnew } = useLiveRows(filter, stream, readNewest);
   // Pages in the cache from an earlier visit lack the attempts since then.
   const [isLeftOver, setLeftOver] = useState((pages.data?.pages.length ?? 0) > 1);
   const newest = pages.data?.pages[0];
   const rows = useMemo(
-    () => [...mergeRows(arrived, newest?.rows ?? []), ...slots.slice(newest?.rows?.length ?? 0)],
-    [arrived, newest, slots],
+    () => [...mergeRows(liveRows, newest?.rows ?? []), ...slots.slice(newest?.rows?.length ?? 0)],
+    [liveRows, newest, slots],
   );
   const ahead = rows.length - slots.length;
   const view = useCallback(
@@ -71,22 +71,22 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptSt
     await beginAnew();
     setLeftOver(false);
   };
-  return { pages, rows, onView: view, waiting, isBehind: isBehind || isLeftOver, showNewest };
+  return { pages, rows, onView: view, waiting, isOutdated: isOutdated || isLeftOver, showNewest };
 }
 
 /** Collects the attempts that the stream has delivered since the list was read. */
-function useArrivals(
+function useLiveRows(
   filter: AttemptFilter,
   { live, follow, isAtTop }: AttemptStream,
   readNewest: () => Promise<void>,
 ) {
-  const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
+  const [liveRows, setLiveRows] = useState<readonly AttemptRow[]>([]);
   const [waiting, setWaiting] = useState(0);
-  const [isBehind, setBehind] = useState(live === "waiting");
+  const [isOutdated, setOutdated] = useState(live === "waiting");
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
-    if (live === "waiting") setBehind(true);
+    if (live === "waiting") setOutdated(true);
   }
   const kept = useRef(0);
   /** Reads the newest page. Attempts that arrive meanwhile may be missing on it, so they are kept. */
@@ -94,11 +94,11 @@ function useArrivals(
     const read = kept.current;
     await readNewest();
     kept.current -= read;
-    setArrived((before) => before.slice(read));
+    setLiveRows((before) => before.slice(read));
     setWaiting(0);
-    setBehind(false);
+    setOutdated(false);
   };
-  useCameBack(live, () => {
+  useReconnect(live, () => {
     if (isAtTop()) void beginAnew();
   });
   const latest = useRef({ filter, isAtTop, beginAnew });
@@ -111,15 +111,15 @@ function useArrivals(
     const take = () => {
       const fresh = batch;
       batch = [];
-      if (fresh.length >= BURST) setBehind(true);
+      if (fresh.length >= BURST) setOutdated(true);
       if (fresh.length === 0) return;
       if (!latest.current.isAtTop()) {
         setWaiting((before) => before + fresh.length);
         return;
       }
       kept.current += fresh.length;
-      setArrived((before) => [...before, ...fresh]);
-      if (isFull || kept.current <= ARRIVALS_KEPT) return;
+      setLiveRows((before) => [...before, ...fresh]);
+      if (isFull || kept.current <= MAX_LIVE_ROWS) return;
       isFull = true;
       void latest.current.beginAnew().finally(() => (isFull = false));
     };
@@ -132,5 +132,5 @@ function useArrivals(
       leave();
     };
   }, [follow]);
-  return { arrived, waiting, isBehind, beginAnew };
+  return { liveRows, waiting, isOutdated, beginAnew };
 }

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 
 import { answerOf, atCursor } from "../../../api/client.ts";
-import { type LiveState, useCameBack } from "../../../session/live.ts";
+import { type LiveState, useReconnect } from "../../../session/live.ts";
 import { type ReadPage, usePages } from "../../../ui/pages.ts";
 import {
   ALL_FAILURES,
@@ -19,7 +19,7 @@ const PAGE = 100;
  * A filtered page may be empty although later ones have matches. After this many empty pages the user must
  * ask for more.
  */
-const EMPTY_PAGES = 10;
+const MAX_EMPTY_PAGES = 10;
 
 async function readPage(
   reader: Reader,
@@ -28,7 +28,7 @@ async function readPage(
   cursor: string | undefined,
 ): Promise<ReadPage<Message>> {
   let page = await readMessages(reader, id, filter, { limit: PAGE, cursor });
-  for (let i = 0; i < EMPTY_PAGES && page.data.length === 0 && page.next_cursor !== null; i++)
+  for (let i = 0; i < MAX_EMPTY_PAGES && page.data.length === 0 && page.next_cursor !== null; i++)
     page = await readMessages(reader, id, filter, { limit: PAGE, cursor: page.next_cursor });
   return { rows: page.data, next: page.next_cursor };
 }
@@ -68,8 +68,8 @@ export function useMessage(id: string, eventId: string) {
 }
 
 /** The newest page is refreshed at most at this interval. */
-const PAUSE_MS = 2_000;
-const LOOK_MS = 200;
+const REFRESH_MS = 2_000;
+const CHECK_MS = 200;
 
 interface MessageStream {
   readonly live: LiveState;
@@ -88,20 +88,22 @@ interface MessageStream {
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
   const { pages, slots, onView, readNewest } = useMessagePages(id, filter);
   const { live, follow, isAtTop } = stream;
-  const [isBehind, setBehind] = useState(live === "waiting" || (pages.data?.pages.length ?? 0) > 1);
+  const [isOutdated, setOutdated] = useState(
+    live === "waiting" || (pages.data?.pages.length ?? 0) > 1,
+  );
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
-    if (live === "waiting") setBehind(true);
+    if (live === "waiting") setOutdated(true);
   }
-  const hasNews = useRef(false);
-  useCameBack(live, () => {
-    hasNews.current = true;
+  const hasUpdates = useRef(false);
+  useReconnect(live, () => {
+    hasUpdates.current = true;
   });
   const showNewest = async () => {
-    hasNews.current = false;
+    hasUpdates.current = false;
     await readNewest();
-    setBehind(false);
+    setOutdated(false);
   };
   const latest = useRef({ filter, isAtTop, showNewest });
   useEffect(() => {
@@ -110,25 +112,25 @@ export function useMessages(id: string, filter: MessageFilter, stream: MessageSt
   useEffect(() => {
     let quietUntil = 0;
     const take = () => {
-      if (!hasNews.current || performance.now() < quietUntil) return;
-      hasNews.current = false;
+      if (!hasUpdates.current || performance.now() < quietUntil) return;
+      hasUpdates.current = false;
       if (!latest.current.isAtTop()) {
-        setBehind(true);
+        setOutdated(true);
         return;
       }
       quietUntil = Number.POSITIVE_INFINITY;
-      void latest.current.showNewest().finally(() => (quietUntil = performance.now() + PAUSE_MS));
+      void latest.current.showNewest().finally(() => (quietUntil = performance.now() + REFRESH_MS));
     };
-    const timer = setInterval(take, LOOK_MS);
+    const timer = setInterval(take, CHECK_MS);
     const leave = follow((row) => {
-      if (mayMatch(row, latest.current.filter)) hasNews.current = true;
+      if (mayMatch(row, latest.current.filter)) hasUpdates.current = true;
     });
     return () => {
       clearInterval(timer);
       leave();
     };
   }, [follow]);
-  return { pages, rows: slots, onView, isBehind, showNewest };
+  return { pages, rows: slots, onView, isOutdated, showNewest };
 }
 
 /**

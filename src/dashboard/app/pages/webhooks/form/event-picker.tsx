@@ -53,9 +53,9 @@ interface SomeEventsProps {
 
 function SomeEvents({ all, events, onChange }: SomeEventsProps) {
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
+  const lowerSearch = search.trim().toLowerCase();
   const found = all.filter(({ value, description }) =>
-    `${value} ${value.replaceAll("_", " ")} ${description}`.toLowerCase().includes(wanted),
+    `${value} ${value.replaceAll("_", " ")} ${description}`.toLowerCase().includes(lowerSearch),
   );
   const byCategory = [...Map.groupBy(found, ({ category }) => category)];
   const set = (values: readonly string[], isOn: boolean) =>
@@ -74,7 +74,7 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
       />
       <Text size="sm" c="dimmed" aria-live="polite">
         {counted(events.length, "event")} of {all.length} selected
-        {wanted !== "" && `, ${found.length} found`}
+        {lowerSearch !== "" && `, ${found.length} found`}
       </Text>
       {byCategory.map(([category, some]) => (
         <Category key={category} {...{ category, some, events, set }} />

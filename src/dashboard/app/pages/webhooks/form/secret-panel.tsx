@@ -7,7 +7,7 @@ import { ConfirmedAction } from "../../../ui/dialog.tsx";
 import { Icon } from "../../../ui/icon.tsx";
 import { Section } from "../../../ui/layout.tsx";
 import { notify } from "../../../ui/notify.ts";
-import { useKeptFocus } from "../../../ui/panel.tsx";
+import { useFocusFallback } from "../../../ui/panel.tsx";
 import { Countdown, ExactTime } from "../../../ui/time.tsx";
 import { useCountdown } from "../../../ui/use-time.ts";
 import type { Subscription } from "../data/reads.ts";
@@ -48,9 +48,9 @@ export function SecretPanel({ subscription }: PanelProps) {
 function Signatures({ subscription }: PanelProps) {
   const { previous_secret_expires_at: until } = subscription;
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
-  const place = useKeptFocus(String(isRunning));
+  const container = useFocusFallback(String(isRunning));
   return (
-    <section ref={place} tabIndex={-1} className="panel" aria-label="Signatures sent now">
+    <section ref={container} tabIndex={-1} className="panel" aria-label="Signatures sent now">
       <dl className="signatures">
         <dt>
           <code>X-SVC-Signature</code>

@@ -5,7 +5,7 @@ import { useHealth, useStats } from "../data/data.ts";
 import type { Span } from "../data/stats-range.ts";
 import { withPresent } from "./stats-series.ts";
 
-export type Stack = "outcome" | "event";
+type Stack = "outcome" | "event";
 
 /** Keeps the stacking of the chart (by outcome or by event) in the address. */
 export function useStack(): readonly [Stack, (next: Stack) => void] {

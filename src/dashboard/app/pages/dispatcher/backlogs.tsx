@@ -7,7 +7,7 @@ import { Panel } from "../../ui/panel.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
-import { findingOf } from "../webhooks/deliveries/attempt-words.ts";
+import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 
@@ -15,14 +15,14 @@ import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 const TICK_MS = 5_000;
 
 /** The server counts a queue up to this number of events, and estimates longer ones. */
-const COUNTED = 1_000;
+const MAX_COUNTED = 1_000;
 
 function queuedInWords(queued: number): string {
-  return queued > COUNTED ? `about ${number(queued)}` : number(queued);
+  return queued > MAX_COUNTED ? `about ${number(queued)}` : number(queued);
 }
 
 /** Lists the subscriptions with queued events: their number and age, with a link to the subscription. */
-export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
+export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
   const order = params.get("order") === "age" ? "age" : "depth";
   const backlogs = useBacklogs(order);
@@ -99,7 +99,7 @@ function State({ backlog: { is_active: isActive, due_at: dueAt } }: BacklogProps
 
 function LastError({ error }: { readonly error: Backlog["last_error"] }) {
   if (error === null) return "None";
-  const { title } = findingOf({ outcome: "retry", ...error });
+  const { title } = diagnosisOf({ outcome: "retry", ...error });
   return (
     <>
       {title}

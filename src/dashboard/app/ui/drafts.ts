@@ -36,11 +36,11 @@ export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<D
 }
 
 /** Drops a draft that was sent or discarded. */
-export function forgetDraft(name: string | undefined): void {
+export function discardDraft(name: string | undefined): void {
   if (name !== undefined) drafts.delete(name);
 }
 
-export function forgetDrafts(): void {
+export function discardDrafts(): void {
   drafts.clear();
 }
 
@@ -48,6 +48,6 @@ export function allDrafts(): Readonly<Record<string, object>> {
   return Object.fromEntries(drafts);
 }
 
-export function bringDrafts(kept: Readonly<Record<string, object>>): void {
+export function addDrafts(kept: Readonly<Record<string, object>>): void {
   for (const [name, draft] of Object.entries(kept)) drafts.set(name, draft);
 }
