@@ -28,7 +28,7 @@ describe("the fields of an event", () => {
     },
   );
 
-  test("say in words what may stand in them, and whether they are always there", () => {
+  test("describe their values, and whether they are always present", () => {
     const review = rows("review_updated");
     expect(review.get("review.rate")).toEqual({
       type: "integer, 1 to 5",
@@ -50,7 +50,7 @@ describe("the fields of an event", () => {
 describe("the search in the catalog", () => {
   const found = (typed: string) => eventsLike(CATALOG_EVENTS, typed).map(({ value }) => value);
 
-  test("finds all without words, and each word in the name, the description or a field", () => {
+  test("finds all events for an empty text, and matches each word in name, description or fields", () => {
     expect(found("")).toHaveLength(CATALOG_EVENTS.length);
     expect(found("review received")).toEqual(["review_received"]);
     expect(found("SITE did not TAKE")).toEqual(["response_post_failed"]);
@@ -59,7 +59,7 @@ describe("the search in the catalog", () => {
   });
 });
 
-test("whether a subscription gets an event depends on its kind and its filter", () => {
+test("the reach of an event depends on the kind and the filter of a subscription", () => {
   const reach = (value: string, delivery_kind: "immediate" | "batch", events: string[] | null) =>
     reachOf(eventOf(value), { delivery_kind, events });
   expect(reach("note_added", "immediate", null)).toContain("gets it at once");

@@ -12,8 +12,8 @@ const flow = {
 };
 const kept = JSON.stringify(flow);
 
-describe("what a single sign-on brings back", () => {
-  test("a code counts together with the trip that this tab began", () => {
+describe("an SSO callback", () => {
+  test("is accepted with the flow that this tab started", () => {
     expect(readCallback("?code=abc", kept)).toEqual({ kind: "code", code: "abc", flow });
   });
 
@@ -24,12 +24,12 @@ describe("what a single sign-on brings back", () => {
     },
   );
 
-  test("a refusal wins over a code beside it", () => {
+  test("is rejected if it has an error, even beside a code", () => {
     expect(readCallback("?code=abc&error=sso_failed", kept)).toEqual({ kind: "rejected", flow });
     expect(readCallback("?error=sso_failed", null)).toEqual({ kind: "rejected", flow: undefined });
   });
 
-  test("an address without either is no arrival, whatever was kept", () => {
+  test("without code and error is no callback, even with a stored flow", () => {
     expect(readCallback("", kept)).toEqual({ kind: "none" });
     expect(readCallback("?state=active", kept)).toEqual({ kind: "none" });
   });
@@ -41,7 +41,7 @@ describe("what a single sign-on brings back", () => {
     "/docs",
     7,
     undefined,
-  ])("the way on to %p leads to the dashboard's start", (path) => {
+  ])("with the stored path %p leads to the dashboard's start", (path) => {
     const ssoCallback = readCallback("?code=abc", JSON.stringify({ ...flow, path }));
     expect(ssoCallback).toMatchObject({ kind: "code", flow: { path: "/dashboard" } });
   });
@@ -54,7 +54,7 @@ describe("what a single sign-on brings back", () => {
     },
   );
 
-  test("a challenge is the S256 of its verifier, and each trip has another", async () => {
+  test("a challenge is the S256 of its verifier, and each flow has a new one", async () => {
     const [one, other] = [await newChallenge(), await newChallenge()];
     expect(one.verifier).toMatch(/^[\w-]{43}$/);
     expect(one.verifier).not.toBe(other.verifier);
