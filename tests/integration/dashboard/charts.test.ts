@@ -9,7 +9,8 @@ import { startWebhookDashboard, type WebhookDashboard } from "../../support/dash
 import { forgetQueue } from "../../support/outbox.ts";
 import { until } from "../../support/receiver.ts";
 
-// A period is dragged out of a chart, or chosen by keyboard, and what is listed follows. With SHOTS=folder it keeps pictures.
+// Selecting a period in a chart, by pointer and by keyboard, filters the list below. SHOTS=folder saves
+// screenshots.
 
 const HOUR_MS = 3_600_000;
 let world: WebhookDashboard;
@@ -62,7 +63,7 @@ const shows = (page: Page, count: number) =>
   until(
     `${count} rows`,
     async () => {
-      // Those below the window are not in the document.
+      // Rows below the window are not in the document.
       const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
       return (await rows.count()) === 1;
     },
@@ -85,7 +86,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
 }
 
-/** Drags from one part of the width to another one. */
+/** Drags over a part of the plot; `from` and `to` are fractions of its width. */
 async function drag(page: Page, plot: Locator, from: number, to: number): Promise<void> {
   await plot.waitFor();
   await plot.scrollIntoViewIfNeeded();
@@ -97,13 +98,13 @@ async function drag(page: Page, plot: Locator, from: number, to: number): Promis
   await page.mouse.move(box.x + box.width * ((from + to) / 2), y, { steps: 3 });
   await page.mouse.move(box.x + box.width * to, y, { steps: 3 });
   await page.mouse.up();
-  // The legend says what is pointed at.
+  // The legend shows the values under the pointer, so the pointer moves away.
   await page.mouse.move(0, 0);
 }
 const plot = (page: Page) => chart(page).locator(".u-over");
 
 describe.skipIf(chromium === undefined)("the chart above the deliveries", () => {
-  test("filters them by what is dragged over, in the address too, until it is cleared", async () => {
+  test("filters them by a dragged period, which is in the address, until it is cleared", async () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
     await shows(page, 15);
     await legend(page, "Delivered 11");
@@ -124,7 +125,7 @@ describe.skipIf(chromium === undefined)("the chart above the deliveries", () => 
     expect(faults).toEqual([]);
   });
 
-  test("zooms into what is selected, again and again", async () => {
+  test("zooms into the selected period, repeatedly", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
     const length = () => {
       const { searchParams } = new URL(page.url());
@@ -157,7 +158,7 @@ describe.skipIf(chromium === undefined)("the chart above the deliveries", () => 
     await shows(page, 15);
   });
 
-  test("stacks by event, of which the five that are most frequent have a bar of their own", async () => {
+  test("stacks by event, with separate bars for the five most frequent ones", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
     await shows(page, 15);
     await chart(page).getByText("By event", { exact: true }).click();
@@ -186,7 +187,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
     expect(faults).toEqual([]);
   });
 
-  test("show what is held while nothing is sent", async () => {
+  test("show held events while the subscription is disabled", async () => {
     const { sql } = world.database.db;
     const disable = (state: string, at: Date | null) => sql`
       update webhook_subscriptions
@@ -202,7 +203,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the charts have no fault", () => {
+describe.skipIf(chromium === undefined)("the charts have no accessibility violations", () => {
   for (const colorScheme of ["light", "dark"] as const)
     test.each([1280, 390])(`in ${colorScheme} at %i`, async (width) => {
       const look = { width, colorScheme };

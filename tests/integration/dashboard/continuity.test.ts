@@ -10,8 +10,8 @@ import { startWebhookDashboard, type WebhookDashboard } from "../../support/dash
 import { reviewIdOf } from "../../support/factory.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// What comes in between while somebody works: a deploy, the end of a session, another tab, the way back, no network.
-// Nothing that was typed is lost, and every page can be used again.
+// Interruptions of a user's work: a deploy, the end of a session, another tab, the back button, no network.
+// Typed text is kept, and every page remains usable.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -45,7 +45,7 @@ const accountOwner = () => world.tenants.partners[0].accounts[0].owner.email;
 const subscribe = () => world.subscribe({ webhook_url: receiver.url, label: "Test" });
 const labelOf = async (id: string) => (await world.ask("GET", `/${id}`)).body["label"];
 
-/** Ends every session but the one of the tests themselves. */
+/** Ends every session except that of the test itself. */
 async function endSessions(): Promise<void> {
   const own = String(decodeJwt(world.token).jti);
   await world.database.db.sql`delete from tokens where jti <> ${own}`;
@@ -68,7 +68,7 @@ async function reviewPage(): Promise<{ page: Page; id: number }> {
 }
 
 inBrowser("a deploy", () => {
-  test("leaves a form as it is, which is sent once the server is there again", async () => {
+  test("keeps a form, which is sent once the server is back", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Label").fill("Half typed");
@@ -84,7 +84,7 @@ inBrowser("a deploy", () => {
     await live(page);
   });
 
-  test("that takes a page's file away loads anew, with what was typed elsewhere", async () => {
+  test("that removes a page's chunk reloads the page, and keeps drafts of other pages", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Label").fill("Half typed");
@@ -102,7 +102,7 @@ inBrowser("a deploy", () => {
     expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
   });
 
-  test("leaves a list that comes back by itself, with what was missed", async () => {
+  test("keeps a list, which recovers automatically with the rows it missed", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await live(page);
@@ -131,7 +131,7 @@ inBrowser("a session that ends", () => {
     await button(page, "Send response").click();
     await button(page, "Change response").waitFor();
     expect(new URL(page.url()).pathname).toBe(`/dashboard/reviews/${id}`);
-    // What was sent is no draft any more.
+    // A sent response is no draft any more.
     await go(page, "Review sites");
     await page.goBack();
     await button(page, "Change response").click();
@@ -141,7 +141,7 @@ inBrowser("a session that ends", () => {
     expect(await page.getByLabel("Your response").inputValue()).toBe("Thank you for");
   });
 
-  test("leaves what was typed into a dialog, for when it is opened again", async () => {
+  test("keeps the draft of a dialog, for the next time it is opened", async () => {
     const { page } = await world.open("/keys");
     await button(page, "Create client").click();
     await page.getByRole("dialog").getByLabel("Name").fill("Back office");
@@ -159,7 +159,7 @@ inBrowser("a session that ends", () => {
     expect(await page.getByLabel("Redirect URIs").inputValue()).toBe("");
   });
 
-  test("leaves a change in its dialog, which closing it throws away", async () => {
+  test("keeps an edit in its dialog, and closing the dialog discards it", async () => {
     const { page } = await world.open("/keys");
     const edit = async () => {
       await button(page, "Actions for Back office").first().click();
@@ -189,7 +189,7 @@ inBrowser("a session that ends", () => {
     expect(await name.inputValue()).toBe("");
   });
 
-  test("leaves nothing to somebody else, nor a password to anybody", async () => {
+  test("drops drafts for another user, and passwords for everybody", async () => {
     const { page } = await world.open("/users", { email: world.tenants.superAdmin.email });
     page.on("dialog", (dialog) => void dialog.accept());
     await button(page, "New user").click();
@@ -215,7 +215,7 @@ inBrowser("a session that ends", () => {
 });
 
 inBrowser("two tabs", () => {
-  test("show each other's changes, keep what is typed, and sign out together", async () => {
+  test("show each other's changes, keep drafts, and sign out together", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     const [other] = await Promise.all([
@@ -269,7 +269,7 @@ inBrowser("back and forward", () => {
     await button(page, "Redeliver …").waitFor();
     await page.goBack();
     await table.waitFor();
-    // Each step of the filters is not one of the way back.
+    // Changes of the filters replace the history entry, so one step back leaves the list.
     await page.goBack();
     await page.getByText("Success, 24 h").waitFor();
     expect(faults).toEqual([]);
@@ -277,7 +277,7 @@ inBrowser("back and forward", () => {
 });
 
 inBrowser("a link into the dashboard", () => {
-  test("leads there after the sign-in, to every page of every role", async () => {
+  test("opens after the sign-in, for every page of every role", async () => {
     const { id } = await subscribe();
     receiver.received.length = 0;
     await world.emit(1);
@@ -331,7 +331,7 @@ async function lastReview(): Promise<string> {
 }
 
 inBrowser("without a network", () => {
-  test("a form says so and keeps its text, a list comes back by itself, and a page that was not there can be had", async () => {
+  test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
     const { id } = await subscribe();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });
     await live(page);

@@ -12,8 +12,8 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// The portal in a frame of another origin (contract 6.20), by the host page of the guide "embedding" as it stands there.
-// With SCREENSHOTS=<folder> it leaves pictures there.
+// The portal in a frame of another origin (contract 6.20), in the host page of the guide "Embedding".
+// SCREENSHOTS=<folder> saves screenshots.
 
 const HOST_PAGE = readFileSync(join(import.meta.dir, "../../../src/docs/embed/host.html"), "utf8");
 
@@ -25,10 +25,10 @@ let browser: Browser;
 let context: BrowserContext;
 let token: string;
 let webhook: string;
-/** What the host's server answers to its page. */
+/** The portal links that the host's server returns to its page, in this order. */
 let links: string[] = [];
 
-/** The partner's own site; its server asks for links, here it has them already. */
+/** The partner's site. Its server would request portal links from the API; here they are prepared. */
 const host = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
@@ -37,7 +37,7 @@ const host = Bun.serve({
       ? Response.json({ url: links.shift() ?? `${root}/embed/none` })
       : new Response(HOST_PAGE, { headers: { "Content-Type": "text/html" } }),
 });
-/** By another name the same server is another origin. */
+/** The same server is another origin under another host name. */
 const LISTED = `http://localhost:${host.port}`;
 const UNLISTED = `http://127.0.0.1:${host.port}`;
 
@@ -83,7 +83,7 @@ interface Visit {
   readonly colorScheme?: "light" | "dark";
 }
 
-/** The host's page, with what its browser asked for; `told` is what the frame has told the page. */
+/** Opens the host page. Returns it with the requests of its browser; `told` collects the messages of the frame. */
 async function visit({ at = LISTED, width = 1280, colorScheme = "light" }: Visit = {}) {
   const viewport = { width, height: 900 };
   context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
@@ -133,7 +133,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     { width: 390, theme: "dark", colorScheme: "light" },
   ] as const;
   test.each(LOOKS)(
-    "has the partner's colour, the theme of the link and a height that the host follows: %p",
+    "has the partner's colour, the link's theme and a height that the host applies: %p",
     async ({ theme, ...look }) => {
       links = [await link({ theme, access: "write" })];
       const { page, told, complaints } = await visit(look);
@@ -143,7 +143,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
       const seen = await frame.evaluate<readonly string[]>(
         "[document.documentElement.dataset.mantineColorScheme, getComputedStyle(document.documentElement).getPropertyValue('--mantine-color-brand-6').trim()]",
       );
-      // On dark ground it is the partner's colour, lightened until it stands out.
+      // The partner's colour is lightened on a dark background, until its contrast suffices.
       expect(seen).toEqual([theme, theme === "light" ? "#7b1fa2" : "#9850b6"]);
       await fits(frame);
       await until("the frame is as high as its content", async () => {
@@ -165,7 +165,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     },
   );
 
-  test("has no code and no token in any address after the first use, nor anywhere that outlives it", async () => {
+  test("leaves no code and no token in addresses or storage after the first use", async () => {
     const url = await link({ access: "write" });
     const code = new URL(url).hash.slice("#code=".length);
     links = [url];
@@ -183,18 +183,18 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     expect(requests.filter(({ body }) => body.includes(code)).map((one) => one.url)).toEqual([
       `${root}${new URL(url).pathname}/session`,
     ]);
-    // A browser that keeps nothing for frames of other origins refuses to be asked.
+    // A browser that blocks third-party storage throws when it is read.
     const kept = await frame.evaluate<string>(
       "(() => { try { return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]) } catch (error) { return error.name } })()",
     );
     expect([kept.includes(code), kept.includes("eyJ")]).toEqual([false, false]);
     expect(await context.cookies()).toEqual([]);
-    // Its rights end where the link's do.
+    // The session has the rights of the link only.
     const users = await ask("GET", "/partner/users", undefined, session);
     expect(users.status).toBe(403);
   });
 
-  test("is refused by the browser on an origin that is not listed, and its code stays good", async () => {
+  test("is blocked by the browser on an unlisted origin, and its code stays valid", async () => {
     const url = await link();
     links = [url];
     const { page, requests, complaints, told } = await visit({ at: UNLISTED });
@@ -211,14 +211,14 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     await heading(listed, "Webhooks").waitFor();
   });
 
-  test("of a partner that lists nobody is refused everywhere", async () => {
+  test("of a partner without listed origins is blocked everywhere", async () => {
     const [, two] = tenants.partners;
     links = [await link({}, await api.login(two.owner.email))];
     const { complaints } = await visit();
     await until("the browser refuses", () => complaints.some((one) => /frame-ancestors/.test(one)));
   });
 
-  test("says of a link that was used before that it has ended, and tells the host", async () => {
+  test("shows that a used link has ended, and notifies the host", async () => {
     const url = await link();
     links = [url];
     const { page, told } = await visit();
@@ -231,11 +231,11 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     expect(await allErrors(frameOf(page))).toEqual([]);
   });
 
-  test("asks the host for another link when it is loaded anew, and goes on with that", async () => {
+  test("asks the host for another link after a reload, and continues with it", async () => {
     links = [await link(), await link()];
     const { page, told } = await visit();
     await heading(page, "Webhooks").waitFor();
-    // The host's page asks no more often than every five seconds.
+    // The host page requests links at most every five seconds.
     await page.clock.install();
     await page.clock.fastForward(6_000);
     await frameOf(page).evaluate("location.reload()");
@@ -246,7 +246,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     await heading(page, "Webhooks").waitFor();
   });
 
-  test("ends at once for whoever looks when its maker is deactivated", async () => {
+  test("ends at once for its viewers when its creator is deactivated", async () => {
     const email = "maker@p1.test";
     const companyId = tenants.partners[0].id;
     const { id } = await addUser(database.db, { companyId, role: "partner_admin", email });
@@ -254,14 +254,14 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     const { page, told } = await visit();
     await heading(page, "Webhooks").waitFor();
     expect((await ask("POST", `/partner/users/${id}/deactivate`, {})).status).toBe(200);
-    // The page may have noticed by itself, and then there is no such link.
+    // The page may already have noticed the end, and then the link is gone.
     const reviews = inFrame(page).getByRole("link", { name: "Reviews", exact: true });
     await reviews.or(ended(page)).first().click();
     await ended(page).waitFor();
     expect((await told()).map(({ type }) => type)).toContain("ended");
   });
 
-  test("of one subscription opens on it, and changes nothing where the link only reads", async () => {
+  test("of one subscription opens on it, and offers no changes with a read-only link", async () => {
     links = [await link({ pages: [`webhooks/${webhook}`] })];
     const { page } = await visit();
     await heading(page, "Reviews").waitFor();
@@ -277,8 +277,8 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("the portal in a window of its own", () => {
-  test("opens by the link, and by a second one in its place", async () => {
+describe.skipIf(chromium === undefined)("the portal in a separate window", () => {
+  test("opens by a link, and by a second one that replaces it", async () => {
     context = await browser.newContext({ reducedMotion: "reduce" });
     const page = await context.newPage();
     await page.goto(await link());
@@ -295,33 +295,36 @@ describe.skipIf(chromium === undefined)("the page about embedding", () => {
   test.each([
     { width: 1280, colorScheme: "light" },
     { width: 390, colorScheme: "dark" },
-  ] as const)("lists origins, says which is none, and makes a link to try: %p", async (look) => {
-    const { page, faults } = await openSignedIn(browser, {
-      root,
-      path: "/embedding",
-      email: tenants.partners[1].owner.email,
-      ...look,
-    });
-    const origins = page.getByRole("textbox", { name: "Origins" });
-    await origins.fill("https://tools.example.com\nhttp://plain.example.com");
-    await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Origin number 2 must be an origin").waitFor();
-    expect(await allErrors(page)).toEqual([]);
-    await origins.fill("https://tools.example.com");
-    await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Saved.").waitFor();
-    await page.getByRole("radio", { name: "Change, test, redeliver, and see secrets" }).check();
-    await page.getByRole("button", { name: "Make a link" }).click();
-    await page.getByRole("button", { name: "Show", exact: true }).click();
-    const url = await page.getByLabel("Link", { exact: true }).inputValue();
-    expect(await allErrors(page)).toEqual([]);
-    await picture(page, `embedding-${look.width}`);
-    expect(faults).toEqual([]);
-    context = await browser.newContext({ reducedMotion: "reduce" });
-    const opened = await context.newPage();
-    await opened.goto(url);
-    await opened.getByRole("link", { name: "Set up immediate delivery" }).click();
-    await opened.getByRole("heading", { level: 1, name: "New subscription" }).waitFor();
-    await page.close();
-  });
+  ] as const)(
+    "lists origins, shows which one is invalid, and creates a link to try: %p",
+    async (look) => {
+      const { page, faults } = await openSignedIn(browser, {
+        root,
+        path: "/embedding",
+        email: tenants.partners[1].owner.email,
+        ...look,
+      });
+      const origins = page.getByRole("textbox", { name: "Origins" });
+      await origins.fill("https://tools.example.com\nhttp://plain.example.com");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Origin number 2 must be an origin").waitFor();
+      expect(await allErrors(page)).toEqual([]);
+      await origins.fill("https://tools.example.com");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved.").waitFor();
+      await page.getByRole("radio", { name: "Change, test, redeliver, and see secrets" }).check();
+      await page.getByRole("button", { name: "Make a link" }).click();
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      const url = await page.getByLabel("Link", { exact: true }).inputValue();
+      expect(await allErrors(page)).toEqual([]);
+      await picture(page, `embedding-${look.width}`);
+      expect(faults).toEqual([]);
+      context = await browser.newContext({ reducedMotion: "reduce" });
+      const opened = await context.newPage();
+      await opened.goto(url);
+      await opened.getByRole("link", { name: "Set up immediate delivery" }).click();
+      await opened.getByRole("heading", { level: 1, name: "New subscription" }).waitFor();
+      await page.close();
+    },
+  );
 });

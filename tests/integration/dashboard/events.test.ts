@@ -7,7 +7,7 @@ import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver } from "../../support/receiver.ts";
 
-// The catalog of events as somebody reads it who writes a receiver. With SHOTS=folder it keeps pictures.
+// The event catalog, as the developer of a receiver uses it. SHOTS=folder saves screenshots.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -56,7 +56,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     expect(faults).toEqual([]);
   });
 
-  test("has of each event its fields and an example that is copied as it is", async () => {
+  test("shows the fields of each event and a sample that is copied verbatim", async () => {
     const { page } = await world.open("/events/review_updated");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const rate = page.getByRole("row").filter({ hasText: "review.rate" });
@@ -73,7 +73,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     await page.getByLabel("review_updated, minimal body", { exact: true }).waitFor();
   });
 
-  test("sends an event as a test to a subscription whose filter leaves it out, and shows the answer", async () => {
+  test("sends an event as a test to a subscription that filters it out, and shows the answer", async () => {
     const { page, faults } = await world.open("/events/note_added");
     await page.getByText("its filter leaves it out").waitFor();
     await button(page, "Send a test event").click();
@@ -90,7 +90,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     expect(faults).toEqual([]);
   });
 
-  test("sends nothing by a subscription that is disabled, and says so", async () => {
+  test("sends nothing to a disabled subscription, and explains why", async () => {
     const { sql } = world.database.db;
     await sql`
       update webhook_subscriptions
@@ -103,7 +103,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
          set state = 'active', disabled_at = null, disabled_reason = null where id = ${id}`;
   });
 
-  test("is found by Ctrl-K, by keyboard alone, and an event that is none is no page", async () => {
+  test("is found by Ctrl-K, by keyboard alone, and an unknown event is not found", async () => {
     const { page } = await world.open("/webhooks");
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "What are you looking for?" }).waitFor();

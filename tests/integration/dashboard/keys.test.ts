@@ -58,7 +58,7 @@ async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } 
   return opened;
 }
 
-/** What a field behind dots holds. */
+/** Reveals a masked field and returns its value. */
 async function shownSecret(page: Page, label: string): Promise<string> {
   const field = page.getByRole("textbox", { name: label, exact: true });
   expect(await field.inputValue()).toMatch(/^•+$/);
@@ -105,7 +105,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
     await page.close();
   });
 
-  test("is asked for only when somebody opens it, since each look is in the audit log", async () => {
+  test("is read only on request, because each read is in the audit log", async () => {
     const { email } = await freshUser();
     const token = await api.login(email);
     await api.call("POST", "/account/api-token", { token });
@@ -124,7 +124,7 @@ describe.skipIf(chromium === undefined)("the personal access token", () => {
     await page.close();
   });
 
-  test("is refused with a reason to somebody who came in by a new password", async () => {
+  test("is denied, with a reason, after a sign-in by a new password", async () => {
     const { email } = await freshUser();
     const { page } = await openDashboard(browser, { root, path: "/keys" });
     await page.getByLabel("Email").fill(email);
@@ -162,7 +162,7 @@ describe.skipIf(chromium === undefined)("API tokens for a day", () => {
     const token = await shownSecret(page, "API token");
     expect(await statusOf(token, "/partner/webhooks")).toBe(200);
     expect(await statusOf(token, "/account/sessions")).toBe(403);
-    // A click beside it, or Escape, must not lose it.
+    // Escape or a click outside must not close the dialog, because the secret would be lost.
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
     await button(page, "I have kept it").click();
@@ -228,7 +228,7 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     await page.close();
   });
 
-  test("a partner creates and edits its own; what is wrong is said at its field", async () => {
+  test("a partner creates and edits its own; errors are shown at their fields", async () => {
     const { page } = await openKeys((await freshUser()).email);
     await page.getByText("No OAuth clients").waitFor();
     await button(page, "Create client").click();
@@ -260,7 +260,7 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     await page.close();
   });
 
-  test("are shown to partners and super-admins only, each partner's to itself", async () => {
+  test("are shown to partners and super-admins only, and to each partner only its own", async () => {
     await addClient(database.db, { companyId: tenants.partners[1].id, name: "Of the other" });
     const [{ owner, accounts }] = tenants.partners;
     for (const [email, isShown, seesOther] of [

@@ -7,7 +7,7 @@ import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { until } from "../../support/receiver.ts";
 
-// Lists that grow, and dates as the reader writes them.
+// Long lists render only the rows in view, and dates follow the user's locale.
 
 const ENTRIES = 300;
 let world: WebhookDashboard;
@@ -34,7 +34,7 @@ const entries = (page: Page) =>
 const rowsLoaded = (page: Page) => page.getByRole("main").locator("output").last();
 
 describe.skipIf(chromium === undefined)("the audit log", () => {
-  test("has those of its entries in the document that are in view, and says how many there are", async () => {
+  test("renders only the entries in view, and shows their number", async () => {
     const { page, faults } = await world.open("/audit");
     await entries(page).first().waitFor();
     await until("all of them", async () => {
@@ -67,7 +67,7 @@ describe.skipIf(chromium === undefined)("dates", () => {
     ["de-DE", "04.03.2026"],
     ["en-GB", "4 Mar 2026"],
     ["en-US", "Mar 4, 2026"],
-  ])("are written as %s does", async (locale, date) => {
+  ])("are formatted for the locale %s", async (locale, date) => {
     const { page } = await world.open("/audit?until=2026-03-05T00:00:00Z", { locale });
     await entries(page).first().getByRole("button").first().click();
     await entries(page).first().getByText(date).first().waitFor();

@@ -9,7 +9,8 @@ import { allErrors, held, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// What became of a review, as a partner looks it up and sends it again. With SHOTS=folder it keeps pictures.
+// The list of events: a partner finds the deliveries of a review and sends them again. SHOTS=folder saves
+// screenshots.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -45,7 +46,7 @@ const settled = (count: number) =>
     return (body["data"] as unknown[]).length >= count;
   });
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-/** The first row is the head. */
+/** The first row is the header. */
 const rows = (page: Page) => page.getByRole("table", { name: "Events" }).getByRole("row");
 const shows = (page: Page, count: number) =>
   until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
@@ -56,28 +57,31 @@ async function shoot(page: Page, name: string): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)("the events of a subscription", () => {
-  test.each(LOOKS)("are one row each, without a fault, %p", async ({ width, colorScheme }) => {
-    const path = `/webhooks/${id}?tab=deliveries`;
-    const { page, faults } = await world.open(path, { width, colorScheme });
-    await shows(page, 5);
-    const dots = page.getByText(/^1: Tries again, answered 503.*4: Failed, answered 503/);
-    await dots.waitFor({ state: "attached" });
-    if (width > 1000) await button(page, "More filters").click();
-    await shoot(page, `events-${colorScheme}-${width}`);
-    expect(await allErrors(page)).toEqual([]);
-    await button(page, /^Attempts of/)
-      .first()
-      .click();
-    await page.getByText("4 of 4").waitFor();
-    await shoot(page, `events-open-${colorScheme}-${width}`);
-    expect(await allErrors(page)).toEqual([]);
-    if (width < 1000) {
-      await button(page, "Filters").click();
-      await shoot(page, `events-filters-${colorScheme}-${width}`);
+  test.each(LOOKS)(
+    "are one row each, without accessibility violations, %p",
+    async ({ width, colorScheme }) => {
+      const path = `/webhooks/${id}?tab=deliveries`;
+      const { page, faults } = await world.open(path, { width, colorScheme });
+      await shows(page, 5);
+      const dots = page.getByText(/^1: Tries again, answered 503.*4: Failed, answered 503/);
+      await dots.waitFor({ state: "attached" });
+      if (width > 1000) await button(page, "More filters").click();
+      await shoot(page, `events-${colorScheme}-${width}`);
       expect(await allErrors(page)).toEqual([]);
-    }
-    expect(faults).toEqual([]);
-  });
+      await button(page, /^Attempts of/)
+        .first()
+        .click();
+      await page.getByText("4 of 4").waitFor();
+      await shoot(page, `events-open-${colorScheme}-${width}`);
+      expect(await allErrors(page)).toEqual([]);
+      if (width < 1000) {
+        await button(page, "Filters").click();
+        await shoot(page, `events-filters-${colorScheme}-${width}`);
+        expect(await allErrors(page)).toEqual([]);
+      }
+      expect(faults).toEqual([]);
+    },
+  );
 
   test("are filtered by review, failures, status, state, text and time, in the address too", async () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -140,7 +144,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     expect(clicks).toBe(4);
   });
 
-  test("say on their own page what each attempt was answered, and lead to all of their review", async () => {
+  test("show each attempt's answer on their page, and link to all events of their review", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&status=503`);
     await shows(page, 1);
     await page.getByRole("link", { name: "review_received" }).click();
@@ -151,7 +155,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     expect(page.url()).toContain("review_id=");
   });
 
-  test("stay as they are while paused, and are shown when they are wanted", async () => {
+  test("stay unchanged while paused, and are updated on request", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByText("Updates live", { exact: true }).waitFor();
     await shows(page, 5);
@@ -165,7 +169,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 7);
   });
 
-  test("are saved as CSV, in which nothing is a formula, and as JSON", async () => {
+  test("are saved as CSV without formulas, and as JSON", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&state=failed`);
     await rows(page).first().waitFor();
     for (const format of ["CSV", "JSON"] as const) {
@@ -184,7 +188,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
 });
 
 describe.skipIf(chromium === undefined)("one delivery", () => {
-  test("is copied as a command that sends the very same request", async () => {
+  test("is copied as a curl command that sends the same request", async () => {
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-1`);
     const [message] = body["data"] as { event_id: string }[];
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
@@ -192,7 +196,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
     const release = await held(page, `**/partner/webhooks/${id}`);
     await page.goto(page.url().replace("?tab=", "/").concat(`/${message?.event_id}`));
     await button(page, "Copy as cURL").waitFor();
-    // Where it goes is not known yet.
+    // The command needs the URL, which has not loaded yet.
     expect(await button(page, "Copy as cURL").isDisabled()).toBe(true);
     release();
     await button(page, "Copy as cURL").click();
@@ -210,7 +214,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
 });
 
 describe.skipIf(chromium === undefined)("the search", () => {
-  test.each(LOOKS)("has no fault, %p", async ({ width, colorScheme }) => {
+  test.each(LOOKS)("has no accessibility violations, %p", async ({ width, colorScheme }) => {
     const { page, faults } = await world.open("/webhooks", { width, colorScheme });
     await button(page, "Search").click();
     const field = page.getByRole("combobox", { name: "What are you looking for?" });
@@ -222,7 +226,7 @@ describe.skipIf(chromium === undefined)("the search", () => {
     expect(faults).toEqual([]);
   });
 
-  test("opens by Ctrl-K what is found of a review, an event, a page and a guide, by keyboard alone", async () => {
+  test("finds a review, an event, a page and a guide by Ctrl-K and keyboard alone", async () => {
     const { page } = await world.open("/webhooks");
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-2`);
     const [message] = body["data"] as { event_id: string; review_id: number }[];

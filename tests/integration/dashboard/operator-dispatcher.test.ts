@@ -17,7 +17,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
-// The operator's view of a real dispatcher, while things happen to it.
+// The dispatcher page, with a real dispatcher that is started, blocked and stopped.
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -75,7 +75,7 @@ const openOverview = () =>
 const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
 
 describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
-  test("is told live: missing, running, with a blocked head, with a disabled subscription, and well again", async () => {
+  test("is shown live: missing, running, with a blocked head, with a disabled subscription, and recovered", async () => {
     const receiver = await Receiver.start(() => 500);
     const id = await subscribe(receiver.url, "CRM <b>bold</b>");
     const { page, faults } = await openOverview();
@@ -99,7 +99,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
       await api.call("DELETE", `/partner/webhooks/${id}`, { token });
       await page.getByText("All is well").waitFor();
 
-      // 410 is a permanent failure at once; the twentieth in a row disables.
+      // A 410 is a permanent failure at once; the twentieth in a row disables the subscription.
       receiver.answer = () => 410;
       const gone = await subscribe(receiver.url, "Gone <b>bold</b>");
       await emit(20);
@@ -130,13 +130,13 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     await page.close();
   });
 
-  test("says so when the server is gone and what it shows is old, and comes back by itself", async () => {
+  test("marks its state as old while the server is down, and recovers automatically", async () => {
     const { page } = await openOverview();
     await page.getByText("Updates live", { exact: true }).waitFor();
     const { masterKey } = api.deps.config;
     await api.stop();
     await page.getByText(/^Not live: as it was \d+ s ago\./).waitFor();
-    // What was known stays to be read.
+    // The last known state stays visible.
     await panel(page, "Shards").waitFor();
     api = await startApi({ db: database.db, schedule: redis.schedule, config: { masterKey } });
     expect(api.listen(Number(new URL(root).port))).toBe(root);

@@ -7,7 +7,7 @@ import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// Who is behind, and the partner's pages as an operator reads them.
+// The queues of all partners, and a partner's pages as an operator sees them.
 
 let world: WebhookDashboard;
 let browser: Awaited<ReturnType<typeof openBrowser>>;
@@ -39,7 +39,7 @@ const fits = (page: Page) =>
       ),
     ),
   );
-/** Also where motion is reduced, a chart has the colours of its legend. */
+/** A chart must have the colours of its legend, with reduced motion, too. */
 const HAS_RED = `(() => {
   const canvas = document.querySelector("figure canvas");
   if (canvas === null || canvas.width === 0) return false;
@@ -48,11 +48,11 @@ const HAS_RED = `(() => {
     if (data[i] > 200 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] === 255) return true;
   return false;
 })()`;
-/** Whatever changes something. */
+/** The labels of all buttons that change something. */
 const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;
 
 describe.skipIf(chromium === undefined)("an operator in a browser", () => {
-  test("finds who is behind and why, in two clicks, and changes nothing there", async () => {
+  test("finds the longest queue and its reason in two clicks, without controls that change anything", async () => {
     const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
     await world.emit(3);
     const { page, faults } = await visit("/dispatcher");
@@ -65,7 +65,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     expect(text).toMatch(/Retry/);
     await behind.getByText("Longest wait").click();
     await page.waitForURL(/order=age/);
-    // Rows of the order before are faint until those of this one are there.
+    // The rows of the previous order are dimmed until those of the new order have loaded.
     await behind.locator('[aria-busy="true"]').waitFor({ state: "detached" });
     expect(await allErrors(page)).toEqual([]);
 
@@ -120,7 +120,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.close();
   });
 
-  test("is told of a company that is no partner, and comes from the list of partners", async () => {
+  test("sees an error for a company that is not a partner, and opens partners from the list", async () => {
     const [partner] = world.tenants.partners;
     const { page } = await visit(`/companies/${partner.accounts[0].id}`);
     await page.getByText("This page does not exist").waitFor();

@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
-// The operator's pages as people meet them: companies, users, connections, audit log.
+// The operator's pages: companies, users, connections, audit log.
 
 const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
 
@@ -38,7 +38,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Signs in at a page, which is then shown; as the operator unless somebody else is named. */
+/** Signs in and opens a page, by default as the operator. */
 async function visit(path: string, email = tenants.superAdmin.email, look = {}) {
   return openSignedIn(browser, { root, path, email, ...look });
 }
@@ -53,7 +53,7 @@ const choose = async (page: Page, label: string, option: string) => {
   await field.fill(option);
   await page.getByRole("option", { name: option, exact: true }).click();
 };
-/** Resolves once the page is no wider than its window; the layout moves for a moment after a change of width. */
+/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
 const fits = (page: Page) =>
   until("the page fits", async () =>
     Boolean(
@@ -82,7 +82,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.getByRole("button", { name: "New partner" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Create partner" }).click();
-    // The error stands at the field, which has the focus.
+    // The error is shown at its field, which gets the focus.
     await dialog.getByText("must be text of 1 to 200 characters").waitFor();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-invalid')")).toBe("true");
     await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Agency");
@@ -164,7 +164,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.close();
   });
 
-  test("stops an account, whose people are signed out, and starts it again", async () => {
+  test("deactivates an account, whose users are signed out, and activates it again", async () => {
     const [, two] = tenants.partners;
     const token = await api.login(two.accounts[0].owner.email);
     const { page } = await visit(`/companies?tab=accounts&partner=${two.id}&name=A1`);
@@ -213,7 +213,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.close();
   });
 
-  test("connects a company with its identity provider, changes it, and takes it away", async () => {
+  test("connects a company with its identity provider, edits the connection, and deletes it", async () => {
     const { page, faults } = await visit("/connections?tab=sso");
     await page.getByRole("button", { name: "New connection" }).first().click();
     const dialog = page.getByRole("dialog");
@@ -254,7 +254,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.close();
   });
 
-  test("reads in the audit log what was done, by whom, and narrows it", async () => {
+  test("reads and filters the audit log", async () => {
     const [one] = tenants.partners;
     const [account] = one.accounts;
     const partner = await api.login(one.owner.email);
@@ -275,7 +275,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       await details.getByText(part).first().waitFor();
     await details.getByRole("button", { name: "Copy the request's id" }).waitFor();
 
-    // The list is open before the text is typed, because opening it takes the mark from its first option.
+    // The list opens before the text is typed, because opening it clears the selection of the first option.
     const action = page.getByRole("combobox", { name: "Action" });
     await action.click();
     await page.getByRole("option").nth(1).waitFor();
@@ -294,7 +294,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.getByRole("textbox", { name: "Who" }).fill(one.owner.email);
     await page.keyboard.press("Enter");
     await page.waitForURL(`**/audit?action=AUTH_LOGIN&actor=${one.owner.id}`);
-    // What was there stays until the answer comes.
+    // The previous entries stay until the answer arrives.
     await entries(page).getByText(tenants.superAdmin.email).first().waitFor({ state: "detached" });
     const lines = await entries(page).getByRole("listitem").allInnerTexts();
     for (const text of lines)
@@ -307,7 +307,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.close();
   });
 
-  test("every role has its own pages, and nothing of the others'", async () => {
+  test("every role has its own pages and no others", async () => {
     const [one] = tenants.partners;
     const pages = {
       "/users": one.owner,
@@ -345,7 +345,8 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.keyboard.press("Tab");
     await page.keyboard.type("kay@p2.test");
     await page.keyboard.press("Tab");
-    // Letters find an option only while they follow one another quickly, which a busy machine may fail to do.
+    // Typed letters select an option only if they follow each other quickly, which fails on a busy machine,
+    // so the arrow key is used.
     await until("the role", async () => {
       await page.keyboard.press("ArrowDown");
       return (
@@ -362,7 +363,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.keyboard.type(NEW_PASSWORD);
     await page.keyboard.press("Enter");
     await rowOf(page, "kay@p2.test").waitFor();
-    // The focus is back where it came from.
+    // The focus returns to the button that opened the dialog.
     await until("the focus", async () =>
       Boolean(await page.evaluate("document.activeElement.textContent === 'New user'")),
     );

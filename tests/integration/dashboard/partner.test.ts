@@ -10,7 +10,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// A partner's own pages: its team, its accounts and whoever acts for their owners, its audit log.
+// A partner's pages: team, accounts with impersonation of their owners, audit log.
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -43,7 +43,7 @@ const heading = (page: Page, name: string) =>
   page.getByRole("heading", { level: 1, name }).waitFor();
 
 describe.skipIf(chromium === undefined)("a partner in a browser", () => {
-  test("invites somebody, changes the role, ends and brings back", async () => {
+  test("invites a user, changes the role, deactivates and activates", async () => {
     const { page, faults } = await visit("/team");
     await page.getByRole("button", { name: "Invite", exact: true }).click();
     const dialog = page.getByRole("dialog");
@@ -86,7 +86,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.close();
   });
 
-  test("acts as the owner of an account, sees so all the while, and ends it", async () => {
+  test("impersonates the owner of an account, with a banner all the time, and ends it", async () => {
     const [partner] = tenants.partners;
     const [account] = partner.accounts;
     const { page, faults } = await visit("/accounts");
@@ -126,16 +126,17 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.close();
   });
 
-  test("is itself again where the token of the owner ends by itself", async () => {
+  test("returns to its own session when the impersonation expires", async () => {
     const { page } = await visit("/accounts");
     await rowOf(page, "p1-a2").getByRole("button", { name: "Act as owner of p1-a2" }).click();
     await confirm(page, "Act as owner");
     await heading(page, "Reviews");
-    // The next page would take an answer that is on its way.
+    // Waits for open requests, because an answer that arrives after the next statement would belong to the
+    // wrong page.
     await page.waitForLoadState("networkidle");
     await database.db.sql`delete from tokens where kind = 'impersonation'`;
     const navigation = page.getByRole("navigation", { name: "Main" });
-    // What the page reads by itself may have noticed before the click.
+    // A background request may notice the end before the click.
     const sites = navigation.getByRole("link", { name: "Review sites" });
     await sites.click({ timeout: 2_000 }).catch(() => undefined);
     await heading(page, "Webhooks");
@@ -143,7 +144,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await page.close();
   });
 
-  test("signs out of both at once", async () => {
+  test("signs out of both sessions at once", async () => {
     const email = "leaver@p1.test";
     const companyId = tenants.partners[0].id;
     const { id } = await addUser(database.db, { companyId, role: "partner_owner", email });

@@ -9,7 +9,8 @@ import { allErrors, held } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// What goes wrong around the pages, and what they keep: chunks that do not come, a deploy, sessions that expire.
+// Failures around the pages and the state that survives them: chunks that do not load, a deploy, expired
+// sessions.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -36,7 +37,7 @@ const button = (page: Page, name: string | RegExp) => page.getByRole("button", {
 const go = (page: Page, name: string) =>
   page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
-/** Answers how to let scripts come again. */
+/** Blocks all scripts. Returns a function that allows them again. */
 async function withoutScripts(page: Page, status?: number): Promise<() => Promise<void>> {
   await page.route("**/*.js", (route) =>
     status === undefined ? route.abort() : route.fulfill({ status }),
@@ -51,8 +52,8 @@ const disabled = async (): Promise<string> => {
   return id;
 };
 
-inBrowser("a page that did not come", () => {
-  test("is asked for again, and leaves the others usable", async () => {
+inBrowser("a page that failed to load", () => {
+  test("can be loaded again, and the other pages stay usable", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page);
     await go(page, "API keys");
@@ -64,7 +65,7 @@ inBrowser("a page that did not come", () => {
     await heading(page, "API keys").waitFor();
   });
 
-  test("because its styles did not is loaded anew, and nobody is signed out", async () => {
+  test("because of its styles is reloaded without a sign-out", async () => {
     const { page } = await world.open("/webhooks");
     await page.route("**/audit-*.css", (route) => route.abort());
     await go(page, "Audit log");
@@ -76,7 +77,7 @@ inBrowser("a page that did not come", () => {
     await heading(page, "Audit log").waitFor();
   });
 
-  test("after a deploy comes with the present version, and nobody is signed out", async () => {
+  test("after a deploy is reloaded in the new version without a sign-out", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page, 404);
     await go(page, "API keys");
@@ -84,14 +85,14 @@ inBrowser("a page that did not come", () => {
     await button(page, "Try again").click();
     await reloaded;
     await restore();
-    // No script came with the first reload, so that nothing was read of what was handed over.
+    // The first reload loaded no script, so the session that was stored for it was not read yet.
     await page.reload();
     await heading(page, "API keys").waitFor();
   });
 });
 
-inBrowser("what somebody has typed", () => {
-  test("is still there after another tab, another page and an expired session", async () => {
+inBrowser("typed text", () => {
+  test("is kept across tabs, pages and an expired session", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Label").fill("Half typed");
@@ -113,7 +114,7 @@ inBrowser("what somebody has typed", () => {
     expect(await page.getByLabel("Label").inputValue()).toBe("Test");
   });
 
-  test("into the filter by event is taken with Enter", async () => {
+  test("in the event filter is applied with Enter", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open("/webhooks");
     const release = await held(page, "**/partner/webhooks/events");
@@ -130,7 +131,7 @@ inBrowser("what somebody has typed", () => {
 });
 
 inBrowser("a disabled subscription", () => {
-  test("says at test, recover and redeliver what has to come first", async () => {
+  test("explains at test, recover and redeliver that it must be enabled first", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByRole("button", { name: "Test", exact: true }).click();
@@ -143,7 +144,7 @@ inBrowser("a disabled subscription", () => {
     expect(await allErrors(page)).toEqual([]);
   });
 
-  test("shows a test right after it was enabled, and offers one where none was wanted", async () => {
+  test("shows the test right after the enabling, and offers one if none was sent", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}`);
     await button(page, "Enable …").click();

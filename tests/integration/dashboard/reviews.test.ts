@@ -18,7 +18,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/receiver.ts";
 import { addTenants, type TestAccount, type Tenants } from "../../support/tenants.ts";
 
-// The account users' pages as people meet them: reviews, one review, review sites.
+// The pages of account users: reviews, one review, review sites.
 
 const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
 
@@ -67,7 +67,7 @@ const disconnect = (site: number, axis: "pull" | "post", code: string | null) =>
     providerEvent("connection.changed", site, { axis, connected: code === null, error_code: code }),
   ]);
 
-/** Signs in at a page, which is then shown. */
+/** Signs in and opens a page. */
 async function visit(path: string, email: string, look = {}) {
   return openSignedIn(browser, { root, path, email, ...look });
 }
@@ -78,7 +78,7 @@ const history = (page: Page) => page.getByRole("list", { name: "History, latest 
 const said = async (page: Page, text: string) => {
   await page.getByText(text, { exact: true }).first().waitFor();
 };
-/** Resolves once the page is no wider than its window; the layout moves for a moment after a change of width. */
+/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
 const fits = (page: Page) =>
   until("the page fits", async () =>
     Boolean(
@@ -89,7 +89,7 @@ const fits = (page: Page) =>
   );
 
 describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
-  test("an account user answers, changes, deletes, flags, assigns and notes, and the history tells it", async () => {
+  test("an account user responds, edits, deletes, flags, assigns and notes, and the history shows it", async () => {
     const id = await addReview({ reviewer: "Maria" });
     const { page, faults } = await visit(`/reviews/${id}`, account.user.email);
     await heading(page, "Review by Maria").waitFor();
@@ -107,7 +107,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByRole("button", { name: "Flag review" }).click();
     await page.getByRole("button", { name: "Under review" }).click();
     await page.getByRole("button", { name: "Rejected" }).click();
-    // A closed flag has no further moves, but the review may be flagged again.
+    // A closed flag has no transitions, but the review may be flagged again.
     await page.getByLabel("Flag it again, because").waitFor();
     expect(await page.getByRole("button", { name: "Accepted" }).count()).toBe(0);
 
@@ -153,7 +153,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await tabTo("Keyboard Karl");
     await page.keyboard.press("Enter");
     await heading(page, "Review by Keyboard Karl").waitFor();
-    // A screen reader begins at the heading.
+    // The heading has the focus, so that a screen reader announces the page.
     expect(await page.evaluate("document.activeElement.textContent")).toBe(
       "Review by Keyboard Karl",
     );
@@ -162,7 +162,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await tabTo("Send response");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Change response" }).waitFor();
-    // The form is gone, and the focus with it would be: the next Tab goes on from here.
+    // The form is gone, and the focus stays nearby: the next Tab continues from here.
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Change response");
     expect(faults).toEqual([]);
@@ -181,7 +181,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     expect(await page.getByRole("link", { name: "Ada Reviewer", exact: true }).count()).toBe(0);
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByText("100 reviews so far").waitFor();
-    // The oldest is not in the document before it is in view.
+    // The oldest row is rendered only when it is in view.
     const scrolledTo = (name: string) =>
       until(name, async () => {
         await page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
@@ -202,7 +202,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByText("1 review", { exact: true }).waitFor();
     await page.locator("mark", { hasText: "Flagged F" }).waitFor();
     await page.getByRole("link", { name: "Respond to Flagged Fred" }).click();
-    // Who pressed "Respond" can write at once.
+    // The text field has the focus after "Respond".
     await page.locator("textarea:focus").fill("Sorry, Fred.");
     await page.getByRole("button", { name: "Send response" }).click();
     await page.getByText("Sorry, Fred.").first().waitFor();
@@ -217,7 +217,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.close();
   });
 
-  test("a colleague who was faster is explained, and a removed review can be read only", async () => {
+  test("a conflict with a colleague is explained, and a removed review is read-only", async () => {
     const id = await addReview();
     const external = `dashboard-${reviews}`;
     const { page } = await visit(`/reviews/${id}`, account.user.email);
@@ -238,14 +238,14 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.close();
   });
 
-  test("a location user sees its own store, and of the others not even that they exist", async () => {
+  test("a location user sees its own store only, and other stores are not disclosed", async () => {
     const own = await addReview({ reviewer: "Own Olga" });
     const foreign = await addReview({ reviewer: "Foreign Fritz" }, sites.west);
     const { page } = await visit("/reviews", account.locationUser.email);
     await page.getByRole("link", { name: "Own Olga", exact: true }).waitFor();
     expect(await page.getByText("Foreign Fritz").count()).toBe(0);
     const stores = page.getByLabel("Store").locator("option");
-    // They come with an answer of their own.
+    // The options come with a separate request.
     await stores.nth(1).waitFor({ state: "attached" });
     expect(await stores.allInnerTexts()).toEqual(["Every store", "p1-a1 east"]);
     await page.getByRole("link", { name: "Review sites" }).click();
@@ -261,7 +261,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await colleague.page.close();
   });
 
-  test("review sites show what is broken first, since when, why, and what to do", async () => {
+  test("review sites show broken connections first, with start, reason and next step", async () => {
     await disconnect(sites.west, "post", "E-007");
     const { page, faults } = await visit("/sites", account.owner.email);
     await page.getByText("1 of 2 connections needs attention").waitFor();
@@ -287,7 +287,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.close();
   });
 
-  test("what others wrote is shown as text, and every page is readable in light and dark, wide and narrow", async () => {
+  test("user content is shown as text, and every page is readable in light and dark, wide and narrow", async () => {
     const id = await addReview({ reviewer: HOSTILE, content: `${HOSTILE}\n<script>x</script>` });
     const token = await api.login(account.owner.email);
     const post = (action: string, body: object) =>

@@ -8,7 +8,7 @@ import { allErrors } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// A rotation as a partner follows it: both signatures, until when, and the end of the secret before.
+// A rotation of the signing secret: both signatures, the grace period, and its end.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -43,7 +43,7 @@ async function shoot(page: Page, name: string): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
-  test("says what is signed with which secret, until when, and ends the former one by keyboard", async () => {
+  test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
     const { id, secret } = await rotated();
     const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
     await signatures(page)
@@ -79,7 +79,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     expect(faults).toEqual([]);
   });
 
-  test("is not ended by who only asked, and the end of a grace period needs nobody", async () => {
+  test("is not ended by a cancelled dialog, and a grace period ends automatically", async () => {
     const { id } = await rotated();
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await button(page, "End the former secret now …").click();

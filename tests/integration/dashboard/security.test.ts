@@ -81,7 +81,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 
-  test("keeps a session that is to be kept through a change of password", async () => {
+  test("keeps a remembered session through a change of password", async () => {
     const { email } = await freshUser();
     const { page } = await openDashboard(browser, { root, path: "/security" });
     await page.getByLabel("Email").fill(email);
@@ -102,7 +102,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 
-  test("tells of a lock with its end, and takes the password after it", async () => {
+  test("shows a lock with its end, and accepts the password after it", async () => {
     const { email } = await freshUser();
     const { page } = await openSecurity(email);
     await button(page, "Change password").click();
@@ -143,7 +143,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 
-  test("ends sessions that were never shown, too", async () => {
+  test("ends sessions on pages that were not loaded, too", async () => {
     const user = await freshUser();
     const tokens: string[] = [];
     for (let i = 0; i < 24; i++) tokens.push(await api.login(user.email));
@@ -163,7 +163,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.close();
   });
 
-  test("sends people of a company with single sign-on alone to their provider", async () => {
+  test("sends users of an SSO-only company to their provider", async () => {
     const user = await freshUser("late.test");
     const { page } = await openSecurity(user.email);
     await addSsoConnection(database.db, {
@@ -171,18 +171,18 @@ describe.skipIf(chromium === undefined)("the security page", () => {
       domains: ["late.test"],
       passwordLogin: false,
     });
-    // The policy is read when the page is opened.
+    // The sign-in policy is read when the page opens.
     await page.clock.install({ time: Date.now() + 60_000 });
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("your password is kept and changed there").waitFor();
     expect(await button(page, "Change password").count()).toBe(0);
-    // Its clock is that of the context.
+    // The fake clock applies to the whole context, so the context is closed.
     await page.context().close();
   });
 
-  test("shows what a browser calls itself as text only", async () => {
+  test("shows user agents as text only", async () => {
     const { email } = await freshUser();
     await api.call("POST", "/login", {
       body: { email, password: PASSWORD },

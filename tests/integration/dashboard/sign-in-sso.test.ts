@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-// Through a complete identity provider with pages of its own.
+// Single sign-on through a real identity provider with login pages.
 
 let database: TestDatabase;
 let api: TestApi;
@@ -57,7 +57,7 @@ async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; 
   return { page, urls };
 }
 
-/** Up to the provider's first page. */
+/** Starts an SSO flow and waits for the provider's first page. */
 async function leave(page: Page, { remember = false } = {}): Promise<void> {
   await page.getByLabel("Email").fill("ada@corp.test");
   await button(page, "Continue").click();
@@ -74,7 +74,7 @@ async function signInAtProvider(page: Page, login: string): Promise<void> {
   await page.click("button[type=submit]");
 }
 
-/** A code that is as good as any, of a trip that began without the dashboard. */
+/** Returns a valid code of an SSO flow that began outside of this tab. */
 async function codeOf(login: string): Promise<string> {
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -85,7 +85,7 @@ async function codeOf(login: string): Promise<string> {
 }
 
 describe.skipIf(chromium === undefined)("single sign-on", () => {
-  test("brings a person back to where they wanted to go, with a code that no one else could use", async () => {
+  test("returns the user to the requested page, with a code that is bound to this tab", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context, "/security?from=mail");
     const [begun] = await Promise.all([page.waitForRequest("**/auth/sso/redirect?*"), leave(page)]);
@@ -101,13 +101,13 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     expect(page.url()).toBe(`${root}/dashboard/security?from=mail`);
     await page.getByText("With single sign-on").waitFor();
     expect(await page.evaluate<string>("JSON.stringify({...sessionStorage})")).toBe("{}");
-    // Not kept: a reload signs out.
+    // A reload signs out, because remember-me was off.
     await page.reload();
     await page.getByLabel("Email").waitFor();
     await context.close();
   });
 
-  test("is over with the session that it began: signing out tells nothing of it", async () => {
+  test("shows no notice after the sign-out of its session", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context);
     await leave(page);
@@ -125,7 +125,7 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 
-  test("keeps the session over a reload where that was asked for before the trip", async () => {
+  test("keeps the session over a reload if remember-me was set before the flow", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context);
     await leave(page, { remember: true });
@@ -140,7 +140,7 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 
-  test("that the provider's person may not use here is explained, and can be tried again", async () => {
+  test("that is denied for the provider's user is explained, and can be tried again", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context, "/keys");
     await leave(page);
@@ -156,7 +156,7 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 
-  test("with a code that somebody slipped in signs nobody in, and says why", async () => {
+  test("with a foreign code signs nobody in, and explains why", async () => {
     const code = await codeOf("mallory");
     const context = await browser.newContext();
     const { page } = await visit(context, `?code=${code}`);
@@ -166,7 +166,7 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 
-  test("with a code of another trip than this tab's signs nobody in", async () => {
+  test("with a code of another flow signs nobody in", async () => {
     const code = await codeOf("mallory");
     const context = await browser.newContext();
     const { page } = await visit(context);
@@ -174,13 +174,13 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await page.goto(`${root}/dashboard?code=${code}`);
     await page.getByText("Single sign-on did not work").waitFor();
     expect(await navigation(page).count()).toBe(0);
-    // The trip is over: its verifier opens nothing any more.
+    // The verifier of the earlier flow was removed, so the code is not accepted.
     await page.goto(`${root}/dashboard?code=${code}`);
     await page.getByText("Nobody was signed in").waitFor();
     await context.close();
   });
 
-  test("does not replace a session that is there", async () => {
+  test("does not replace an existing session", async () => {
     const code = await codeOf("mallory");
     const context = await browser.newContext();
     const { page } = await visit(context);

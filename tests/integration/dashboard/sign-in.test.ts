@@ -20,7 +20,7 @@ beforeAll(async () => {
   if (chromium === undefined) return;
   database = await createDatabase();
   tenants = await addTenants(database.db);
-  // Long enough to be seen, short enough to be waited for.
+  // The lock is long enough to be visible and short enough for a test to wait for it.
   ({ api, root } = await serveDashboard({
     db: database.db,
     config: { lockScheduleS: [3], otpCooldownS: 0 },
@@ -56,14 +56,14 @@ async function tryPassword(page: Page, password: string): Promise<void> {
   await button(page, "Sign in").click();
 }
 
-/** Everything that scripts of the page could read, and what the page shows. */
+/** Returns everything that a script of the page could read, and the visible text. */
 const traces = (page: Page) =>
   page.evaluate<string>(
     "JSON.stringify([location.href, document.cookie, {...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])",
   );
 
 describe.skipIf(chromium === undefined)("the sign-in", () => {
-  test("each role arrives at its own start, sees its own navigation, and no other page", async () => {
+  test("each role starts on its own page, with its own navigation and no other pages", async () => {
     const { superAdmin, partners } = tenants;
     const [{ owner, admin, accounts }] = partners;
     const [account] = accounts;
@@ -99,7 +99,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     }
   });
 
-  test("a person arrives where they wanted to go", async () => {
+  test("the requested page opens after the sign-in", async () => {
     const { page } = await openDashboard(browser, { root, path: "/security?from=mail" });
     await signIn(page, (await freshUser()).email);
     await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
@@ -121,7 +121,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.close();
   });
 
-  test("a wrong password is told without a word about the address, and the field waits for another", async () => {
+  test("a wrong password is reported without disclosing the account, and the field is ready for another", async () => {
     const words: string[] = [];
     for (const email of [(await freshUser()).email, "nobody@p1.test"]) {
       const { page } = await openDashboard(browser, { root });
@@ -136,7 +136,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     expect(words[1]).toBe(String(words[0]));
   });
 
-  test("five wrong passwords lock, the wait counts down, and the form is free again by itself", async () => {
+  test("five wrong passwords lock the account, the wait counts down, and the form is enabled automatically", async () => {
     const { page } = await openDashboard(browser, { root });
     const { email } = await freshUser();
     await toPassword(page, email);
@@ -156,7 +156,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.close();
   });
 
-  test("too many requests are told with their wait, and the form is free after it", async () => {
+  test("too many requests are reported with the wait, and the form is enabled after it", async () => {
     const { page } = await openDashboard(browser, { root });
     await page.route("**/auth/discover", (route) =>
       route.fulfill({
@@ -176,7 +176,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.close();
   });
 
-  test("a server that cannot be reached is told, and nothing is lost", async () => {
+  test("an unreachable server is reported, and nothing typed is lost", async () => {
     const { page } = await openDashboard(browser, { root });
     const { email } = await freshUser();
     await toPassword(page, email);
@@ -218,7 +218,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     await page.close();
   });
 
-  test("what is no address is told at the field", async () => {
+  test("an invalid email is reported at its field", async () => {
     const { page } = await openDashboard(browser, { root });
     await page.getByLabel("Email").fill("no address");
     await button(page, "Continue").click();
@@ -228,7 +228,7 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
 });
 
 describe.skipIf(chromium === undefined)("a session", () => {
-  test("leaves its token nowhere that anybody looks, unless it is to be kept", async () => {
+  test("stores its token nowhere, unless it is remembered", async () => {
     const lines: string[] = [];
     const urls: string[] = [];
     const { page, faults } = await openDashboard(browser, { root });
@@ -254,7 +254,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("shows after a reload whom the token speaks for by now", async () => {
+  test("shows the current identity of the token after a reload", async () => {
     const user = await freshUser();
     const { page } = await openDashboard(browser, { root });
     await toPassword(page, user.email);
@@ -266,7 +266,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("ends at the server when its user signs out, and leaves nothing behind; Back does not show it", async () => {
+  test("is revoked at sign-out and leaves nothing behind; the back button does not show it", async () => {
     const user = await freshUser();
     const { page } = await openDashboard(browser, { root });
     const answered = page.waitForResponse("**/api/v1/login");
@@ -290,7 +290,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("ends here even where the server cannot be told, and says so", async () => {
+  test("ends here even if the server cannot be reached, and reports that", async () => {
     const { page } = await openDashboard(browser, { root });
     await signIn(page, (await freshUser()).email);
     await page.route("**/api/v1/logout", (route) => route.abort());
@@ -300,7 +300,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
     await page.close();
   });
 
-  test("that was ended elsewhere returns to the sign-in with a word, and goes on where it was", async () => {
+  test("that was ended elsewhere shows the sign-in with a notice, and continues on the same page", async () => {
     const user = await freshUser();
     const { page } = await openDashboard(browser, { root });
     await signIn(page, user.email);
@@ -316,7 +316,7 @@ describe.skipIf(chromium === undefined)("a session", () => {
 });
 
 describe.skipIf(chromium === undefined)("a forgotten password", () => {
-  test("is replaced by way of a code from the mail, and ends signed in", async () => {
+  test("is reset with a mailed code, and the user is signed in", async () => {
     const { email } = await freshUser();
     const former = await api.login(email);
     const { page, faults } = await openDashboard(browser, { root });
@@ -347,7 +347,7 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
     await page.close();
   });
 
-  test("looks the same for an address that nobody has, which gets no mail", async () => {
+  test("looks the same for an unknown address, which gets no mail", async () => {
     const words: string[] = [];
     for (const email of ["ghost-1@p1.test", (await freshUser()).email]) {
       const { page } = await openDashboard(browser, { root });
@@ -362,7 +362,7 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
     expect(await mailsTo(api.deps, "ghost-1@p1.test")).toEqual([]);
   });
 
-  test("gives another code no sooner than a minute later", async () => {
+  test("requests another code after a minute at the earliest", async () => {
     const { email } = await freshUser();
     const context = await browser.newContext();
     const page = await context.newPage();
@@ -381,7 +381,7 @@ describe.skipIf(chromium === undefined)("a forgotten password", () => {
   });
 });
 
-/** As from the mail: into the first field, all six at once. */
+/** Pastes all six digits into the first field, as from a mail. */
 async function paste(page: Page, text: string): Promise<void> {
   await page.getByLabel("Digit 1 of 6").focus();
   await page.evaluate(`{
@@ -417,7 +417,7 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     const security = page.getByRole("link", { name: "Security" });
     await security.waitFor({ state: "hidden" });
     await page.getByRole("button", { name: "Navigation" }).focus();
-    // Behind it are the search and the menu of the user.
+    // The search and the user menu follow.
     for (let nth = 1; nth <= 3; nth += 1) await page.keyboard.press("Tab");
     await button(page, "Manage token").and(page.locator(":focus")).waitFor();
     await page.getByRole("button", { name: "Navigation" }).press("Enter");

@@ -13,7 +13,7 @@ import { startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
-// The document and the files of the dashboard, as they go over the line.
+// The document and the files of the dashboard over HTTP.
 
 let database: TestDatabase;
 let api: TestApi;
@@ -40,7 +40,7 @@ async function assetPaths(): Promise<string[]> {
 }
 
 describe("the document", () => {
-  test("is where the root leads", async () => {
+  test("is the redirect target of the root", async () => {
     const response = await get("/");
     expect([response.status, response.headers.get("Location")]).toEqual([302, "/dashboard"]);
   });
@@ -55,7 +55,7 @@ describe("the document", () => {
     },
   );
 
-  test("is never kept, and allows nothing but what this server has", async () => {
+  test("is never cached, and its policy allows this server only", async () => {
     const { headers } = await get("/dashboard");
     expect(headers.get("Cache-Control")).toBe("no-store");
     expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
@@ -74,7 +74,7 @@ describe("the document", () => {
     expect(policy).not.toContain("unsafe");
   });
 
-  test("has a nonce of its own each time, and no script or style within", async () => {
+  test("has a new nonce each time, and no inline script or style", async () => {
     const [one, other] = [
       await (await get("/dashboard")).text(),
       await (await get("/dashboard")).text(),
@@ -101,7 +101,7 @@ describe("the document", () => {
 });
 
 describe("a file", () => {
-  test("is kept for ever under a name that follows its content, in the encoding that was asked for", async () => {
+  test("is cached forever under a hashed name, in the requested encoding", async () => {
     const paths = await assetPaths();
     expect(paths.length).toBeGreaterThanOrEqual(2);
     for (const path of paths) {
@@ -136,7 +136,7 @@ describe("a file", () => {
     "__proto__",
     "app/main.tsx",
     "..%5c..%5cpackage.json",
-  ])("that is not there is a 404: %p", async (name) => {
+  ])("that does not exist is a 404: %p", async (name) => {
     const answer = await get(`/dashboard/assets/${name}`);
     expect(answer.status).toBe(404);
     expect(answer.headers.get("Cache-Control")).toBe("no-store");
@@ -144,7 +144,7 @@ describe("a file", () => {
   });
 });
 
-test("no path leads out of the files, as it is written on the line", async () => {
+test("no raw path escapes from the files", async () => {
   const { port } = new URL(root);
   const read = (path: string) =>
     new Promise<string>((resolve, reject) => {
@@ -161,12 +161,12 @@ test("no path leads out of the files, as it is written on the line", async () =>
     "/dashboard/assets//etc/passwd",
   ])
     expect([path, await read(path)]).toEqual([path, expect.stringContaining('"not_found"')]);
-  // Read as a path of the dashboard itself, which is the document.
+  // The server takes this as a path of the dashboard, so it returns the document.
   const body = await read("/dashboard/assets/\\..\\..\\package.json");
   expect(body).toContain('<div id="root">');
 });
 
-/** They come along with others, such as Radio, Checkbox and Select, and no page has one. */
+/** These components are dependencies of others, such as Radio, Checkbox and Select; no page uses them directly. */
 const NEVER_SHOWN = [
   "CheckboxCard",
   "CheckboxIndicator",
@@ -175,7 +175,7 @@ const NEVER_SHOWN = [
   "ScrollArea",
 ];
 
-test("the styles of every component that a page uses are there", async () => {
+test("the styles of every used component are included", async () => {
   const app = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
   const { metafile } = await Bun.build({
     entrypoints: [`${app}main.tsx`],

@@ -7,10 +7,10 @@ import { allErrors, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { until } from "../../support/receiver.ts";
 
-// Tables that grow: a page of the API is shown as a whole, of more only what is in view.
+// Long tables: one page of the API is rendered as a whole, longer tables only in view.
 
 const PAGE = 100;
-/** More than the 2,000 rows that a list may keep. */
+/** More than the 2,000 rows that a list keeps in memory. */
 const MANY = 2_300;
 let world: WebhookDashboard;
 
@@ -32,7 +32,7 @@ const addPeople = (company: number, role: string, count: number) =>
       from generate_series(1, ${count}::int) n`;
 
 const rows = (page: Page) => page.locator(".data-table tbody tr:not(.space)");
-/** Without the times, which move. */
+/** The first cell only, because the times in a row change. */
 const nameOf = (row: Locator) => row.locator("td").first().innerText();
 const said = (page: Page) => page.getByRole("main").locator("output").last();
 const toEnd = (page: Page) => page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
@@ -59,7 +59,7 @@ describe.skipIf(chromium === undefined)("a table", () => {
     expect(await rows(page).count()).toBeLessThan(60);
   });
 
-  test("goes on while somebody scrolls, keeps its columns, and reads again what it has forgotten", async () => {
+  test("loads pages while scrolling, keeps its column widths, and reads evicted rows again", async () => {
     const [{ accounts }] = world.tenants.partners;
     await addPeople(accounts[0].owner.companyId, "account_user", MANY);
     const { page, faults } = await world.open("/users", {
@@ -67,7 +67,7 @@ describe.skipIf(chromium === undefined)("a table", () => {
     });
     await rows(page).first().waitFor();
     const columns = await columnsOf(page);
-    // The emails are the longest, and get the most room.
+    // Emails are the longest values, so their column is the widest.
     expect(Math.max(...columns)).toBe(columns[0] ?? 0);
     const newest = await nameOf(rows(page).first());
     const firstPages: string[] = [];
@@ -99,7 +99,7 @@ describe.skipIf(chromium === undefined)("a table", () => {
     expect(faults).toEqual([]);
   });
 
-  test.each([...LOOKS])("can be walked through by keyboard at %p", async (look) => {
+  test.each([...LOOKS])("is navigable by keyboard at %p", async (look) => {
     const { page } = await world.open("/users", {
       ...look,
       email: world.tenants.superAdmin.email,
@@ -107,7 +107,7 @@ describe.skipIf(chromium === undefined)("a table", () => {
     await rows(page).first().getByRole("button").first().focus();
     const visited = [await rowOfFocus(page)];
     for (let i = 0; i < 40; i++) {
-      // Nobody presses faster than the rows come; a machine under load might.
+      // Presses a key only after the row has loaded. A user is not faster than that, but a test is.
       const next = rows(page).and(page.locator(`[data-index="${(visited.at(-1) ?? 0) + 1}"]`));
       await until("the row after it", async () => (await next.count()) > 0);
       await page.keyboard.press("Tab");

@@ -8,7 +8,7 @@ import { serveDashboard, signIn } from "../../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// A session over reloads and over the tabs of one browser.
+// A session across reloads and across the tabs of a browser.
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -68,15 +68,18 @@ async function signOut(page: Page): Promise<void> {
   await page.getByText("You are signed out", { exact: true }).waitFor();
 }
 
-/** What any page of this origin could read in any tab, and what goes with each request by itself. */
+/**
+ * Returns everything that pages of this origin share between tabs, and everything that browsers send
+ * automatically.
+ */
 const shared = async (page: Page) =>
   JSON.stringify([
     await page.evaluate<string>("JSON.stringify({...localStorage})"),
     await context.cookies(),
   ]);
 
-describe.skipIf(chromium === undefined)("a session that is kept", () => {
-  test("outlives a reload, and is there in a new tab and after Ctrl-click, with no login and no token in an address", async () => {
+describe.skipIf(chromium === undefined)("a remembered session", () => {
+  test("survives a reload, and continues in a new tab and after Ctrl-click, without a login or a token in an address", async () => {
     const { email } = await freshUser();
     const page = await open("/security");
     await signIn(page, email);
@@ -94,7 +97,7 @@ describe.skipIf(chromium === undefined)("a session that is kept", () => {
     expect(await context.cookies()).toEqual([]);
   });
 
-  test("lives on in the new tab when the first one is closed, and in no tab once all are", async () => {
+  test("continues in a new tab when the first one is closed, and ends once all are closed", async () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
     const other = await open("/security");
@@ -106,7 +109,7 @@ describe.skipIf(chromium === undefined)("a session that is kept", () => {
     await signInForm(await open("/security"));
   });
 
-  test("ends in every tab when somebody signs out in one", async () => {
+  test("ends in every tab after a sign-out in one", async () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
     const other = await open("/keys");
@@ -127,16 +130,16 @@ describe.skipIf(chromium === undefined)("a session that is kept", () => {
     await theirs.goto(`${root}/dashboard/security`);
     await signInForm(theirs);
     await stranger.close();
-    // The same server by another name is another origin.
+    // The same server is another origin under another host name.
     const elsewhere = await context.newPage();
     await elsewhere.goto(`${root.replace("127.0.0.1", "localhost")}/dashboard/security`);
     await signInForm(elsewhere);
   });
 
-  test("is neither asked for nor handed over in a frame", async () => {
+  test("is neither requested nor handed over in a frame", async () => {
     const page = await open("/security");
     await signIn(page, (await freshUser()).email);
-    // Without the policy of the document, which lets nobody embed it.
+    // Removes the document's policy, which forbids framing.
     const framing = await context.newPage();
     await framing.route("**/dashboard/**", async (route) => {
       if (route.request().resourceType() !== "document") return route.fallback();
@@ -152,8 +155,8 @@ describe.skipIf(chromium === undefined)("a session that is kept", () => {
   });
 });
 
-describe.skipIf(chromium === undefined)("a session that is not kept", () => {
-  test("is that of its tab until it is loaded anew, and disturbs no other", async () => {
+describe.skipIf(chromium === undefined)("a session that is not remembered", () => {
+  test("belongs to its tab until a reload, and does not affect other tabs", async () => {
     const one = await open("/security");
     await signInHereAlone(one, (await freshUser()).email);
     const other = await open("/security");

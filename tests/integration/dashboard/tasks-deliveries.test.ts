@@ -8,8 +8,8 @@ import { startWebhookDashboard, type WebhookDashboard } from "../../support/dash
 import { Receiver, until } from "../../support/receiver.ts";
 import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
 
-// What partners come for: to be set up, and to find and mend what is wrong. Each task goes from the page where a
-// sign-in ends to its outcome, by what can be read on the pages. With SCREENSHOTS=<folder> each state is kept there.
+// The main tasks of a partner: to set up a subscription, and to find and solve problems. Each task starts at
+// the first page after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -42,7 +42,7 @@ const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.rea
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 const events = () => receiver.received.map(({ headers }) => headers["x-svc-event"]);
 
-/** Begins where a sign-in ends; the walk is then held to what it may take. */
+/** Runs a task from the first page after the sign-in, and checks its number of steps against the limit. */
 async function walkThrough(task: Task, steps: (walk: Walk, page: Page) => Promise<void>) {
   const { page, faults } = await world.open("");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -56,7 +56,7 @@ async function walkThrough(task: Task, steps: (walk: Walk, page: Page) => Promis
   return page;
 }
 
-/** Disabled after 20 failures, with two events held. */
+/** Creates a subscription that was disabled after 20 failures, with two held events. */
 async function disabled(): Promise<string> {
   const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
   receiver.answer = () => 410;
@@ -68,7 +68,7 @@ async function disabled(): Promise<string> {
   return id;
 }
 
-/** An event that was given up, of the review that is answered. */
+/** Creates events that failed permanently. Returns the subscription and the review of the events. */
 async function failed(count: number): Promise<{ id: string; review: string }> {
   const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Production" });
   receiver.answer = () => 410;
@@ -84,7 +84,7 @@ async function failed(count: number): Promise<{ id: string; review: string }> {
 }
 
 describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
-  test("sets a subscription up and verifies it", async () => {
+  test("sets up a subscription and verifies it", async () => {
     await world.clear();
     const task = {
       name: "Set up and verify",
@@ -115,7 +115,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     expect(events()).toEqual(["webhook.test"]);
   });
 
-  test("finds out why nothing arrives, and since when", async () => {
+  test("finds out why and since when nothing arrives", async () => {
     const id = await disabled();
     const task = { name: "Why, and since when", clicks: 1, least: 1 };
     await walkThrough(task, async (walk, page) => {
@@ -129,13 +129,13 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
       await walk.look("overview");
       const { body } = await world.ask("GET", `/${id}/incident`);
       const since = String(body["since"]);
-      // The card says it as a time of the day, in the zone of the browser.
+      // The card shows the time in the time zone of the browser.
       const shown = await card.locator("time").first().getAttribute("datetime");
       expect(shown).toBe(since);
     });
   });
 
-  test("enables what was disabled, with what was held", async () => {
+  test("enables a disabled subscription with its held events", async () => {
     const id = await disabled();
     const task = { name: "Enable, with what is held", clicks: 3, least: 3 };
     await walkThrough(task, async (walk, page) => {
@@ -150,7 +150,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     });
     expect(await isActive(id)).toBe(true);
     expect(events()[0]).toBe("webhook.test");
-    // They follow the test after 20 seconds.
+    // The held events follow the test after 20 seconds.
     await until("the held events", () => receiver.received.length === 3);
   });
 
@@ -181,7 +181,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     });
   });
 
-  test("finds what became of a review, and sends it again", async () => {
+  test("finds the deliveries of a review, and sends them again", async () => {
     const { review } = await failed(1);
     const task = { name: "Find by review, send again", clicks: 4, least: 2 };
     await walkThrough(task, async (walk, page) => {
@@ -202,7 +202,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test("recovers what an outage has cost", async () => {
+  test("recovers the events of an outage", async () => {
     await failed(3);
     const task = { name: "Recover an outage", clicks: 3, least: 3 };
     await walkThrough(task, async (walk, page) => {

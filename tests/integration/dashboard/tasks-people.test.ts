@@ -8,8 +8,8 @@ import { credentialsOf, postForm } from "../../support/oauth.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
 
-// What people come for besides deliveries: keys, reviews, and what operators look after. Each task goes from the page
-// where a sign-in ends to its outcome, by what can be read on the pages. With SCREENSHOTS=<folder> each state is kept.
+// Main tasks besides deliveries: keys, reviews, and the work of operators. Each task starts at the first page
+// after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -17,7 +17,7 @@ const lines: string[] = [];
 
 beforeAll(async () => {
   if (chromium === undefined) return;
-  // The head of a queue that fails waits for longer than the tests take.
+  // The retry delay is longer than a test.
   world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
   receiver = await Receiver.start();
 });
@@ -47,7 +47,7 @@ const owner = () => world.tenants.partners[0].owner.email;
 
 interface Walker {
   readonly email: string;
-  /** The heading of the page where the sign-in ends. */
+  /** The heading of the first page after the sign-in. */
   readonly at: string;
 }
 
@@ -67,7 +67,7 @@ async function walkThrough(
   expect(walk.clicks).toBeLessThanOrEqual(task.clicks);
 }
 
-/** An endpoint that fails, with three events behind it. */
+/** Creates a subscription with a failing endpoint and three events behind the failed one. */
 async function behind(): Promise<string> {
   receiver.answer = () => 503;
   const { id } = await world.subscribe({ webhook_url: receiver.url, label: "CRM" });
@@ -76,7 +76,7 @@ async function behind(): Promise<string> {
   return id;
 }
 
-describe.skipIf(chromium === undefined)("somebody with keys, in a browser", () => {
+describe.skipIf(chromium === undefined)("a user with API keys, in a browser", () => {
   test("replaces the personal access token", async () => {
     const { body } = await world.api.call("POST", "/account/api-token", { token: world.token });
     const before = String(body["token"]);
@@ -135,7 +135,7 @@ describe.skipIf(chromium === undefined)("somebody with keys, in a browser", () =
         await walk.look(`menu of ${menu === "Actions for Back office" ? "a client" : "the user"}`);
         await page.keyboard.press("Escape");
       }
-      // A code that is not there is looked at only after the credentials are found good.
+      // The server checks the client's credentials before it looks up the code.
       const answer = await postForm(world.api, "/oauth/token", {
         grant_type: "refresh_token",
         refresh_token: "unknown",
@@ -145,7 +145,7 @@ describe.skipIf(chromium === undefined)("somebody with keys, in a browser", () =
     });
   });
 
-  test("sees who looked at the signing secret", async () => {
+  test("sees the reads of the signing secret in the audit log", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url, label: "CRM" });
     const { admin } = world.tenants.partners[0];
     const token = await world.api.login(admin.email);
@@ -211,7 +211,7 @@ describe.skipIf(chromium === undefined)("an account, in a browser", () => {
 describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
   const operator = (): Walker => ({ email: world.tenants.superAdmin.email, at: "Dispatcher" });
 
-  test("sees who is behind, and why", async () => {
+  test("finds the longest queue and its reason", async () => {
     await behind();
     const task = { name: "Who is behind", clicks: 1, least: 0 };
     await walkThrough(task, operator(), async (walk, page) => {
@@ -230,7 +230,7 @@ describe.skipIf(chromium === undefined)("an operator, in a browser", () => {
     });
   });
 
-  test("reads along with a partner who asks why nothing comes", async () => {
+  test("reads the pages of a partner that reports missing events", async () => {
     const id = await behind();
     const task = { name: "Assist a partner", clicks: 4, least: 2 };
     await walkThrough(task, operator(), async (walk, page) => {

@@ -7,7 +7,7 @@ import { seriousFaults } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// What was sent and what was answered, as a partner looks it up.
+// The list of attempts and the page of one delivery.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -33,14 +33,14 @@ const inBrowser = describe.skipIf(chromium === undefined);
 const HOSTILE = `<img src=x onerror="document.title='owned'">`;
 
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
-/** The first row is the head. */
+/** The first row is the header. */
 const rows = (page: Page) => page.getByRole("table", { name: "Attempts" }).getByRole("row");
 const settled = (id: string, count: number) =>
   until(`${count} attempts`, async () => {
     const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
     return (body["data"] as unknown[]).length >= count;
   });
-/** Rows on the screen, without the head; waits until it is so many. */
+/** Waits until this number of rows is visible, not counting the header. */
 const shows = (page: Page, count: number) =>
   until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
 
@@ -49,7 +49,7 @@ inBrowser("the filters of deliveries", () => {
     [767, false],
     [768, true],
     [769, true],
-  ])("are in view, or else a button for them, at %i pixels", async (width, isWide) => {
+  ])("are visible, or a button for them is, at %i pixels", async (width, isWide) => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     for (const view of ["messages", "attempts"]) {
       const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=${view}`, { width });
@@ -96,7 +96,7 @@ inBrowser("the list of attempts", () => {
     expect(faults).toEqual([]);
   });
 
-  test("says what an attempt came to when there was no answer", async () => {
+  test("explains an attempt without an answer", async () => {
     const closed = await Receiver.start();
     const { id } = await world.subscribe({ webhook_url: closed.url });
     await closed.stop();
@@ -108,7 +108,7 @@ inBrowser("the list of attempts", () => {
     await rows(page).getByText("Failed", { exact: true }).waitFor();
   });
 
-  test("shows new attempts by itself at its top, and never moves what is read further down", async () => {
+  test("shows new attempts automatically at its top, and never moves rows further down", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(30);
     await settled(id, 30);
@@ -129,7 +129,7 @@ inBrowser("the list of attempts", () => {
     await button(page, /new attempt/).waitFor({ state: "detached" });
   });
 
-  test("says when nothing comes live, offers to look again, and catches up by itself afterwards", async () => {
+  test("reports an interrupted stream, offers to reload, and catches up automatically", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     await settled(id, 1);
@@ -150,7 +150,7 @@ inBrowser("the list of attempts", () => {
     await shows(page, 3);
   });
 
-  test("opens a delivery with the keyboard, and comes back to where one was", async () => {
+  test("opens a delivery by keyboard, and returns to the same position", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     await settled(id, 1);
@@ -165,7 +165,7 @@ inBrowser("the list of attempts", () => {
     expect(page.url()).toContain("outcome=delivered");
   });
 
-  test("queues the undelivered events of a window again, and says how many", async () => {
+  test("queues the undelivered events of a period again, and shows their number", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 410;
     await world.emit(2);
@@ -180,7 +180,7 @@ inBrowser("the list of attempts", () => {
     await page.getByText("round 2").first().waitFor();
   });
 
-  test("teaches what will be here while it is empty", async () => {
+  test("explains its purpose while it is empty", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByText("No attempts yet").waitFor();
@@ -193,7 +193,7 @@ inBrowser("the list of attempts", () => {
 });
 
 inBrowser("one delivery", () => {
-  test("shows each attempt word for word, explains the failure, and is delivered again on request", async () => {
+  test("shows each attempt verbatim, explains the failure, and is delivered again on request", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 500;
     await world.emit(1);
@@ -221,7 +221,7 @@ inBrowser("one delivery", () => {
     expect(faults).toEqual([]);
   });
 
-  test("that is queued already is not delivered again, in plain words", async () => {
+  test("that is queued already is not queued again, and the page explains why", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => "hang";
     await world.emit(1);
@@ -232,7 +232,7 @@ inBrowser("one delivery", () => {
     await page.getByText("It is on its way already").waitFor();
   });
 
-  test("that does not exist says so, with the way back", async () => {
+  test("that does not exist shows an error with a link back", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}/deliveries/01JWNB9PR0ZV8X2D3F4G5H6J00`);
     await page.getByRole("alert").waitFor();

@@ -6,7 +6,7 @@ import { chromium } from "../../../scripts/proof/chromium.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { until } from "../../support/receiver.ts";
 
-// Ten thousand attempts in one list. With MEASURE=1 it prints how long frames take while the whole of it scrolls by.
+// A list of ten thousand attempts. MEASURE=1 prints frame times of a scroll through the whole list.
 
 const ATTEMPTS = 10_000;
 const AT_ONCE = 1_000;
@@ -49,7 +49,7 @@ afterAll(async () => {
   if (chromium !== undefined) await world.stop();
 });
 
-/** Goes to the end of what is there, until all is loaded and the oldest is in view. */
+/** Scrolls to the end until all pages are loaded and the oldest row is in view. */
 const LOAD = `(async () => {
   const isOldest = (cell) => cell.textContent === "#1";
   while (![...document.querySelectorAll("td")].some(isOldest)) {
@@ -58,7 +58,7 @@ const LOAD = `(async () => {
   }
 })()`;
 
-/** Scrolls on in every frame, as a wheel that is turned hard, until the end; answers how long each frame took. */
+/** Scrolls in every frame, like a fast mouse wheel, until the end. Returns the frame times. */
 const SCROLL = `(async () => {
   const frames = [];
   window.scrollTo(0, 0);
@@ -83,7 +83,7 @@ test.skipIf(chromium === undefined)(
     if (process.env["MEASURE"] !== undefined)
       console.log(summary(await page.evaluate<number[]>(SCROLL)));
 
-    // Back from one of them one is where one was.
+    // The back button restores the scroll position.
     await page.evaluate("scrollTo(0, 200000)");
     const row = page.getByRole("link", { name: "review_received" }).nth(20);
     await row.waitFor();

@@ -8,7 +8,7 @@ import { seriousFaults } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// Subscriptions as a partner meets them: the pages, the API, the dispatcher and an endpoint, all of it real.
+// The pages of subscriptions with a real API, dispatcher and endpoint.
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -35,7 +35,7 @@ const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.ti
 
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
 const dialog = (page: Page) => page.getByRole("dialog");
-/** The page has no other way to ask whether it is active. */
+/** Reads from the API whether the subscription is active. */
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 
 inBrowser("a new subscription", () => {
@@ -68,7 +68,7 @@ inBrowser("a new subscription", () => {
     expect(faults).toEqual([]);
   });
 
-  test("is made with the keyboard alone", async () => {
+  test("is created by keyboard alone", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");
     const { keyboard } = page;
@@ -112,7 +112,7 @@ inBrowser("a new subscription", () => {
     ]);
   });
 
-  test("shows at the field what is wrong with the URL: at once where it is certain, else as the server says", async () => {
+  test("shows errors of the URL at its field: certain ones at once, others from the server", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");
     const url = page.getByLabel("Endpoint URL");
@@ -128,7 +128,7 @@ inBrowser("a new subscription", () => {
     await until("the focus", () => url.evaluate((one) => one.matches(":focus")));
   });
 
-  test("offers no kind whose slot is taken, and says by what", async () => {
+  test("offers no kind with a taken slot, and shows the subscription in it", async () => {
     await world.subscribe({ webhook_url: receiver.url, label: "First" });
     const { page } = await world.open("/webhooks/new");
     await page.getByText("Taken by “First”").waitFor();
@@ -136,7 +136,7 @@ inBrowser("a new subscription", () => {
     expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
   });
 
-  test("offers some events once it knows which there are", async () => {
+  test("offers a choice of events once the catalog has loaded", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks");
     const here = Promise.withResolvers<void>();
@@ -153,7 +153,7 @@ inBrowser("a new subscription", () => {
     await page.getByText("18 events of 18 selected").waitFor();
   });
 
-  test("takes the events that are picked by category and by search", async () => {
+  test("selects events by category and by search", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");
     await page.getByLabel("Endpoint URL").fill(receiver.url);
@@ -182,7 +182,7 @@ inBrowser("a new subscription", () => {
 });
 
 inBrowser("a subscription", () => {
-  test("that was disabled says why and what is held, and delivers it once enabled", async () => {
+  test("that was disabled shows the reason and the held events, and delivers them once enabled", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page, faults } = await world.open(`/webhooks/${id}`);
     await page.getByText("Updates live", { exact: true }).waitFor();
@@ -205,7 +205,7 @@ inBrowser("a subscription", () => {
     expect(faults).toEqual([]);
   });
 
-  test("is enabled without what was held, if that is chosen", async () => {
+  test("is enabled without its held events, if that is selected", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 410;
     await world.emit(20);
@@ -222,7 +222,7 @@ inBrowser("a subscription", () => {
     expect(receiver.received).toHaveLength(0);
   });
 
-  test("sends only what was changed in its settings", async () => {
+  test("sends only changed settings", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     expect(await button(page, "Save").isDisabled()).toBe(true);
@@ -235,7 +235,7 @@ inBrowser("a subscription", () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  test("keeps what is being edited while the rest changes elsewhere, and takes a refusal to its field", async () => {
+  test("keeps edited fields while others change elsewhere, and shows an error at its field", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await page.getByLabel("Endpoint URL").fill("https://127.0.0.1.nip.invalid@evil.test/");
@@ -249,7 +249,7 @@ inBrowser("a subscription", () => {
     expect(await page.getByLabel("Endpoint URL").getAttribute("aria-invalid")).toBe("true");
   });
 
-  test("signs with a rotated secret, and with the one before during the grace period", async () => {
+  test("signs with a rotated secret, and also with the old one during the grace period", async () => {
     const { id, secret: before } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open(`/webhooks/${id}?tab=settings`);
     await button(page, "Get the secret").click();
@@ -282,7 +282,7 @@ inBrowser("a subscription", () => {
     expect((await world.ask("GET", `/${id}`)).status).toBe(404);
   });
 
-  test("that is gone says so, with the way back", async () => {
+  test("that was deleted shows an error with a link back", async () => {
     const { page } = await world.open("/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00");
     await page.getByRole("alert").waitFor();
     await page.getByRole("link", { name: "Webhooks" }).first().waitFor();
@@ -316,7 +316,7 @@ inBrowser("a subscription", () => {
         ["/webhooks/new", "Endpoint URL"],
       ];
       for (const [path, ready] of visits) {
-        // A full load would end the session: it lives in memory.
+        // Navigates without a page load, because a load would end the session, which is in memory only.
         await page.evaluate(`history.pushState(null, "", "/dashboard${path}")`);
         await page.getByText(ready).first().waitFor();
         expect([path, await seriousFaults(page)]).toEqual([path, []]);
@@ -326,7 +326,7 @@ inBrowser("a subscription", () => {
       expect(faults).toEqual([]);
     });
 
-  test("tells its figures without a picture", async () => {
+  test("shows the values of its charts as text", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(3);
     await until("delivered", () => receiver.received.length === 3);

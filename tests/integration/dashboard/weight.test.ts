@@ -8,17 +8,17 @@ import { openDashboard, signIn } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// What a page makes a browser load, and how often it waits for an answer to know what to ask for next.
+// The bytes and round trips that a page needs until it is usable.
 
-/** The limits of what is loaded before a person can do anything, compressed. */
+/** The limits for everything that loads before the user can act, compressed. */
 const SIGN_IN_BYTES = 160_000;
 const PAGE_BYTES = 230_000;
 const PAGE_FILES = 8;
-/** Of all style sheets of a page, as the browser reads them. */
+/** The limit for all style sheets of a page, uncompressed. */
 const STYLE_BYTES = 120_000;
 /**
- * Answers that come one after the other: the document, the start, all that the page needs, and what it shows; and one for
- * a machine on which two that belong together come apart.
+ * The limit of sequential round trips: the document, the entry, the chunks of the page, and its data. One
+ * more allows for a slow machine, on which two requests of one wave come apart.
  */
 const ROUND_TRIPS = 5;
 
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 const inBrowser = describe.skipIf(chromium === undefined);
 
-/** What a page has loaded of ours, compressed in each of the two ways. */
+/** Sums up the files of the dashboard that a page has loaded, in both encodings. */
 async function weigh(page: Page) {
   const names: string[] = await page.evaluate(
     "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)",
@@ -89,7 +89,7 @@ inBrowser("the weight", () => {
   test("of the styles is below 120 kB on every page", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
-    // The request arrives before its record.
+    // The receiver gets the request before the attempt is recorded.
     let records: { event_id: string }[] = [];
     await until("a record", async () => {
       const { body } = await world.ask("GET", `/${id}/deliveries`);
@@ -152,7 +152,7 @@ inBrowser("the weight", () => {
   });
 });
 
-/** Has answers come in waves: each begins once the page asks for nothing more until it has one. */
+/** Delays all answers so that they come in waves. A wave starts when the page waits for nothing but held answers. */
 async function countWaves(page: Page, isThere: () => Promise<void>): Promise<string[][]> {
   const waves: string[][] = [];
   let held: Route[] = [];
@@ -179,8 +179,8 @@ async function countWaves(page: Page, isThere: () => Promise<void>): Promise<str
   return waves;
 }
 
-inBrowser("the way to a partner's first page", () => {
-  test("has few answers that wait for each other", async () => {
+inBrowser("the loading of a partner's first page", () => {
+  test("has few sequential round trips", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page } = await world.open("/webhooks");
     const shown = () => page.locator(`#slot-${id}`).getByRole("link").waitFor();
@@ -194,7 +194,7 @@ inBrowser("the way to a partner's first page", () => {
     await world.closePages();
   });
 
-  test("waits after the password for no more than that, the page and what it shows", async () => {
+  test("needs after the password only the round trips for the sign-in, the page and its data", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const browser = await openBrowser();
     const { page } = await openDashboard(browser, { root });

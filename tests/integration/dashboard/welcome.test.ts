@@ -29,7 +29,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The way below the dashboard that the mail of a new user leads. */
+/** Returns the path of the invitation link in the mail to a new user. */
 async function invitationOf(email: string): Promise<string> {
   const token = await api.login(tenants.superAdmin.email);
   const company_id = tenants.partners[0].id;
@@ -40,7 +40,7 @@ async function invitationOf(email: string): Promise<string> {
 }
 
 describe.skipIf(chromium === undefined)("the link of an invitation", () => {
-  test("leads to a first password and ends signed in; the code does not stay in the address", async () => {
+  test("sets a first password and signs in; the code does not stay in the address", async () => {
     const email = "invited@p1.test";
     const { page, faults } = await openDashboard(browser, {
       root,
@@ -63,7 +63,7 @@ describe.skipIf(chromium === undefined)("the link of an invitation", () => {
     await page.close();
   });
 
-  test("that was used says so, and leads to the sign-in", async () => {
+  test("that was used shows an error and a link to the sign-in", async () => {
     const path = await invitationOf("twice@p1.test");
     const code = new URLSearchParams(path.split("#")[1]).get("invitation") ?? "";
     const body = { code, password: "another horse battery staple" };
