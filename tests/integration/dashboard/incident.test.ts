@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { alertMail, type ToldAlert } from "../../../dispatcher/alerts/mail.ts";
-import type { AlertKind } from "../../../src/outbox/alert.ts";
+import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
 import { allErrors, LOOKS } from "../../support/dashboard.ts";
