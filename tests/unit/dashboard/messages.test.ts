@@ -7,7 +7,7 @@ import {
   pagesOf,
   slotsOf,
   type KeptPage,
-} from "../../../src/dashboard/app/ui/pages.ts";
+} from "../../../src/dashboard/app/ui/kept-pages.ts";
 import {
   messageFilterOf,
   messageQuery,

@@ -1,6 +1,6 @@
 import { createApiClient, type ApiClient } from "../../../client/api.ts";
 
-/** The API's `{base_url}` (contract 1): the origin that served this page, with the path of the API. */
+/** The API's `{base_url}`: the origin that served this page, with the path of the API. */
 export const BASE_URL = `${location.origin}/api/v1`;
 
 /** Creates a client that sends the token with each request; without a token the requests are anonymous. */

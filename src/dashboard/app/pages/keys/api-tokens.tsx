@@ -10,7 +10,8 @@ import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { type ApiToken, type TokenDraft, useApiTokenActions, useApiTokens } from "./data.ts";
-import { ScopesField, scopeWords } from "./scopes.tsx";
+import { ScopesField } from "./scopes-field.tsx";
+import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
 
 export function ApiTokensSection() {

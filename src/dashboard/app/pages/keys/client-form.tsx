@@ -15,7 +15,7 @@ import {
   redirectErrors,
 } from "./client-model.ts";
 import { type NewClientSecret, type OAuthClient, useOAuthClientActions } from "./data.ts";
-import { ScopesField } from "./scopes.tsx";
+import { ScopesField } from "./scopes-field.tsx";
 
 interface NewClientProps {
   readonly path: ClientsPath;

@@ -1,4 +1,4 @@
-import { isScope, type Scope } from "./scopes.tsx";
+import { isScope, type Scope } from "./scopes.ts";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 

@@ -4,7 +4,7 @@ import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
-import type { Scope } from "./scopes.tsx";
+import type { Scope } from "./scopes.ts";
 
 const PAGE = 20;
 

@@ -20,7 +20,7 @@ import {
   useOAuthClientActions,
   useOAuthClients,
 } from "./data.ts";
-import { scopeWords } from "./scopes.tsx";
+import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
 
 export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {

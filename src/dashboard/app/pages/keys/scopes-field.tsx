@@ -1,26 +1,6 @@
 import { Checkbox, Stack } from "@mantine/core";
 
-/** Scope (contract 5.1) → its description for users. */
-const SCOPE_WORDS = {
-  "*": "Everything that the user may",
-  "reviews:read": "See reviews",
-  "reviews:write": "Answer, flag and assign reviews",
-  "webhooks:read": "See webhooks and deliveries",
-  "webhooks:write": "Make, change and delete webhooks",
-  "clients:write": "Manage OAuth clients",
-  impersonate: "Act for the owners of accounts",
-} as const;
-
-export type Scope = keyof typeof SCOPE_WORDS;
-// Object.keys has the type string[].
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion
-const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
-
-export function scopeWords(scopes: readonly string[]): string {
-  return scopes.includes("*") ? "Everything" : scopes.join(", ");
-}
-
-export const isScope = (value: string): value is Scope => value in SCOPE_WORDS;
+import { isScope, type Scope, SCOPE_WORDS, SCOPES } from "./scopes.ts";
 
 interface ScopesFieldProps {
   readonly value: readonly Scope[];
