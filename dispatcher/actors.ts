@@ -1,7 +1,7 @@
 import type { Clock } from "../src/lib/clock.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
-import type { Inheritance } from "./actor/inheritance.ts";
+import type { Inheritance } from "./actor/in-doubt.ts";
 import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
 

@@ -26,7 +26,12 @@ import { MasterKeyWatch } from "../src/keys/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { countStats } from "../src/webhooks/actions/stats.ts";
-import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
+import {
+  budgetOf,
+  countDescriptors,
+  MIN_DESCRIPTORS,
+  WANTED_DESCRIPTORS,
+} from "./delivery/limits.ts";
 import { alertsJob } from "./alerts/look.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -39,9 +44,8 @@ import { createMailTransport } from "./mail/transport.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
-import { DispatcherMetrics } from "./metrics.ts";
+import { DispatcherMetrics, tracedDeliver, tracedStore } from "./telemetry.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { tracedDeliver, tracedStore } from "./traces.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import type { Plant } from "../tests/simulation/plant.ts";
+import type { Plant } from "../tests/simulation/replace.ts";
 import { findPlant, grow, PLANTS } from "../tests/simulation/plants.ts";
 import { runChild, runPool } from "../tests/simulation/pool.ts";
 import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
@@ -70,7 +70,7 @@ async function simulateHere(): Promise<number> {
 async function showSeed(seed: number, traced: boolean): Promise<number> {
   await prepare();
   const { runSeed } = await import("../tests/simulation/run.ts");
-  const { formatFailure, formatLine } = await import("../tests/simulation/report.ts");
+  const { formatFailure, formatLine } = await import("../tests/simulation/run.ts");
   const result = runSeed(seed, { traced: true });
   if (traced) for (const line of result.trace) console.log(formatLine(line));
   console.log(formatFailure(result));

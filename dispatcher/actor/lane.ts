@@ -1,6 +1,6 @@
 import { addMs } from "../../src/lib/clock.ts";
 import type { Decision } from "./decide.ts";
-import type { Entry, Subscription } from "./entry.ts";
+import type { Entry, Subscription } from "./event.ts";
 
 /**
  * A lane with this many uncommitted outcomes sends nothing more (contract 7.4). So while an entry is under way, at most

@@ -1,5 +1,5 @@
 import type { Effect, LoadRequest } from "./event.ts";
-import { INHERITED } from "./inheritance.ts";
+import { INHERITED } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 

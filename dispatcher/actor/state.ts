@@ -1,5 +1,5 @@
-import type { Subscription } from "./entry.ts";
-import type { Inheritance } from "./inheritance.ts";
+import type { Subscription } from "./event.ts";
+import type { Inheritance } from "./in-doubt.ts";
 import type { Lane } from "./lane.ts";
 
 /** Entries that an actor holds in memory, at the most. */

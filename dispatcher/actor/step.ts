@@ -1,8 +1,7 @@
-import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts";
+import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
+import { complete, inherit, INHERITED, type Inheritance } from "./in-doubt.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
-import type { Entry, Subscription } from "./entry.ts";
 import {
   countUnrecorded,
   hasWork,

@@ -2,19 +2,22 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import { isSendable, type SendableEntry } from "../actor/entry.ts";
-import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
+import {
+  type ActorEvent,
+  type Effect,
+  isSendable,
+  type Loaded,
+  type SendableEntry,
+} from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
 import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
-import type { AttemptRecord } from "../store/attempt.ts";
+import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest } from "./compose.ts";
-import type { Deliver, PostOutcome } from "./deliver.ts";
-import { isUnreached, Reach } from "./reach.ts";
-import { recordAttempt } from "./record.ts";
+import { composeRequest, recordAttempt } from "./compose.ts";
+import { type Deliver, isUnreached, type PostOutcome, Reach } from "./deliver.ts";
 import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
 
 interface SenderDeps {

@@ -1,14 +1,25 @@
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
-import { resolveChecked } from "../../src/lib/egress.ts";
-import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import {
+  cancelDeadline,
+  type Deadline,
+  type Expiring,
+  startDeadline,
+} from "../../src/lib/deadline.ts";
+import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
-import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
-import { encodeRequest } from "./encode.ts";
-import * as ending from "./ending.ts";
+import {
+  awaited,
+  closeCode,
+  closeDetail,
+  type Connection,
+  type ConnectionPhase,
+  type ConnectionUser,
+  type FailureCode,
+  isAboutAddress,
+  lacksDescriptors,
+} from "./connection.ts";
+import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
 import { ConnectionPool, type PoolOptions } from "./pool.ts";
-import { ResponseParser } from "./response.ts";
 
 /** How many addresses of one name are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
@@ -56,7 +67,7 @@ type Ended =
   /** `reached`: the request left, so that whatever went wrong then is about the receiver. */
   | {
       readonly kind: "failed";
-      readonly errorCode: ending.FailureCode;
+      readonly errorCode: FailureCode;
       readonly detail: string;
       readonly reached: boolean;
     }
@@ -151,7 +162,7 @@ class Exchange implements ConnectionUser, Expiring {
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
     const code = this.#connection?.isReachingProxy === true ? "ours" : "timeout";
-    this.#fail(code, `no ${ending.awaited(this.#connection)} before the deadline`);
+    this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
   }
 
   /** The request is broken off. An answer that is already decided is not thrown away. */
@@ -194,12 +205,12 @@ class Exchange implements ConnectionUser, Expiring {
       else this.#parser.cut();
       return this.#answer();
     }
-    if (ending.isAboutAddress(phase, error)) {
+    if (isAboutAddress(phase, error)) {
       this.#blame();
       if (this.#addresses.length > 0) return this.#openNext();
     }
     if (this.#mayResend() && !this.#isAnswering) return this.#replace();
-    this.#fail(ending.closeCode(phase, error), ending.closeDetail(phase, error));
+    this.#fail(closeCode(phase, error), closeDetail(phase, error));
   }
 
   #blame(): void {
@@ -236,7 +247,7 @@ class Exchange implements ConnectionUser, Expiring {
       .then((resolution) => {
         if (this.#resolve === undefined) return;
         if (resolution.kind === "unresolved")
-          return this.#fail(ending.lacksDescriptors() ? "ours" : "dns", resolution.reason);
+          return this.#fail(lacksDescriptors() ? "ours" : "dns", resolution.reason);
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
@@ -280,7 +291,7 @@ class Exchange implements ConnectionUser, Expiring {
     this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
-  #fail(errorCode: ending.FailureCode | "ours", detail: string): void {
+  #fail(errorCode: FailureCode | "ours", detail: string): void {
     if (errorCode === "ours") this.#settle({ kind: "unsent", detail });
     else this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }

@@ -3,8 +3,8 @@ import * as partitions from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
-import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./queue-queries.ts";
-import * as records from "./records-queries.ts";
+import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./removal-queries.ts";
+import * as records from "./removal-queries.ts";
 
 const HOUR_S = 3_600;
 /** The most rows that one run removes of data that is kept for years, so that a wrong setting is noticed in time. */

@@ -1,9 +1,8 @@
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import type { Leases } from "./lease-queries.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Claim } from "./leases.ts";
+import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./lease-queries.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
-import { Undertaker } from "./undertaker.ts";
+import { Undertaker } from "./failure-detector.ts";
 
 /** What the rest of the process hears from the holder of the shards, and is asked by it. */
 export interface HoldingsListener {

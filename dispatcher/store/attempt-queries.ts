@@ -1,12 +1,82 @@
-import { is, sql, type SQL } from "drizzle-orm";
+import { types } from "node:util";
+import { getTableColumns, is, sql, type SQL } from "drizzle-orm";
 import { PgColumn } from "drizzle-orm/pg-core";
 
 import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
+import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
-import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
-import { ATTEMPT_FIELDS, FIELDS, type Field } from "./attempt.ts";
+import { instant, list, statement, typeOf, value, type ValuesOf } from "../../db/statement.ts";
+import { type Decision, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
+
+/*
+ * What is hot goes to Postgres and comes from it as lines of text: the driver has one value to make or read for a row,
+ * instead of one for each column. An empty field is null.
+ */
+
+/** No value contains it: what receivers send is cleaned of it, and JSON has it escaped. */
+export const BETWEEN_RECORDS = "\x1e";
+export const BETWEEN_FIELDS = "\x1f";
+
+/**
+ * What a commit writes about an attempt, or finds its entry by: every field of a record and its column. The statement
+ * numbers them in this order.
+ */
+const ATTEMPT_FIELDS = {
+  shard: outbox.shard,
+  /** Read from the log: with its outcome the offset moves on, unless it has passed the entry already. */
+  isLogged: value("boolean"),
+  ...getTableColumns(deliveryAttempts),
+};
+
+type Decided = "outcome" | "nextAttemptAt";
+/** Bytes, of which a record has the hex digits: as such they were made, and as such they go to Postgres. */
+type HexField = "signature" | "previousSignature" | "bodyDigest";
+
+/** One POST and what it means for its entry: everything that one commit writes about it. */
+export interface AttemptRecord
+  extends
+    Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided | HexField>,
+    Readonly<Record<HexField, string | null>> {
+  readonly decision: Decision;
+  /** When the POST ended, by the monotonic clock of the process: a retry is due so long after it as is decided. */
+  readonly endedMs: number;
+}
+
+type Field = keyof typeof ATTEMPT_FIELDS;
+// Object.keys does not say that it answers the keys.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
+
+/** The records as one text; `nowMs` is by the monotonic clock. */
+export function linesOf(records: readonly AttemptRecord[], nowMs: number): string {
+  const lineOf = (record: AttemptRecord) =>
+    FIELDS.map((field) => textOf(record, field, nowMs)).join(BETWEEN_FIELDS);
+  return records.map(lineOf).join(BETWEEN_RECORDS);
+}
+
+function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
+  const { decision, endedMs } = record;
+  if (field === "outcome") return decision.kind;
+  if (field === "nextAttemptAt")
+    return decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "";
+  const held = record[field];
+  if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
+  if (held === null) return "";
+  if (typeof held !== "object") return `${held}`;
+  return types.isDate(held) ? held.toISOString() : JSON.stringify(held);
+}
+
+const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
+
+/**
+ * What a receiver sent, without NUL and halves of surrogate pairs, which Postgres text cannot hold, and without our
+ * separators. In JSON all of these are escaped already.
+ */
+function storable(text: string): string {
+  return text.replaceAll(UNSTORABLE, "\uFFFD").toWellFormed();
+}
 
 // The commit of attempts is the hottest statement there is (`bun run bench dispatch`), so it is SQL: one statement for
 // the records of many actors, which come as one text.

@@ -5,10 +5,9 @@ import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.t
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import { fromMs } from "../../src/lib/clock.ts";
-import type { LoadRequest } from "../actor/event.ts";
-import type { Entry, EventIdentity } from "../actor/entry.ts";
+import type { Entry, EventIdentity, LoadRequest } from "../actor/event.ts";
 import { MAX_TESTS } from "../actor/state.ts";
-import { BETWEEN_FIELDS } from "./attempt.ts";
+import { BETWEEN_FIELDS } from "./attempt-queries.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
 

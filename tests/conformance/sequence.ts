@@ -1,5 +1,4 @@
-import type { Claim } from "../../dispatcher/shards/leases.ts";
-import { LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
+import { type Claim, LEASE_TTL_MS } from "../../dispatcher/shards/lease-queries.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Draw, DrawnOutcome, Slot, Step } from "./steps.ts";
 import type { QueuedEntry } from "./tables.ts";

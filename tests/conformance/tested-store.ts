@@ -1,8 +1,7 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { Loaded } from "../../dispatcher/actor/event.ts";
-import type { Claim } from "../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { Claim, Leases } from "../../dispatcher/shards/lease-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { Loader } from "../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Clock } from "../../src/lib/clock.ts";

@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 
-import type { Claim } from "../../dispatcher/shards/leases.ts";
+import type { Claim } from "../../dispatcher/shards/lease-queries.ts";
 import type { Postgres } from "./postgres-store.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 import type { SubscriptionState, TablesState } from "./tables.ts";

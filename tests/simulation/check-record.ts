@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
 import { queueOf } from "./log.ts";

@@ -1,13 +1,12 @@
-import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
+import type { Entry, LoadRequest, Subscription } from "../../dispatcher/actor/event.ts";
 import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
-import type { Monitor } from "./monitor.ts";
-import { SqlError, UNREADABLE, type Network, type Server } from "./network.ts";
-import type { Process } from "./process.ts";
 import { isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
+import type { Monitor } from "./monitor.ts";
+import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
+import type { Process } from "./process.ts";
 import type { OutboxRow, QueuedRow, SubscriptionRow, Tables } from "./tables.ts";
 import type { World } from "./world.ts";
 

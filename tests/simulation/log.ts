@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import type { End, OutboxRow, QueuedRow, SettledRow, SubscriptionRow } from "./tables.ts";
 
 /*

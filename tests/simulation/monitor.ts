@@ -1,7 +1,7 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";

@@ -1,6 +1,5 @@
 import { REFUSED, UNREADABLE } from "./network.ts";
-import type { Plant } from "./plant.ts";
-import { drawInstead, replaceFunction, replaceMethod } from "./replace.ts";
+import { drawInstead, type Plant, replaceFunction, replaceMethod } from "./replace.ts";
 
 /** Bugs of the dispatcher itself. */
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
@@ -26,7 +25,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 2,
     bug: "The delay of a retry counts from the start of the failed attempt.",
     async grow() {
-      const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
+      const { recordAttempt } = await import("../../dispatcher/delivery/compose.ts");
       replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
         if (decision.kind !== "retry") return real(posted, outcome, decision);
         const delayMs = decision.delayMs - outcome.durationMs;

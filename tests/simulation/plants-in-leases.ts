@@ -1,5 +1,4 @@
-import type { Plant } from "./plant.ts";
-import { replaceFunction, replaceMethod } from "./replace.ts";
+import { type Plant, replaceFunction, replaceMethod } from "./replace.ts";
 
 /** Bugs of the leases, of what a takeover tells, and of the clocks. */
 export const PLANTS_IN_LEASES: readonly Plant[] = [
@@ -8,7 +7,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 2,
     bug: "A lease is taken over before it has run out.",
     async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
+      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(
         Heartbeats.prototype,
         "look",
@@ -25,7 +24,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 146,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
+      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(Heartbeats.prototype, "look", () => (rows) => {
         // The last renewal of all is what Postgres takes for now.
         const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
@@ -65,7 +64,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 6,
     bug: "Whoever ends a lease records what the dead may have sent, as if it had been.",
     async grow() {
-      const { orphanShards } = await import("./bury.ts");
+      const { orphanShards } = await import("./leases.ts");
       const { queueOf } = await import("./log.ts");
       replaceFunction(orphanShards, (real) => (tables, id) => {
         const shards = real(tables, id);
@@ -93,7 +92,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 22,
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
-      const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
+      const { recordAttempt } = await import("../../dispatcher/delivery/compose.ts");
       replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
         return real({ ...posted, possiblyRepeated: false }, outcome, decision);
       });
@@ -105,7 +104,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 84,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
-      const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
+      const { inherit } = await import("../../dispatcher/actor/in-doubt.ts");
       replaceFunction(inherit, (real) => (inheritance, entry) => {
         if ((inheritance.lanes?.size ?? 0) < 2) real(inheritance, entry);
       });
@@ -117,7 +116,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 6,
     bug: "What comes long after a takeover is told as a possible repeat, too.",
     async grow() {
-      const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
+      const { inherit } = await import("../../dispatcher/actor/in-doubt.ts");
       replaceFunction(
         inherit,
         () =>

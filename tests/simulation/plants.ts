@@ -1,9 +1,7 @@
-import type { Plant } from "./plant.ts";
+import { makeReplaceable, type Plant } from "./replace.ts";
 import { PLANTS_IN_DISPATCHER } from "./plants-in-dispatcher.ts";
 import { PLANTS_IN_LEASES } from "./plants-in-leases.ts";
-import { PLANTS_IN_LOG } from "./plants-in-log.ts";
-import { PLANTS_IN_STORES } from "./plants-in-stores.ts";
-import { makeReplaceable } from "./replace.ts";
+import { PLANTS_IN_LOG, PLANTS_IN_STORES } from "./plants-in-stores.ts";
 
 export const PLANTS: readonly Plant[] = [
   ...PLANTS_IN_STORES,

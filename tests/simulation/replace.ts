@@ -1,9 +1,21 @@
+import type { Settings } from "./settings.ts";
+
+/** A bug put in on purpose, to show that the simulation finds it. */
+export interface Plant {
+  readonly name: string;
+  /** A seed that shows it; where the code has changed since, another one near it does. */
+  readonly seed: number;
+  readonly bug: string;
+  /** Puts a function that has the bug in the place of one of the dispatcher or of the simulated stores. */
+  readonly grow: () => Promise<void>;
+  /** The invariants that may find it: what it breaks, whichever of its consequences comes first. */
+  readonly breaks: readonly string[];
+}
+
 /*
  * Puts other functions in the place of those of the dispatcher and of the simulated stores, so that a run has a bug on
  * purpose. What is replaced is named by the function itself, so a rename or a move is an error of the type check.
  */
-
-import type { Settings } from "./settings.ts";
 
 type AnyFunction = (...args: never[]) => unknown;
 type Setters = Map<AnyFunction, (by: AnyFunction) => void>;

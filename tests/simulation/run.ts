@@ -1,7 +1,6 @@
-import { Chaos } from "./chaos.ts";
 import { Changes } from "./changes.ts";
+import { Chaos, Cluster } from "./cluster.ts";
 import { checkEnd, checkRun, isSettled } from "./check-run.ts";
-import { Cluster } from "./cluster.ts";
 import { queueOf } from "./log.ts";
 import { Monitor } from "./monitor.ts";
 import { Network, Server } from "./network.ts";
@@ -10,7 +9,7 @@ import { Receivers } from "./receivers.ts";
 import { Redis } from "./redis.ts";
 import { drawSettings, type Settings } from "./settings.ts";
 import { Tables } from "./tables.ts";
-import { World, type TraceLine, type Violation } from "./world.ts";
+import { type TraceLine, type Violation, World } from "./world.ts";
 import { Writers } from "./writers.ts";
 
 export interface RunResult {
@@ -180,4 +179,33 @@ class Simulation {
     }
     return `never settled: ${left.join("; ")}`;
   }
+}
+
+/** How many lines before the violation are shown. */
+const LINES = 60;
+
+export function formatLine({ atMs, who, what }: TraceLine): string {
+  return `${(atMs / 1_000).toFixed(4).padStart(10)} s  ${who.padEnd(22)} ${what}`;
+}
+
+/** Tells what led to a violation: faults, leases, and everything about the subscription that it is of. */
+export function formatFailure(result: RunResult): string {
+  const { seed, violation, trace, settings } = result;
+  if (violation === undefined) return `Seed ${seed}: nothing is wrong.`;
+  const about = violation.subscriptionId;
+  const told = trace.filter(
+    ({ who, what }) =>
+      about === undefined ||
+      who === about ||
+      what.includes(about) ||
+      who === "FAULT" ||
+      who === "VIOLATION" ||
+      /starts|exits|goes on|lease|shards|dead|calm/.test(what),
+  );
+  return [
+    `Seed ${seed} violates "${violation.invariant}" after ${(violation.atMs / 1_000).toFixed(3)} s: ${violation.message}`,
+    `Settings: ${JSON.stringify(settings)}`,
+    `The last ${Math.min(LINES, told.length)} lines${about === undefined ? "" : ` about ${about}`}:`,
+    ...told.slice(-LINES).map(formatLine),
+  ].join("\n");
 }

@@ -1,7 +1,24 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import { Lock } from "./lock.ts";
 import type { Process } from "./process.ts";
+
+/** A row lock: first come, first served. */
+class Lock {
+  #held = false;
+  readonly #waiting: (() => void)[] = [];
+
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#held) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    this.#held = true;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#held = false;
+      else next();
+    }
+  }
+}
 
 export interface HistoryRow {
   readonly id: number;

@@ -6,7 +6,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
 import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../dispatcher/http/excerpt.ts";
 import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
-import { MAX_HEAD_BYTES } from "../../../dispatcher/http/response.ts";
+import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
 import { hmacSha256Hex } from "../../../src/lib/hmac.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";

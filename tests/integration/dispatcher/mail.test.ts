@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
 
-import { removeOldMails } from "../../../dispatcher/maintenance/records-queries.ts";
+import { removeOldMails } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createMailStore, nextMailAt, type MailStore } from "../../../dispatcher/mail/queries.ts";
 import {
   createMailTransport,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { PoolWatches } from "../../../db/pool-watch.ts";
 import { connect } from "../../../db/client.ts";
-import { DispatcherMetrics } from "../../../dispatcher/metrics.ts";
+import { DispatcherMetrics } from "../../../dispatcher/telemetry.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { systemClock } from "../../../src/lib/clock.ts";

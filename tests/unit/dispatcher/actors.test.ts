@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { FIRST_LOAD, MAX_QUEUED, type Actor } from "../../../dispatcher/actor/state.ts";
-import { Actors } from "../../../dispatcher/actors.ts";
+import { type Actor, FIRST_LOAD, MAX_QUEUED } from "../../../dispatcher/actor/state.ts";
+import { Actors, Turns } from "../../../dispatcher/actors.ts";
 import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
@@ -103,4 +103,41 @@ test("the actors share the memory for entries alike, and each may have a few", (
   const many = new Actors(clock, { ...LIMITS, actors: 100, entries: 100 });
   for (let n = 0; n < 100; n++) many.wake(wake(`S${n}`), false);
   expect(many.share).toBe(FIRST_LOAD);
+});
+
+const wakeIn = (subscriptionId: string, shard: number) => ({ subscriptionId, shard });
+
+function taken(turns: Turns): string[] {
+  const names: string[] = [];
+  for (let one = turns.take(); one !== undefined; one = turns.take())
+    names.push(one.subscriptionId);
+  return names;
+}
+
+test("shards take turns, and within a shard it is first come, first served", () => {
+  const turns = new Turns();
+  for (const name of ["a", "b", "c"]) turns.add(wakeIn(name, 1));
+  turns.add(wakeIn("x", 2));
+  turns.add(wakeIn("y", 2));
+  expect(turns.size).toBe(5);
+  expect(taken(turns)).toEqual(["a", "x", "b", "y", "c"]);
+  expect(turns.size).toBe(0);
+});
+
+test("one that waits already keeps its place, and one that has gone does not come", () => {
+  const turns = new Turns();
+  for (const name of ["a", "b", "a", "c"]) turns.add(wakeIn(name, 1));
+  turns.delete(wakeIn("b", 1));
+  turns.delete(wakeIn("b", 1));
+  expect(turns.size).toBe(2);
+  expect(taken(turns)).toEqual(["a", "c"]);
+});
+
+test("what is taken may come again, behind the others of its shard", () => {
+  const turns = new Turns();
+  turns.add(wakeIn("a", 1));
+  turns.add(wakeIn("b", 1));
+  const first = turns.take();
+  if (first !== undefined) turns.add(first);
+  expect(taken(turns)).toEqual(["b", "a"]);
 });

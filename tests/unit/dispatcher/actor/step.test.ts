@@ -1,11 +1,16 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
 import { step } from "../../../../dispatcher/actor/step.ts";
-import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
+import type {
+  ActorEvent,
+  Effect,
+  Entry,
+  LoadRequest,
+  Subscription,
+} from "../../../../dispatcher/actor/event.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
 import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
-import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 import { entry, kinds, later, load, sent, start, subscription } from "../../../support/actor.ts";
 
 const delivered: Decision = { kind: "delivered" };

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
-import type { PostOutcome } from "../../../../dispatcher/delivery/deliver.ts";
-import { isOurNetwork, isUnreached, Reach } from "../../../../dispatcher/delivery/reach.ts";
+import {
+  isOurNetwork,
+  isUnreached,
+  type PostOutcome,
+  Reach,
+} from "../../../../dispatcher/delivery/deliver.ts";
 
 test.each([
   // lasts, hosts, partners, unreached, ours

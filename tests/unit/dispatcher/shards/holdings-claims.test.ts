@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import { LEASE_SAFE_MS, type Claim } from "../../../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../../../dispatcher/shards/lease-queries.ts";
+import {
+  type Claim,
+  LEASE_SAFE_MS,
+  type Leases,
+} from "../../../../dispatcher/shards/lease-queries.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import type { Heartbeat } from "../../../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../../../dispatcher/shards/lease-queries.ts";
+import type { Heartbeat, Leases } from "../../../../dispatcher/shards/lease-queries.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { fairShare } from "../../../../dispatcher/shards/leases.ts";
+import { fairShare } from "../../../../dispatcher/shards/lease-queries.ts";
 import { SHARDS } from "../../../../src/outbox/schedule.ts";
 
 test("the shares of any number of dispatchers add up to all shards and differ by one at the most", () => {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { Sweeper } from "../../../../dispatcher/shards/alarm.ts";
+import { Sweeper } from "../../../../dispatcher/shards/scheduler.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 

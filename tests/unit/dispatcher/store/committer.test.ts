@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import type { AttemptRecord } from "../../../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
 import { Committer } from "../../../../dispatcher/store/committer.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 

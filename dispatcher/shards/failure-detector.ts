@@ -1,13 +1,13 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import type { Leases } from "./lease-queries.ts";
 import {
+  type Heartbeat,
   LEASE_BLIND_MS,
   LEASE_GLANCE_MS,
   LEASE_TTL_MS,
   LEASE_WATCH_MS,
-  type Heartbeat,
-} from "./leases.ts";
+  type Leases,
+} from "./lease-queries.ts";
 
 interface Seen {
   readonly renewedAt: Date;

@@ -1,15 +1,16 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
+import type { Entry } from "../../../../dispatcher/actor/event.ts";
 import {
   complete,
-  Inheritance,
   inherit,
+  Inheritance,
+  Inheritances,
   isResolved,
   resolve,
-} from "../../../../dispatcher/actor/inheritance.ts";
+} from "../../../../dispatcher/actor/in-doubt.ts";
 import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
-import type { Entry } from "../../../../dispatcher/actor/entry.ts";
-import { MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
+import { Actor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { DrivenActor, entry, load, sends, start } from "../../../support/actor.ts";
 
 const takeover = start;
@@ -153,4 +154,52 @@ describe("the actor of an inherited subscription", () => {
     new DrivenActor(own).show(request, { entries, settings: { ordering }, lastSequence: 100 });
     expect(own.isComplete).toBe(isComplete);
   });
+});
+
+const claimedAt = new Date("2026-05-01T12:00:00Z");
+const wake = (subscriptionId: string, shard = 1) => ({ subscriptionId, shard });
+
+let inheritances: Inheritances;
+beforeEach(() => {
+  inheritances = new Inheritances();
+  inheritances.begin([1], [1], claimedAt);
+});
+
+test("what is woken before a shard is swept inherits, whenever its actor comes", () => {
+  inheritances.note(wake("before"));
+  inheritances.swept([1]);
+  inheritances.note(wake("after"));
+  const own = inheritances.of(wake("before"));
+  expect(own?.at).toEqual(claimedAt);
+  expect(inheritances.of(wake("before"))).toBe(own);
+  expect(inheritances.of(wake("after"))).toBeUndefined();
+});
+
+test("what is recorded after its subscription was done inherits nothing, even before the sweep", () => {
+  inheritances.note(wake("a"));
+  const first = new Actor("a", 1, inheritances.of(wake("a")));
+  if (first.inheritance) complete(first.inheritance);
+  inheritances.dropped(first);
+  inheritances.note(wake("a"));
+  expect(inheritances.of(wake("a"))).toMatchObject({ isComplete: true, marked: new Set() });
+  inheritances.swept([1]);
+  expect(inheritances.isOpen(1)).toBe(false);
+});
+
+test("nothing of a shard that no dead process held inherits", () => {
+  inheritances.note(wake("elsewhere", 2));
+  expect(inheritances.of(wake("elsewhere", 2))).toBeUndefined();
+});
+
+test("a shard is open until all that was noted has been looked at and repeated", () => {
+  inheritances.note(wake("a"));
+  inheritances.swept([1]);
+  expect(inheritances.isOpen(1)).toBe(true);
+  const actor = new Actor("a", 1, inheritances.of(wake("a")));
+  actor.inheritance?.marked.add(1);
+  inheritances.dropped(actor);
+  expect(inheritances.isOpen(1)).toBe(true);
+  if (actor.inheritance) complete(actor.inheritance);
+  actor.inheritance?.marked.delete(1);
+  expect(inheritances.isOpen(1)).toBe(false);
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import { Alarm } from "../../../../dispatcher/shards/alarm.ts";
+import { Alarm } from "../../../../dispatcher/shards/scheduler.ts";
 import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { addMs } from "../../../../src/lib/clock.ts";
