@@ -65,7 +65,7 @@ if (budget === undefined) {
   process.exit(EXIT_CONFIG);
 }
 if (descriptors < WANTED_DESCRIPTORS)
-  log.warn("descriptors.few", {
+  log.warn("descriptors.low", {
     descriptors,
     wanted: WANTED_DESCRIPTORS,
     requests: 2 * budget.limits.requests,

@@ -22,9 +22,9 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
     ({ waiting }) => waiting,
   ],
   commit_backlog: ["Outcomes that wait for their commit.", ({ backlog }) => backlog],
-  commit_apart: [
+  commit_quarantined_subscriptions: [
     "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
-    ({ apart }) => apart,
+    ({ quarantinedSubscriptions }) => quarantinedSubscriptions,
   ],
   lag_seconds: [
     "How long the oldest due entry had waited at the last sweep.",
@@ -32,7 +32,7 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
   ],
   entries_quarantined_total: [
     "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
-    ({ quarantined }) => quarantined,
+    ({ quarantinedEntries }) => quarantinedEntries,
   ],
 };
 

@@ -1,51 +1,56 @@
 import type { Entry, Subscription } from "./event.ts";
 import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
 
-/** The contract counts one entry under way and 16 uncommitted (7.4); a lane of ours has one fewer at a time. */
+/*
+ * Attempts in doubt. A dispatcher that crashes may have made POSTs whose records it never committed. The next holder of
+ * its shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
+ */
+
+/** The contract counts one entry under way and 16 uncommitted (7.4); a lane has one fewer of them at a time. */
 const PER_LANE = SEND_AHEAD + 1;
-/** A load of so many entries has all of a lane that may have been sent, even where the head before them waits. */
-export const INHERITED = PER_LANE + 1;
+/** The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits. */
+export const IN_DOUBT_LOAD = PER_LANE + 1;
 /**
- * The most lanes of one subscription that are marked. A process has attempts without a record in MAX_UNRECORDED lanes at
- * the most, but any of them may stand behind lanes that wait for a retry or were never sent from.
+ * The most lanes of one subscription whose entries are marked. A crashed process has attempts without a record in at most
+ * MAX_UNRECORDED lanes, but each of these may follow many lanes that wait for a retry or were never sent from.
  */
 const MAX_LANES = 32 * MAX_UNRECORDED;
 
-/** How many entries of a lane were marked, and which was looked at last. */
 interface SeenLane {
+  /** The number of entries that were marked. */
   marked: number;
+  /** The sequence of the last entry that a load showed. */
   last: number;
 }
 
 /**
- * What an actor knows of a subscription whose shard a dead process held: which attempts may have been made by it, so that
- * their records say so. These are the first entries of each lane that were due at the takeover and there at the first
- * load, and nothing else.
+ * The attempts of one subscription that the crashed holder of its shard may have made. These belong to the first entries
+ * of each lane that were due at the takeover and existed at the first load.
  */
-export class Inheritance {
-  /** When the shard was taken over. */
-  readonly at: Date;
-  /** What the lanes were at the first load, and are here whatever becomes of the setting; undefined until then. */
+export class InDoubtAttempts {
+  /** The instant at which this process took the shard over. */
+  readonly takenOverAt: Date;
+  /** The ordering at the first load. Later changes of the setting are ignored, so that the lanes stay the same. */
   ordering: Subscription["ordering"] | undefined;
-  /** The last sequence that there was at the first load; undefined until then. */
+  /** The last sequence at the first load; entries above it cannot have been sent. */
   lastSequence: number | undefined;
-  /** By name, the lanes that a load showed; undefined before the first one, and once every lane was seen. */
+  /** The lanes that loads have shown, by name; undefined before the first load and after the last one that counts. */
   lanes: Map<string, SeenLane> | undefined;
-  /** The sequences of the entries that may have been sent, until their attempt is recorded. */
+  /** The sequences of the entries that may have been sent, until a repeat of them is recorded. */
   readonly marked = new Set<number>();
-  /** Every lane was seen. */
+  /** Loads have shown every lane, so no further entry is marked. */
   isComplete = false;
 
-  constructor(at: Date) {
-    this.at = at;
+  constructor(takenOverAt: Date) {
+    this.takenOverAt = takenOverAt;
   }
 }
 
-/** Looks at an entry that a load has shown; those of a lane come in their order. */
-export function inherit(inheritance: Inheritance, entry: Entry): void {
-  const { at, ordering, lastSequence, marked, isComplete } = inheritance;
+/** Marks an entry that a load has shown if it may have been sent. The entries of a lane come in their order. */
+export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
+  const { takenOverAt, ordering, lastSequence, marked, isComplete } = inDoubt;
   if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
-  const lanes = (inheritance.lanes ??= new Map<string, SeenLane>());
+  const lanes = (inDoubt.lanes ??= new Map<string, SeenLane>());
   const lane = laneName(ordering, entry);
   let seen = lanes.get(lane);
   if (seen === undefined) {
@@ -54,27 +59,26 @@ export function inherit(inheritance: Inheritance, entry: Entry): void {
   }
   if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
   seen.last = entry.sequence;
-  // It was not under way, but what stands behind it may have been: the wait may be younger than the takeover, by an
-  // attempt of a process that handed the shard on or died.
-  if (entry.dueAt !== null && entry.dueAt > at) return;
+  // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
+  // from a later attempt, made by a process that has released the shard or crashed since.
+  if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
   seen.marked += 1;
   marked.add(entry.sequence);
 }
 
-/** Every lane was seen: what is known of them is needed no more. */
-export function complete(inheritance: Inheritance): void {
-  inheritance.isComplete = true;
-  inheritance.lanes = undefined;
+/** Notes that loads have shown every lane, and frees the memory of the lanes. */
+export function complete(inDoubt: InDoubtAttempts): void {
+  inDoubt.isComplete = true;
+  inDoubt.lanes = undefined;
 }
 
-/** Nothing is left to be repeated: what comes from now on was recorded after the takeover. */
-export function resolve(inheritance: Inheritance): void {
-  complete(inheritance);
-  inheritance.marked.clear();
+/** Notes that no attempt is in doubt any more: everything sent from now on was recorded after the takeover. */
+export function resolve(inDoubt: InDoubtAttempts): void {
+  complete(inDoubt);
+  inDoubt.marked.clear();
 }
 
-/** Whether nothing is left to be repeated. */
-export function isResolved({ isComplete, marked }: Inheritance): boolean {
+export function isResolved({ isComplete, marked }: InDoubtAttempts): boolean {
   return isComplete && marked.size === 0;
 }
 
@@ -83,86 +87,88 @@ interface SubscriptionKey {
   readonly shard: number;
 }
 
-interface Orphan {
-  readonly at: Date;
-  /** What is woken before the first sweep was done was there at the takeover; later it is not, or known. */
-  swept: boolean;
-  /** Of one that has had no actor yet nothing is known but its name: there may be as many as wait for their turn. */
-  readonly bySubscription: Map<string, Inheritance | undefined>;
-}
-
 interface DroppedActor {
   readonly id: string;
   readonly shard: number;
-  readonly inheritance: Inheritance | undefined;
+  readonly inDoubt: InDoubtAttempts | undefined;
   readonly lanes: ReadonlyMap<string, unknown>;
   readonly subscription: Subscription | undefined;
   readonly stopping: boolean;
 }
 
-/** What was taken over from dead processes, by shard: it outlives the actors, which come and go while their heads wait. */
-export class Inheritances {
-  readonly #orphans = new Map<number, Orphan>();
+interface InDoubtShard {
+  readonly takenOverAt: Date;
+  /** The first sweep of the shard has ended, so every subscription with entries from before the takeover is known. */
+  isSwept: boolean;
+  /** Undefined for a subscription that had no actor yet: as many as wait for their turn may be known by id only. */
+  readonly bySubscription: Map<string, InDoubtAttempts | undefined>;
+}
 
-  /** These shards were taken over at that instant, the orphaned ones from dead processes. */
-  begin(shards: readonly number[], orphaned: readonly number[], at: Date): void {
-    for (const shard of shards) this.#orphans.delete(shard);
-    for (const shard of orphaned)
-      this.#orphans.set(shard, { at, swept: false, bySubscription: new Map() });
+/** The attempts in doubt of all shards. They outlive the actors, which are dropped while their first entries wait. */
+export class InDoubtShards {
+  readonly #shards = new Map<number, InDoubtShard>();
+
+  /** Notes that this process took over `shards`, of which the holders of the `unclean` ones crashed. */
+  begin(shards: readonly number[], unclean: readonly number[], takenOverAt: Date): void {
+    for (const shard of shards) this.#shards.delete(shard);
+    for (const shard of unclean)
+      this.#shards.set(shard, { takenOverAt, isSwept: false, bySubscription: new Map() });
   }
 
-  /** A sweep has woken everything in these shards that there is something to do for. */
+  /** Notes that a sweep has woken every subscription of these shards that has something due. */
   swept(shards: readonly number[]): void {
-    for (const shard of shards) {
-      const orphan = this.#orphans.get(shard);
-      if (orphan !== undefined) orphan.swept = true;
-      this.#prune(shard);
+    for (const id of shards) {
+      const shard = this.#shards.get(id);
+      if (shard !== undefined) shard.isSwept = true;
+      this.#prune(id);
     }
   }
 
-  /** Notes that this subscription inherits something, if it does. */
-  note({ subscriptionId, shard }: SubscriptionKey): void {
-    const orphan = this.#orphans.get(shard);
-    if (orphan === undefined || orphan.swept || orphan.bySubscription.has(subscriptionId)) return;
-    orphan.bySubscription.set(subscriptionId, undefined);
+  /** Notes that a woken subscription may have attempts in doubt. */
+  note({ subscriptionId, shard: id }: SubscriptionKey): void {
+    const shard = this.#shards.get(id);
+    if (shard === undefined || shard.isSwept || shard.bySubscription.has(subscriptionId)) return;
+    shard.bySubscription.set(subscriptionId, undefined);
   }
 
-  /** What the actor of this subscription inherits, if that was noted. */
-  of({ subscriptionId, shard }: SubscriptionKey): Inheritance | undefined {
-    const orphan = this.#orphans.get(shard);
-    if (!orphan?.bySubscription.has(subscriptionId)) return undefined;
-    let own = orphan.bySubscription.get(subscriptionId);
-    if (own === undefined)
-      orphan.bySubscription.set(subscriptionId, (own = new Inheritance(orphan.at)));
-    return own;
+  /** Returns the attempts in doubt of a subscription that `note` was called for. */
+  of({ subscriptionId, shard: id }: SubscriptionKey): InDoubtAttempts | undefined {
+    const shard = this.#shards.get(id);
+    if (!shard?.bySubscription.has(subscriptionId)) return undefined;
+    let inDoubt = shard.bySubscription.get(subscriptionId);
+    if (inDoubt === undefined) {
+      inDoubt = new InDoubtAttempts(shard.takenOverAt);
+      shard.bySubscription.set(subscriptionId, inDoubt);
+    }
+    return inDoubt;
   }
 
   /**
-   * An actor is dropped: what it has left nothing of is done. Until the sweep this is kept as done, so that an event
-   * that was recorded after the takeover and wakes the subscription meanwhile is not told as a possible repeat.
+   * Resolves the attempts of a dropped actor that has nothing left to send. Until the first sweep has ended they stay known
+   * as resolved: an event that is recorded after the takeover and wakes the subscription meanwhile is no possible repeat.
    */
-  dropped({ id, shard, inheritance, lanes, subscription, stopping }: DroppedActor): void {
-    if (inheritance === undefined) return;
+  dropped({ id, shard: shardId, inDoubt, lanes, subscription, stopping }: DroppedActor): void {
+    if (inDoubt === undefined) return;
     const isDone = lanes.size === 0 && subscription !== undefined && !stopping;
-    if (!isDone && !isResolved(inheritance)) return;
-    resolve(inheritance);
-    const orphan = this.#orphans.get(shard);
-    if (orphan?.swept !== true) return;
-    orphan.bySubscription.delete(id);
-    if (orphan.bySubscription.size === 0) this.#orphans.delete(shard);
+    if (!isDone && !isResolved(inDoubt)) return;
+    resolve(inDoubt);
+    const shard = this.#shards.get(shardId);
+    if (shard?.isSwept !== true) return;
+    shard.bySubscription.delete(id);
+    if (shard.bySubscription.size === 0) this.#shards.delete(shardId);
   }
 
-  /** Whether first entries of this shard may still have to be repeated. */
-  isOpen(shard: number): boolean {
+  /** Whether the shard may still have attempts in doubt. */
+  has(shard: number): boolean {
     this.#prune(shard);
-    return this.#orphans.has(shard);
+    return this.#shards.has(shard);
   }
 
-  #prune(shard: number): void {
-    const orphan = this.#orphans.get(shard);
-    if (!orphan?.swept) return;
-    for (const [id, one] of orphan.bySubscription)
-      if (one !== undefined && isResolved(one)) orphan.bySubscription.delete(id);
-    if (orphan.bySubscription.size === 0) this.#orphans.delete(shard);
+  #prune(id: number): void {
+    const shard = this.#shards.get(id);
+    if (!shard?.isSwept) return;
+    for (const [subscriptionId, inDoubt] of shard.bySubscription)
+      if (inDoubt !== undefined && isResolved(inDoubt)) shard.bySubscription.delete(subscriptionId);
+    if (shard.bySubscription.size === 0) this.#shards.delete(id);
   }
 }

@@ -1,5 +1,5 @@
 import type { Effect, LoadRequest } from "./event.ts";
-import { INHERITED } from "./in-doubt.ts";
+import { IN_DOUBT_LOAD } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 
@@ -107,8 +107,8 @@ function loadState(actor: Actor, now: Date) {
 }
 
 /** Of a single lane the first load shows all that a dead process may have sent: later the lanes may be others. */
-function firstCapacity({ inheritance, capacity }: Actor): number {
-  return inheritance === undefined ? Math.min(FIRST_LOAD, capacity) : INHERITED;
+function firstCapacity({ inDoubt, capacity }: Actor): number {
+  return inDoubt === undefined ? Math.min(FIRST_LOAD, capacity) : IN_DOUBT_LOAD;
 }
 
 /**

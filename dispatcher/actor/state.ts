@@ -1,5 +1,5 @@
 import type { Subscription } from "./event.ts";
-import type { Inheritance } from "./in-doubt.ts";
+import type { InDoubtAttempts } from "./in-doubt.ts";
 import type { Lane } from "./lane.ts";
 
 /** Entries that an actor holds in memory, at the most. */
@@ -43,14 +43,14 @@ export class Actor {
   /** A wake is planned for this instant; undefined once one came. */
   plannedFor: Date | undefined;
   /** What a dead process has left; undefined if its shard came from none. */
-  readonly inheritance: Inheritance | undefined;
+  readonly inDoubt: InDoubtAttempts | undefined;
   /** Nothing new is sent any more: the process stops, or the shard is given up. */
   stopping = false;
 
-  constructor(id: string, shard: number, inheritance?: Inheritance) {
+  constructor(id: string, shard: number, inDoubt?: InDoubtAttempts) {
     this.id = id;
     this.shard = shard;
-    this.inheritance = inheritance;
+    this.inDoubt = inDoubt;
   }
 }
 

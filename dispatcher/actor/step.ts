@@ -1,5 +1,5 @@
 import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
-import { complete, inherit, INHERITED, type Inheritance } from "./in-doubt.ts";
+import { complete, markInDoubt, IN_DOUBT_LOAD, type InDoubtAttempts } from "./in-doubt.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import {
@@ -84,28 +84,28 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
-  const { inheritance } = actor;
-  if (inheritance) {
-    inheritance.ordering ??= found.subscription.ordering;
-    inheritance.lastSequence ??= found.lastSequence;
+  const { inDoubt } = actor;
+  if (inDoubt) {
+    inDoubt.ordering ??= found.subscription.ordering;
+    inDoubt.lastSequence ??= found.lastSequence;
   }
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
-  if (inheritance) takeEnd(inheritance, actor, { request, found });
+  if (inDoubt) takeEnd(inDoubt, actor, { request, found });
 }
 
 /** Notes if this load was the last that can show entries which a dead process may have sent. */
-function takeEnd(inheritance: Inheritance, { more, moreTests }: Actor, { request, found }: Loaded) {
+function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
-  const isAll = !more || last >= (inheritance.lastSequence ?? 0);
-  if (inheritance.ordering === "subscription") {
-    if (isAll || request.limit >= INHERITED) complete(inheritance);
+  const isAll = !more || last >= (inDoubt.lastSequence ?? 0);
+  if (inDoubt.ordering === "subscription") {
+    if (isAll || request.limit >= IN_DOUBT_LOAD) complete(inDoubt);
     return;
   }
-  if (isAll && request.exceptReviews.length === 0) complete(inheritance);
+  if (isAll && request.exceptReviews.length === 0) complete(inDoubt);
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
@@ -116,7 +116,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
-  if (actor.inheritance) inherit(actor.inheritance, entry);
+  if (actor.inDoubt) markInDoubt(actor.inDoubt, entry);
   lane.queue.push(entry);
 }
 
@@ -142,7 +142,7 @@ function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }, now:
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   takeDecision(lane, event.decision, now);
-  actor.inheritance?.marked.delete(lane.sent);
+  actor.inDoubt?.marked.delete(lane.sent);
 }
 
 function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
@@ -238,7 +238,7 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
     lane.sent = entry.sequence;
     free[lane.kind] -= 1;
     room -= 1;
-    const possiblyRepeated = actor.inheritance?.marked.has(entry.sequence) ?? false;
+    const possiblyRepeated = actor.inDoubt?.marked.has(entry.sequence) ?? false;
     effects.push({
       kind: "send",
       lane: name,

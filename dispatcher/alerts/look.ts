@@ -7,7 +7,7 @@ import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
 import { requestHeaders } from "../../src/outbox/composer.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
-import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
+import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
 import { failureOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised } from "./incidents.ts";
@@ -133,7 +133,7 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
     await movePost(db, alert, move);
   } catch (error) {
     // The claim ends by itself, and the attempt is made again.
-    log.warn("alert.unposted", { ...fields, ...errorFields(error) });
+    log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
   }
 }
 
@@ -171,7 +171,7 @@ function requestOf(
 }
 
 function moveOf(
-  outcome: PostOutcome | undefined,
+  outcome: PostResult | undefined,
   attempt: number,
   { clock, retryDelaysMs }: Pick<PostDeps, "clock" | "retryDelaysMs">,
 ) {
@@ -184,7 +184,7 @@ function moveOf(
   return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
 }
 
-function errorOf(outcome: PostOutcome | undefined): string {
+function errorOf(outcome: PostResult | undefined): string {
   if (outcome === undefined) return "unconfigured";
   if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
   return "errorCode" in outcome ? outcome.errorCode : outcome.kind;

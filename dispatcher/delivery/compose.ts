@@ -10,7 +10,7 @@ import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { Decision } from "../actor/decide.ts";
 import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/event.ts";
 import type { AttemptRecord } from "../store/attempt-queries.ts";
-import type { DeliveryRequest, PostOutcome } from "./deliver.ts";
+import type { DeliveryRequest, PostResult } from "./deliver.ts";
 
 /** A request with what its record keeps of it. */
 export interface SignedRequest extends DeliveryRequest {
@@ -122,7 +122,7 @@ interface Posted extends Pick<
 /** Makes the record of a POST that ended with this outcome, for which this was decided. */
 export function recordAttempt(
   { entry, host, request, ...made }: Posted,
-  outcome: PostOutcome,
+  outcome: PostResult,
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;

@@ -27,13 +27,13 @@ interface Answered extends Measured {
 }
 
 /** What became of one attempt (contract 7.5). `unsent`, `withheld` and `aborted` are no failures of the receiver. */
-export type PostOutcome =
+export type PostResult =
   | ({ readonly kind: "accepted" } & Answered)
   | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & Answered)
   | (Exclude<ExchangeResult, { readonly kind: "answered" }> & Measured);
 
 /** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
-export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostOutcome>;
+export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostResult>;
 
 /** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
@@ -66,7 +66,7 @@ export function createDeliver({ clock, client }: DeliverDeps): Deliver {
 async function judgeAnswer(
   { statusCode, headers, body, resent }: ExchangeResult & { kind: "answered" },
   durationMs: number,
-): Promise<PostOutcome> {
+): Promise<PostResult> {
   const excerpt = await readExcerpt(body, headers);
   const answered: Answered = {
     durationMs,
@@ -103,7 +103,7 @@ export function isOurNetwork(
 const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls", "timeout"]);
 
 /** Whether an attempt failed before the request left; what comes later is about the receiver. */
-export function isUnreached(outcome: PostOutcome): boolean {
+export function isUnreached(outcome: PostResult): boolean {
   return outcome.kind === "failed" && !outcome.reached && BEFORE_CONNECTION.has(outcome.errorCode);
 }
 

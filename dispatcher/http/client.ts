@@ -84,7 +84,7 @@ export interface Leave {
   /** The partner whose request it is: it has a share of the look-ups at once. */
   readonly partnerId?: number | undefined;
   /** Is given what breaks the request off. */
-  readonly breakable?: ((breakOff: () => void) => void) | undefined;
+  readonly abortable?: ((breakOff: () => void) => void) | undefined;
   /** Asked each time that the request is about to leave, right before its first byte does. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
@@ -148,7 +148,7 @@ class Exchange implements ConnectionUser, Expiring {
   run(): Promise<ExchangeResult> {
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#leave.breakable?.(() => this.#abort());
+      this.#leave.abortable?.(() => this.#abort());
       this.#deadline = startDeadline(this.#client.settings.timeoutMs, this);
       const kept = this.#client.take(this.#target.origin);
       if (kept === undefined) return this.#connect();

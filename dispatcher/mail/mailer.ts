@@ -52,8 +52,8 @@ export class Mailer {
     this.#stopping = true;
   }
 
-  /** Breaks off the mails under way and puts them back, so that another process sends them. */
-  breakOff(): void {
+  /** Aborts the mails under way and puts them back, so that another process sends them. */
+  abort(): void {
     this.#broken.abort();
   }
 
@@ -67,7 +67,7 @@ export class Mailer {
         const claimed = await store.claim(clock.now(), MAIL_CONNECTIONS - this.#underWay);
         for (const mail of claimed) void this.#process(mail);
       } catch (error) {
-        log.warn("mails.unread", errorFields(error));
+        log.warn("mails.claim_failed", errorFields(error));
       }
     }
     this.#looking = false;
@@ -121,7 +121,7 @@ export class Mailer {
         if (decision.kind !== "interrupted") this.#deps.count(decision.kind);
         return;
       } catch (error) {
-        log.warn("mail.uncommitted", { mail_id: mail.id, ...errorFields(error) });
+        log.warn("mail.commit_failed", { mail_id: mail.id, ...errorFields(error) });
         await clock.sleep(COMMIT_RETRY_MS, signal);
       }
     } while (!signal.aborted);

@@ -101,7 +101,7 @@ export class Maintenance {
         await endLost(db, log);
         await this.tick();
       } catch (error) {
-        log.warn("maintenance.unread", errorFields(error));
+        log.warn("maintenance.tick_failed", errorFields(error));
       }
     const drained = Promise.all([this.idle(), ...jobs.map((job) => job.drain?.())]);
     await Promise.race([drained, clock.sleep(DRAIN_MS)]);

@@ -11,30 +11,31 @@ import {
 
 interface Seen {
   readonly renewedAt: Date;
-  /** When it was first seen like this. */
+  /** The time at which this value was first read. */
   readonly sinceMs: number;
 }
 
 /**
- * What one dispatcher sees of the others' heartbeats. Who stands still for long enough before its eyes is dead: by its
- * own monotonic clock, so a step of any clock ends no lease.
+ * The heartbeats of the other dispatchers as one dispatcher has read them. A lease counts as not renewed for as long as its
+ * heartbeat stands still by the reader's own monotonic clock, so no step of a wall clock expires a lease.
  */
 export class Heartbeats {
   #seen = new Map<string, Seen>();
-  #lookedMs = Number.NEGATIVE_INFINITY;
+  #readMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Takes in all rows and answers those that did not move for the TTL. When the rows were asked for and when they came is
-   * by the monotonic clock of this process.
+   * Takes all rows of one read and returns those that have not moved for `LEASE_TTL_MS`. The read was sent at `askedMs` and
+   * answered at `answeredMs`, by the monotonic clock of this process.
    */
-  look(
+  read(
     rows: readonly Heartbeat[],
     { askedMs, answeredMs }: Readonly<Record<"askedMs" | "answeredMs", number>>,
   ): Heartbeat[] {
-    // Who could not look for a while must not conclude that others are dead: they may not have reached Postgres either.
-    const isGap = answeredMs - this.#lookedMs > LEASE_BLIND_MS;
+    // A dispatcher that could not read for a while must not conclude that the others crashed: PostgreSQL may have been out
+    // of reach for them, too.
+    const isGap = answeredMs - this.#readMs > LEASE_BLIND_MS;
     const before = isGap ? new Map<string, Seen>() : this.#seen;
-    this.#lookedMs = answeredMs;
+    this.#readMs = answeredMs;
     this.#seen = new Map(
       rows.map(({ id, renewedAt }) => {
         const seen = before.get(id);
@@ -47,66 +48,66 @@ export class Heartbeats {
   }
 }
 
-interface UndertakerDeps {
+interface FailureDetectorDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly leases: Leases;
 }
 
-/** Finds the dead among the other dispatchers and ends their leases. */
-export class Undertaker {
-  readonly #deps: UndertakerDeps;
-  /** Hears that shards were freed. */
-  readonly #freed: () => void;
+/** Detects crashed dispatchers by their heartbeats and expires their leases. */
+export class FailureDetector {
+  readonly #deps: FailureDetectorDeps;
+  /** Called when shards became free. */
+  readonly #onFreed: () => void;
   readonly #heartbeats = new Heartbeats();
-  /** Those whose burial has begun. */
-  readonly #burying = new Set<string>();
-  /** All who had a lease at the last look. */
+  /** The dispatchers whose lease is being expired. */
+  readonly #expiring = new Set<string>();
+  /** All dispatchers that had a lease at the last check. */
   #living: ReadonlySet<string> = new Set();
 
-  constructor(deps: UndertakerDeps, freed: () => void) {
+  constructor(deps: FailureDetectorDeps, onFreed: () => void) {
     this.#deps = deps;
-    this.#freed = freed;
+    this.#onFreed = onFreed;
   }
 
-  /** Until the next look. */
-  get restMs(): number {
+  /** The time until the next check. */
+  get intervalMs(): number {
     return this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
 
   /**
-   * Looks at all heartbeats, and buries who stood still for too long; `ownId` is never among them. Who is gone since the
-   * last look was buried by another or has left, and its shards wait for whoever has room for them.
+   * Reads all heartbeats and expires every lease that was not renewed for `LEASE_TTL_MS`, except that of `ownId`. If a
+   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are free.
    */
-  async look(ownId: string): Promise<void> {
+  async check(ownId: string): Promise<void> {
     const { clock, leases, log } = this.#deps;
     const askedMs = clock.monotonicMs();
     try {
       const rows = await leases.heartbeats();
       const living = new Set(rows.map(({ id }) => id));
-      if (!this.#living.isSubsetOf(living)) this.#freed();
+      if (!this.#living.isSubsetOf(living)) this.#onFreed();
       this.#living = living;
-      const silent = this.#heartbeats.look(rows, { askedMs, answeredMs: clock.monotonicMs() });
-      // A burial waits for what is under way in the name of the dead, and nothing waits for a burial.
+      const silent = this.#heartbeats.read(rows, { askedMs, answeredMs: clock.monotonicMs() });
+      // Not awaited: an expiry waits for the statements of the crashed process, which must not delay the next check.
       for (const dead of silent)
-        if (dead.id !== ownId && !this.#burying.has(dead.id)) void this.#bury(dead);
+        if (dead.id !== ownId && !this.#expiring.has(dead.id)) void this.#expire(dead);
     } catch (error) {
-      log.warn("leases.unseen", errorFields(error));
+      log.warn("heartbeats.read_failed", errorFields(error));
     }
   }
 
-  async #bury(dead: Heartbeat): Promise<void> {
+  async #expire(dead: Heartbeat): Promise<void> {
     const { leases, log } = this.#deps;
-    this.#burying.add(dead.id);
+    this.#expiring.add(dead.id);
     try {
-      const shards = await leases.bury(dead);
+      const shards = await leases.expire(dead);
       if (shards !== undefined) {
         log.warn("dispatcher.lost", { dispatcher_id: dead.id, shards });
-        this.#freed();
+        this.#onFreed();
       }
     } catch (error) {
-      log.warn("dispatcher.unburied", { dispatcher_id: dead.id, ...errorFields(error) });
+      log.warn("lease.expire_failed", { dispatcher_id: dead.id, ...errorFields(error) });
     }
-    this.#burying.delete(dead.id);
+    this.#expiring.delete(dead.id);
   }
 }

@@ -6,123 +6,121 @@ import type { DispatchStore } from "../store/store.ts";
 import { GroupRunner, type RunnerDeps } from "../store/group-runner.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 
-/** How many subscriptions are taken from a sorted set at once. */
+/** The most subscriptions that one command takes from a sorted set. */
 const TAKE_LIMIT = 256;
-/** How soon Redis is asked again when it did not answer. */
+/** The pause before Redis is queried again after a failure. */
 const REDIS_RETRY_MS = 1_000;
-/**
- * How long the alarm sleeps at the most: when the clock of Postgres is set forward, what was planned is due sooner than
- * the sleep that began before ends.
- */
+/** The longest sleep of the scheduler. If the clock of PostgreSQL is set forward, planned wakes are due before it ends. */
 const MAX_SLEEP_MS = 200;
-/** How long wakes that were heard stay in the sorted sets, so that many are removed by one command. */
+/** The time that received wakes stay in the sorted sets, so that one command removes many of them. */
 const CLEAR_MS = 250;
 
-type AlarmDeps = SweeperDeps & { readonly schedule: Schedule };
+export type ScheduleEvent =
+  /** A subscription may have something to do. `isSwept`: a sweep found it; nothing happened to it just now. */
+  | { readonly kind: "woken"; readonly wake: Wake; readonly isSwept: boolean }
+  /** A sweep has reported every due subscription of these shards. */
+  | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
 
-/** What the alarm asks and tells the process that it is part of. */
-interface AlarmListener {
-  /** Those that we hold, each with the claim that it is held by. */
-  shards(): ReadonlyMap<number, unknown>;
-  /** `isSwept`: a sweep has found it; nothing happened to it just now. */
-  ring(wake: Wake, isSwept: boolean): void;
-  /** A sweep of these shards has rung for all that it found due. */
-  swept(shards: readonly number[]): void;
+/** The held shards, each with the claim under which it is held. */
+interface HeldShards {
+  readonly shards: ReadonlyMap<number, unknown>;
 }
 
+type SchedulerDeps = SweeperDeps & { readonly schedule: Schedule };
+
 /**
- * Tells which subscription to look at, and when. It learns that from wakes as they are published, from the sorted sets
- * when their next score comes, and from the sweep, which needs nothing but Postgres.
+ * Decides which subscription is woken, and when. It has three sources: wakes as they are published, the sorted sets in
+ * Redis when their next score is due, and the sweep, which needs PostgreSQL only.
  */
-export class Alarm {
-  readonly #deps: AlarmDeps;
-  readonly #listener: AlarmListener;
-  /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
+export class Scheduler {
+  readonly #deps: SchedulerDeps;
+  readonly #report: (event: ScheduleEvent) => void;
+  /** The time at which the sorted set of each shard is read next. It is kept in memory in case the sets are lost. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   readonly #sweeper: Sweeper;
-  #heard: Wake[] = [];
-  /** By subscription: wakes that were heard and are still in the sorted sets. */
+  /** Wakes that were received in this tick. */
+  #received: Wake[] = [];
+  /** Received wakes that are still in the sorted sets, by subscription. */
   readonly #unclear = new Map<string, Wake>();
 
-  constructor(deps: AlarmDeps, listener: AlarmListener) {
+  constructor(deps: SchedulerDeps, report: (event: ScheduleEvent) => void) {
     this.#deps = deps;
-    this.#listener = listener;
-    this.#sweeper = new Sweeper(deps, {
-      ...listener,
-      due: (wake) => listener.ring(wake, true),
-      later: (shard, at) => this.#lookAt(shard, at),
-    });
+    this.#report = report;
+    this.#sweeper = new Sweeper(deps, report, (shard, at) => this.#takeAt(shard, at));
   }
 
-  /** How long the oldest due entry had waited at the last sweep. */
+  /** The longest wait of a due entry at the last sweep. */
   get lagMs(): number {
     return this.#sweeper.lagMs;
   }
 
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#take.nudge());
-    // If Redis cannot be reached yet, the sweep works meanwhile.
+    // If Redis cannot be reached yet, the sweep finds the due subscriptions meanwhile.
     void this.#deps.schedule
-      .onWake((wake) => this.#hear(wake))
-      .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
+      .onWake((wake) => this.#receive(wake))
+      .catch((error: unknown) =>
+        this.#deps.log.warn("schedule.subscribe_failed", errorFields(error)),
+      );
     await Promise.all([this.#takeLoop(ended), this.#sweeper.run(ended)]);
   }
 
-  /** Looks at shards that were just claimed at once, because they may hold anything. */
+  /** Reads the sorted sets of shards that were just claimed, and sweeps the shards, because they may hold anything. */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
     this.#take.nudge();
     this.#sweeper.claimed(shards);
   }
 
-  /** Plans a look at one of our own subscriptions. */
+  /** Plans a wake for a subscription of a held shard. */
   async plan(wake: Wake, at: Date): Promise<void> {
-    this.#lookAt(wake.shard, at);
-    // Removed later, it would take the new look with it.
+    this.#takeAt(wake.shard, at);
+    // Cleared now: a later removal would take the new wake with it.
     if (this.#unclear.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
     await this.#deps.schedule.plan([{ ...wake, at }]);
   }
 
-  #hear(wake: Wake): void {
-    if (!this.#listener.shards().has(wake.shard)) return;
-    if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
+  #receive(wake: Wake): void {
+    if (!this.#deps.holdings.shards.has(wake.shard)) return;
+    if (this.#received.push(wake) === 1) queueMicrotask(() => this.#reportReceived());
   }
 
-  #ringHeard(): void {
-    const heard = this.#heard;
-    this.#heard = [];
+  #reportReceived(): void {
+    const received = this.#received;
+    this.#received = [];
     if (this.#unclear.size === 0) void this.#clear();
-    for (const wake of heard) {
+    for (const wake of received) {
       this.#unclear.set(wake.subscriptionId, wake);
-      this.#listener.ring(wake, false);
+      this.#report({ kind: "woken", wake, isSwept: false });
     }
   }
 
-  /** Removes what was heard from the sorted sets, which would tell the same again. A wake that is lost costs a sweep. */
+  /** Removes received wakes from the sorted sets, which would report them again. A wake that is lost here costs a sweep. */
   async #clear(): Promise<void> {
     await this.#deps.clock.sleep(CLEAR_MS);
-    const heard = [...this.#unclear.values()];
+    const received = [...this.#unclear.values()];
     this.#unclear.clear();
-    await this.#deps.schedule.clear(heard);
+    await this.#deps.schedule.clear(received);
   }
 
-  #lookAt(shard: number, at: Date): void {
+  /** Reads the sorted set of the shard at `at`, or earlier if that is planned already. */
+  #takeAt(shard: number, at: Date): void {
     const planned = this.#nextAt.get(shard);
     if (planned !== undefined && planned <= at) return;
     this.#nextAt.set(shard, at);
     this.#take.nudge();
   }
 
-  /** Takes what is due from each of our sets, then sleeps until the next score of any of them. */
+  /** Takes the due wakes from each sorted set, then sleeps until the next score of any of them. */
   async #takeLoop(ended: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, holdings } = this.#deps;
     while (!ended.aborted) {
       const now = clock.now();
       let next = addMs(now, MAX_SLEEP_MS);
       const due: number[] = [];
       for (const [shard, at] of this.#nextAt) {
-        if (!this.#listener.shards().has(shard)) this.#nextAt.delete(shard);
+        if (!holdings.shards.has(shard)) this.#nextAt.delete(shard);
         else if (at <= now) due.push(shard);
         else if (at < next) next = at;
       }
@@ -135,23 +133,24 @@ export class Alarm {
     this.#nextAt.delete(shard);
     try {
       const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
-      for (const subscriptionId of due) this.#listener.ring({ subscriptionId, shard }, false);
-      if (nextAt !== undefined) this.#lookAt(shard, nextAt);
+      for (const subscriptionId of due)
+        this.#report({ kind: "woken", wake: { subscriptionId, shard }, isSwept: false });
+      if (nextAt !== undefined) this.#takeAt(shard, nextAt);
     } catch (error) {
-      this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
-      this.#lookAt(shard, addMs(now, REDIS_RETRY_MS));
+      this.#deps.log.warn("schedule.read_failed", { shard, ...errorFields(error) });
+      this.#takeAt(shard, addMs(now, REDIS_RETRY_MS));
     }
   }
 }
 
-/** What one query finds is in memory as a whole. */
+/** The most shards of one query, because its whole result is held in memory. */
 const SHARDS_PER_QUERY = 16;
-/** Of each shard that was just claimed, the subscriptions that one quick query finds before all others. */
+/** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
 const CLAIMED_FIRST = 16;
-/** How long a query is left alone that failed because Postgres is out of reach. */
+/** The pause before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 1_000;
 
-/** The shards of a query, each with the claim that it is held by, and what was found in them. */
+/** The result of a query, with the claims under which its shards were held when it began. */
 interface Found {
   readonly claims: ReadonlyMap<number, unknown>;
   readonly subscriptions: readonly SweptSubscription[];
@@ -160,45 +159,46 @@ interface Found {
 const restMs = () => SWEEP_MS;
 
 interface SweeperDeps extends RunnerDeps {
+  readonly holdings: HeldShards;
   readonly schedule: Pick<Schedule, "plan">;
   readonly store: Pick<DispatchStore, "sweep">;
 }
 
-export interface SweeperListener extends Pick<AlarmListener, "shards" | "swept"> {
-  /** There is something to do for it. */
-  due(wake: Wake): void;
-  /** There will be something to do in this shard. */
-  later(shard: number, at: Date): void;
-}
-
 /**
- * Finds in Postgres what a lost wake or an empty Redis would have announced, and rebuilds the sorted sets. A shard that
- * cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
+ * Finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the sorted sets. A
+ * shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
-  readonly #listener: SweeperListener;
+  readonly #report: (event: ScheduleEvent) => void;
+  /** Called with the time at which a subscription of a shard is due. */
+  readonly #onLater: (shard: number, at: Date) => void;
   readonly #waiter = new Waiter();
   readonly #claim = new Waiter();
-  /** Those that were not swept since they were claimed. */
+  /** Shards that were not swept since they were claimed. */
   readonly #claimed = new Set<number>();
   readonly #runner: GroupRunner<number, Found>;
   /** Writes to Redis that are under way. */
   #planning: Promise<void>[] = [];
-  /** How long the oldest due entry had waited that was found since the last sweep of all shards ended. */
+  /** The longest wait of a due entry since the last sweep of all shards ended. */
   #longestMs = 0;
-  /** The same when all shards were swept last. */
+  /** The longest wait of a due entry that the last sweep of all shards found. */
   lagMs = 0;
 
-  constructor(deps: SweeperDeps, listener: SweeperListener) {
+  constructor(
+    deps: SweeperDeps,
+    report: (event: ScheduleEvent) => void,
+    onLater: (shard: number, at: Date) => void,
+  ) {
     this.#deps = deps;
-    this.#listener = listener;
+    this.#report = report;
+    this.#onLater = onLater;
     this.#runner = new GroupRunner(deps, {
       keyOf: (shard) => shard,
       run: (shards) => this.#find(shards),
       done: (_, found) => {
-        this.#tell(found.subscriptions);
-        this.#swept(found.claims);
+        this.#reportFound(found.subscriptions);
+        this.#reportSwept(found.claims);
       },
       describe: (shard) => ({ shard }),
       events: { failed: "sweep.failed", stuck: "sweep.stuck" },
@@ -206,23 +206,23 @@ export class Sweeper {
     });
   }
 
-  /** Has shards swept at once that were just claimed, because they may hold anything. */
+  /** Sweeps shards that were just claimed at once, because they may hold anything. */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#claimed.add(shard);
     this.#claim.nudge();
   }
 
-  /** Sweeps all shards again and again; what is claimed meanwhile does not wait for that. */
+  /** Sweeps all shards every `SWEEP_MS`. Claimed shards are swept beside that and do not wait for it. */
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
     const sweepAll = async () => {
-      await this.#sweep(new Set(this.#listener.shards().keys()), ended);
+      await this.#sweep(new Set(this.#deps.holdings.shards.keys()), ended);
       this.lagMs = this.#longestMs;
       this.#longestMs = 0;
     };
     await Promise.all([
-      // What is claimed first is swept by its claim.
+      // The first sweep of each shard is that of its claim.
       often.clock.sleep(SWEEP_MS, ended).then(() => this.#waiter.repeat(often, restMs, sweepAll)),
       this.#claim.repeat(often, restMs, async () => {
         await this.#sweepFirst([...this.#claimed]);
@@ -231,7 +231,7 @@ export class Sweeper {
     ]);
   }
 
-  /** Sweeps these shards, and leaves none of them. */
+  /** Sweeps these shards and removes each of them from the set. */
   async #sweep(left: Set<number>, ended: AbortSignal): Promise<void> {
     while (left.size > 0 && !ended.aborted) {
       const some = [...left].slice(0, SHARDS_PER_QUERY);
@@ -242,42 +242,43 @@ export class Sweeper {
   }
 
   /**
-   * Finds the first subscriptions of each of these shards, where nobody has looked for seconds: something of each shard
-   * is delivered again at once. If it fails, the sweep behind it finds them.
+   * Finds the first subscriptions of each of these shards, which nobody has served for seconds, so that deliveries of each
+   * shard start at once. The full sweep that follows also covers a failure here.
    */
   async #sweepFirst(shards: readonly number[]): Promise<void> {
     try {
-      this.#tell((await this.#find(shards, CLAIMED_FIRST)).subscriptions);
+      this.#reportFound((await this.#find(shards, CLAIMED_FIRST)).subscriptions);
     } catch (error) {
       this.#deps.log.warn("sweep.failed", errorFields(error));
     }
   }
 
-  /** Finds what is due in those of the shards that are held. */
+  /** Finds the due subscriptions of those shards that are still held. */
   async #find(shards: readonly number[], limit?: number): Promise<Found> {
-    const held = this.#listener.shards();
+    const held = this.#deps.holdings.shards;
     const claims = new Map(shards.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
     if (claims.size === 0) return { claims, subscriptions: [] };
     return { claims, subscriptions: await this.#deps.store.sweep([...claims.keys()], limit) };
   }
 
-  /** Tells what was found. Redis hears of what is due later. */
-  #tell(found: readonly SweptSubscription[]): void {
+  /** Reports the due subscriptions, and plans wakes in Redis for those that are due later. */
+  #reportFound(found: readonly SweptSubscription[]): void {
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
     for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
       this.#longestMs = Math.max(this.#longestMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };
-      if (dueInMs <= 0) this.#listener.due(wake);
+      if (dueInMs <= 0) this.#report({ kind: "woken", wake, isSwept: true });
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
-    for (const { shard, at } of later) this.#listener.later(shard, at);
+    for (const { shard, at } of later) this.#onLater(shard, at);
     this.#planning.push(this.#deps.schedule.plan(later));
   }
 
-  /** All was told of these shards; one that was lost and claimed anew meanwhile was not swept under that claim. */
-  #swept(claims: ReadonlyMap<number, unknown>): void {
-    const present = this.#listener.shards();
-    this.#listener.swept([...claims.keys()].filter((id) => present.get(id) === claims.get(id)));
+  /** Reports the shards of a sweep, without those that were lost during the query, even if they were claimed again. */
+  #reportSwept(claims: ReadonlyMap<number, unknown>): void {
+    const { shards } = this.#deps.holdings;
+    const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
+    this.#report({ kind: "shards_swept", shards: swept });
   }
 }

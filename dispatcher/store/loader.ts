@@ -61,7 +61,7 @@ export class Loader {
       },
       done: (group, answers) => group.forEach((asked, i) => this.#take(asked, answers[i])),
       describe: ({ request }) => ({ subscription_id: request.id }),
-      events: { failed: "outbox.unreadable", stuck: "load.stuck" },
+      events: { failed: "load.failed", stuck: "load.stuck" },
       retryMs: RETRY_MS,
     });
   }

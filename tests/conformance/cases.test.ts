@@ -67,7 +67,7 @@ async function takeOver(): Promise<void> {
   const [dead] = await stores.heartbeats();
   if (dead === undefined) throw new Error("Nobody is there.");
   await stores.join("survivor");
-  expect(await stores.bury(dead)).toBe(64);
+  expect(await stores.expire(dead)).toBe(64);
   await stores.assign("survivor");
 }
 
@@ -215,7 +215,7 @@ describe("whoever ends a lease", () => {
     const [seen] = await stores.heartbeats();
     if (seen === undefined) throw new Error("Nobody is there.");
     expect(await stores.renew("holder")).toBe(0);
-    expect(await stores.bury(seen)).toBeUndefined();
+    expect(await stores.expire(seen)).toBeUndefined();
     expect(holdings()).toEqual({ holder: [64, 0] });
   });
 
@@ -224,7 +224,7 @@ describe("whoever ends a lease", () => {
     await holds("holder");
     const [seen] = await stores.heartbeats();
     if (seen === undefined) throw new Error("Nobody is there.");
-    expect([await stores.bury(seen), await stores.bury(seen)]).toEqual([64, undefined]);
+    expect([await stores.expire(seen), await stores.expire(seen)]).toEqual([64, undefined]);
   });
 });
 
@@ -247,7 +247,7 @@ describe("an orphaned shard", () => {
     const { owned } = await stores.assign("survivor");
     const left = Array.from(
       owned,
-      ([shard, claim]) => [shard, { ...claim, orphaned: shard < 10 }] as const,
+      ([shard, claim]) => [shard, { ...claim, unclean: shard < 10 }] as const,
     );
     await stores.release("survivor", new Map(left));
     expect(holdings()).toEqual({ nobody: [64, 10] });

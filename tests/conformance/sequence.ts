@@ -185,7 +185,7 @@ export class Sequence {
     const now = await this.#stores.renew(dispatcher);
     if (isWatchful)
       for (const other of await this.#stores.heartbeats())
-        if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.bury(other);
+        if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.expire(other);
     await this.#stores.assign(dispatcher);
   }
 
@@ -202,7 +202,7 @@ export class Sequence {
     const own = this.#stores.tables.shards.filter(({ owner }) => owner === dispatcher);
     return new Map(
       own.slice(0, count).map(({ shard, epoch, orphaned }) => {
-        const claim = { epoch: epoch - late, orphaned: orphaned && shard % 2 === 0 };
+        const claim = { epoch: epoch - late, unclean: orphaned && shard % 2 === 0 };
         return [shard, claim];
       }),
     );

@@ -283,9 +283,9 @@ export class NamedStore {
     return inOrder(named, ({ id }) => id);
   }
 
-  bury({ id, renewedMs }: { readonly id: string; readonly renewedMs: number }) {
+  expire({ id, renewedMs }: { readonly id: string; readonly renewedMs: number }) {
     const renewedAt = new Date(this.on.startMs + renewedMs);
-    return this.on.settle(this.on.leases.bury({ id, renewedAt }));
+    return this.on.settle(this.on.leases.expire({ id, renewedAt }));
   }
 
   release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {

@@ -113,8 +113,8 @@ export class TwoStores {
     return this.#both((store) => store.heartbeats());
   }
 
-  bury(dead: { readonly id: string; readonly renewedMs: number }) {
-    return this.#both((store) => store.bury(dead));
+  expire(dead: { readonly id: string; readonly renewedMs: number }) {
+    return this.#both((store) => store.expire(dead));
   }
 
   release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {

@@ -46,7 +46,7 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
       return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
     heartbeats: () => ask("heartbeats", () => heartbeatsOf(tables)),
-    bury: (dead) => ask("bury", (session) => bury(deps, dead, session)),
+    expire: (dead) => ask("expire", (session) => expireLease(deps, dead, session)),
     release,
     async leave(id, claims) {
       if (claims.size > 0) await release(id, claims);
@@ -68,7 +68,7 @@ function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
 }
 
 export function claimOf({ epochs, orphaned }: Tables, shard: number): Claim {
-  return { epoch: epochs[shard] ?? 0, orphaned: orphaned[shard] ?? false };
+  return { epoch: epochs[shard] ?? 0, unclean: orphaned[shard] ?? false };
 }
 
 function claimShards(
@@ -92,10 +92,10 @@ export function releaseShards(
   id: string,
   claims: ReadonlyMap<number, Claim>,
 ): void {
-  for (const [shard, { epoch, orphaned }] of claims) {
+  for (const [shard, { epoch, unclean }] of claims) {
     if (tables.owners[shard] !== id || tables.epochs[shard] !== epoch) continue;
     tables.owners[shard] = null;
-    tables.orphaned[shard] = orphaned;
+    tables.orphaned[shard] = unclean;
   }
 }
 
@@ -111,7 +111,7 @@ function heartbeatsOf({ dispatchers }: Tables): Heartbeat[] {
  * Ends a lease and frees its shards. It waits for the statements that hold the row; a lease that was renewed after all
  * stays.
  */
-async function bury(
+async function expireLease(
   deps: StoreDeps,
   dead: Heartbeat,
   session: Session,

@@ -3,7 +3,7 @@ import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
-import type { DeliveryRequest, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
@@ -106,7 +106,7 @@ export class Monitor {
   }
 
   /** The process was told how a POST ended. */
-  answered(post: Post, outcome: PostOutcome["kind"]): void {
+  answered(post: Post, outcome: PostResult["kind"]): void {
     const { id } = post.subscription;
     const watch = this.watch(id);
     post.ended = true;

@@ -11,7 +11,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
       replaceMethod(
         Sender.prototype,
-        "breakOff",
+        "abort",
         (real) =>
           function (this: InstanceType<typeof Sender>, shard) {
             if (shard === undefined) real.call(this);

@@ -10,7 +10,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
       const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(
         Heartbeats.prototype,
-        "look",
+        "read",
         (real) =>
           function (this: InstanceType<typeof Heartbeats>, rows, look) {
             return real.call(this, rows, { ...look, askedMs: look.askedMs + 3_100 });
@@ -25,7 +25,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
-      replaceMethod(Heartbeats.prototype, "look", () => (rows) => {
+      replaceMethod(Heartbeats.prototype, "read", () => (rows) => {
         // The last renewal of all is what Postgres takes for now.
         const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
         return rows.filter(({ renewedAt }) => renewedAt.getTime() < nowMs - 4_000);
@@ -44,11 +44,11 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
         let walking: Promise<unknown> = Promise.resolve();
         return {
           ...leases,
-          async bury(dead) {
+          async expire(dead) {
             const walk = process.clock.sleep(8_000);
             walking = walk;
             await walk;
-            return leases.bury(dead);
+            return leases.expire(dead);
           },
           async renew(id) {
             await walking;
@@ -104,9 +104,9 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 84,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
-      const { inherit } = await import("../../dispatcher/actor/in-doubt.ts");
-      replaceFunction(inherit, (real) => (inheritance, entry) => {
-        if ((inheritance.lanes?.size ?? 0) < 2) real(inheritance, entry);
+      const { markInDoubt } = await import("../../dispatcher/actor/in-doubt.ts");
+      replaceFunction(markInDoubt, (real) => (inDoubt, entry) => {
+        if ((inDoubt.lanes?.size ?? 0) < 2) real(inDoubt, entry);
       });
     },
     breaks: ["possible repeats told"],
@@ -116,9 +116,9 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 6,
     bug: "What comes long after a takeover is told as a possible repeat, too.",
     async grow() {
-      const { inherit } = await import("../../dispatcher/actor/in-doubt.ts");
+      const { markInDoubt } = await import("../../dispatcher/actor/in-doubt.ts");
       replaceFunction(
-        inherit,
+        markInDoubt,
         () =>
           ({ marked }, { sequence }) =>
             void marked.add(sequence),

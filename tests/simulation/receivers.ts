@@ -1,4 +1,4 @@
-import type { Deliver, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { Deliver, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Process } from "./process.ts";
 import type { Post } from "./watch.ts";
@@ -41,14 +41,14 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const end = (outcome: PostOutcome) => {
+        const end = (outcome: PostResult) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
         };
-        const breakOff = () => {
+        const abort = () => {
           const kind = post.leftMs === undefined ? "withheld" : "aborted";
           end({ kind, ...measured(post) });
         };
@@ -60,13 +60,13 @@ export class Receivers {
           process.enter(() => {
             if (post.ended) return;
             if (answer === "unsent") return end(toOutcome(answer, post));
-            if (leave.mayBegin?.() === false) return breakOff();
+            if (leave.mayBegin?.() === false) return abort();
             this.#monitor.leaving(post);
             if (TAKES.has(answer)) this.#monitor.accepted(post);
             if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
           }),
         );
-        leave.breakable?.(breakOff);
+        leave.abortable?.(abort);
       });
   }
 
@@ -110,7 +110,7 @@ function measured({ process, startedMonotonicMs }: Post) {
   return { durationMs, resent: false };
 }
 
-function toOutcome(answer: Answer, post: Post): PostOutcome {
+function toOutcome(answer: Answer, post: Post): PostResult {
   const measure = measured(post);
   const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({

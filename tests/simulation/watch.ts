@@ -1,5 +1,5 @@
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
@@ -24,7 +24,7 @@ export interface Post {
   /** Its record was committed. */
   recorded: boolean;
   /** The outcome that the process was told. */
-  outcome: PostOutcome["kind"] | undefined;
+  outcome: PostResult["kind"] | undefined;
 }
 
 interface WatchedWindow {

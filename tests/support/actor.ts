@@ -6,7 +6,7 @@ import type {
   LoadRequest,
   Subscription,
 } from "../../dispatcher/actor/event.ts";
-import type { Inheritance } from "../../dispatcher/actor/in-doubt.ts";
+import type { InDoubtAttempts } from "../../dispatcher/actor/in-doubt.ts";
 import { Actor } from "../../dispatcher/actor/state.ts";
 import { step } from "../../dispatcher/actor/step.ts";
 
@@ -76,8 +76,8 @@ export class DrivenActor {
   readonly actor: Actor;
   now = start;
 
-  constructor(inheritance?: Inheritance) {
-    this.actor = new Actor("S", 1, inheritance);
+  constructor(inDoubt?: InDoubtAttempts) {
+    this.actor = new Actor("S", 1, inDoubt);
   }
 
   tell(event: ActorEvent): Effect[] {

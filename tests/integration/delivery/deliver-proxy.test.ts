@@ -342,8 +342,8 @@ test("our shutdown gives up a tunnel that is being asked for", async () => {
   const proxy = await proxied(() => () => {});
   const { client, deliver } = through(proxy, { timeoutMs: 1500 });
   let breakOff = () => {};
-  const breakable = (by: () => void) => (breakOff = by);
-  const aborted = deliver(message("http://hook.test/"), { breakable });
+  const abortable = (by: () => void) => (breakOff = by);
+  const aborted = deliver(message("http://hook.test/"), { abortable });
   await until("it asks", () => proxy.requests.length === 1);
   breakOff();
   expect(await aborted).toMatchObject({ kind: "withheld" });

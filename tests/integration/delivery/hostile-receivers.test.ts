@@ -590,7 +590,7 @@ describe("what is not the receiver's answer", () => {
         { log },
       );
       await emit(subscribed);
-      await until("the log", () => lines.join().includes("webhook.unsent"));
+      await until("the log", () => lines.join().includes("webhook.postponed"));
       await running.stop();
       expect(await attemptsOf(subscribed, 0)).toHaveLength(0);
       expect(await failuresOf(subscribed)).toBe(0);

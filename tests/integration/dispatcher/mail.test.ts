@@ -77,7 +77,7 @@ function sender(options: SenderOptions): Sender {
     mailer.stop();
     const idle = until("it to be idle", () => !mailer.busy);
     await Promise.race([idle, Bun.sleep(ms)]);
-    mailer.breakOff();
+    mailer.abort();
     await idle;
   };
   stops.push(() => drain(0));

@@ -81,9 +81,9 @@ function allMetrics() {
     actors: 0,
     waiting: 0,
     backlog: 0,
-    apart: 0,
+    quarantinedSubscriptions: 0,
     lagMs: 0,
-    quarantined: 0,
+    quarantinedEntries: 0,
   };
   measured.watch({ workload });
   measured.jobs();

@@ -75,7 +75,7 @@ describe("subscriptions beyond the bound", () => {
     const a = admit("A");
     admit("B");
     actors.wake(wake("C"), true);
-    actors.comeAgain(a);
+    actors.returnLater(a);
     actors.drop(a);
     const [first, second] = [actors.next(), admit("X") && actors.next()];
     expect([first?.subscriptionId, second]).toEqual(["C", undefined]);
@@ -86,12 +86,12 @@ describe("a crowd", () => {
   test("is taken from in the order in which its members came, whoever comes to it again", () => {
     for (const id of ["A", "B", "A"]) {
       const actor = admit(id);
-      actors.comeAgain(actor, "host");
+      actors.returnLater(actor, "host");
       actors.drop(actor);
     }
-    expect(actors.crowdOf(wake("A"))).toBe("host");
-    expect(actors.takeFrom("host", 5).map((one) => one.subscriptionId)).toEqual(["A", "B"]);
-    expect([actors.crowdOf(wake("A")), actors.waiting]).toEqual([undefined, 0]);
+    expect(actors.parkedIn(wake("A"))).toBe("host");
+    expect(actors.unpark("host", 5).map((one) => one.subscriptionId)).toEqual(["A", "B"]);
+    expect([actors.parkedIn(wake("A")), actors.waiting]).toEqual([undefined, 0]);
   });
 });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   isOurNetwork,
   isUnreached,
-  type PostOutcome,
+  type PostResult,
   Reach,
 } from "../../../../dispatcher/delivery/deliver.ts";
 
@@ -29,7 +29,7 @@ const measured = { durationMs: 1, resent: false };
 const failed = (
   errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address",
   reached: boolean,
-): PostOutcome => ({
+): PostResult => ({
   kind: "failed",
   errorCode,
   detail: "",
@@ -48,7 +48,7 @@ describe("an attempt says something about our network", () => {
     [failed("reset", true), false],
     [failed("tls", true), false],
     [failed("blocked_address", false), false],
-    [{ kind: "unsent", detail: "", ...measured } satisfies PostOutcome, false],
+    [{ kind: "unsent", detail: "", ...measured } satisfies PostResult, false],
   ])("%o: %p", (outcome, unreached) => {
     expect(isUnreached(outcome)).toBe(unreached);
   });

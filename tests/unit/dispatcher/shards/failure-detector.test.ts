@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 
-import { Heartbeats, Undertaker } from "../../../../dispatcher/shards/failure-detector.ts";
+import { FailureDetector, Heartbeats } from "../../../../dispatcher/shards/failure-detector.ts";
 import {
   type Heartbeat,
   LEASE_TTL_MS,
@@ -11,26 +11,26 @@ import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 let clock: FakeClock;
 let rows: Heartbeat[];
 let isAway: boolean;
-let buried: string[];
+let expired: string[];
 /** What Postgres answers to a burial. */
-let burial: () => Promise<number | undefined>;
+let expiry: () => Promise<number | undefined>;
 let freed: number;
 let logged: unknown[][];
-let undertaker: Undertaker;
+let detector: FailureDetector;
 
 beforeEach(() => {
   clock = createFakeClock();
   rows = ["own", "A", "B"].map((id) => ({ id, renewedAt: clock.now() }));
-  [isAway, buried, freed, logged] = [false, [], 0, []];
-  burial = async () => 16;
-  const leases: Pick<Leases, "heartbeats" | "bury"> = {
+  [isAway, expired, freed, logged] = [false, [], 0, []];
+  expiry = async () => 16;
+  const leases: Pick<Leases, "heartbeats" | "expire"> = {
     async heartbeats() {
       if (isAway) throw new Error("connect ECONNREFUSED");
       return rows;
     },
-    bury({ id }) {
-      buried.push(id);
-      return burial();
+    expire({ id }) {
+      expired.push(id);
+      return expiry();
     },
   };
   const log = {
@@ -40,14 +40,14 @@ beforeEach(() => {
       void logged.push([event, { ...fields, stack: undefined }]),
     error() {},
   };
-  undertaker = new Undertaker({ clock, log, leases: leases as Leases }, () => void (freed += 1));
+  detector = new FailureDetector({ clock, log, leases: leases as Leases }, () => void (freed += 1));
 });
 
 /** Looks every second until after the TTL of those that do not move, while these do. */
 async function lookUntilDead(...moving: string[]): Promise<void> {
   for (let ms = 0; ms <= LEASE_TTL_MS + 1_000; ms += 1_000) {
     rows = rows.map((row) => (moving.includes(row.id) ? { ...row, renewedAt: clock.now() } : row));
-    await undertaker.look("own");
+    await detector.check("own");
     clock.advance(1_000);
   }
   await Bun.sleep(0);
@@ -55,7 +55,7 @@ async function lookUntilDead(...moving: string[]): Promise<void> {
 
 test("the lease of whoever does not move is ended once, and that its shards are free is told", async () => {
   await lookUntilDead("B");
-  expect(buried).toEqual(["A"]);
+  expect(expired).toEqual(["A"]);
   expect(freed).toBe(1);
   expect(logged).toEqual([["dispatcher.lost", { dispatcher_id: "A", shards: 16 }]]);
 });
@@ -63,64 +63,64 @@ test("the lease of whoever does not move is ended once, and that its shards are 
 test("the own lease is not ended, however long it stands still", async () => {
   rows = rows.slice(0, 1);
   await lookUntilDead();
-  expect([buried, freed]).toEqual([[], 0]);
+  expect([expired, freed]).toEqual([[], 0]);
 });
 
 test("a burial that comes too late frees nothing, and says nothing", async () => {
-  burial = async () => undefined;
+  expiry = async () => undefined;
   await lookUntilDead("B");
-  expect([buried, freed, logged]).toEqual([["A"], 0, []]);
+  expect([expired, freed, logged]).toEqual([["A"], 0, []]);
 });
 
 test("a burial that is under way is not begun again, and no look waits for it", async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
-  burial = () => promise;
+  expiry = () => promise;
   await lookUntilDead("B");
   await lookUntilDead("B");
-  expect(buried).toEqual(["A"]);
+  expect(expired).toEqual(["A"]);
   resolve(16);
   await Bun.sleep(0);
   expect(freed).toBe(1);
 });
 
 test("a burial that fails is told, and tried again at the next look", async () => {
-  burial = () => Promise.reject(new Error("connect ECONNREFUSED"));
+  expiry = () => Promise.reject(new Error("connect ECONNREFUSED"));
   await lookUntilDead("B");
   expect(logged).toMatchObject([
-    ["dispatcher.unburied", { dispatcher_id: "A", error: "connect ECONNREFUSED" }],
+    ["lease.expire_failed", { dispatcher_id: "A", error: "connect ECONNREFUSED" }],
   ]);
-  burial = async () => 16;
-  await undertaker.look("own");
+  expiry = async () => 16;
+  await detector.check("own");
   await Bun.sleep(0);
-  expect([buried, freed]).toEqual([["A", "A"], 1]);
+  expect([expired, freed]).toEqual([["A", "A"], 1]);
 });
 
 test("whoever is gone since the last look has left its shards, and that is told once", async () => {
-  await undertaker.look("own");
+  await detector.check("own");
   rows = rows.slice(0, 2);
-  await undertaker.look("own");
-  await undertaker.look("own");
+  await detector.check("own");
+  await detector.check("own");
   expect(freed).toBe(1);
   rows = [...rows, { id: "C", renewedAt: clock.now() }];
-  await undertaker.look("own");
+  await detector.check("own");
   expect(freed).toBe(1);
 });
 
 test("a look that fails is told, and who was there at the last one counts as living", async () => {
-  await undertaker.look("own");
+  await detector.check("own");
   isAway = true;
-  await undertaker.look("own");
-  expect(logged).toMatchObject([["leases.unseen", { error: "connect ECONNREFUSED" }]]);
-  expect([freed, undertaker.restMs]).toEqual([0, 200]);
+  await detector.check("own");
+  expect(logged).toMatchObject([["heartbeats.read_failed", { error: "connect ECONNREFUSED" }]]);
+  expect([freed, detector.intervalMs]).toEqual([0, 200]);
 });
 
 test("looks are five times as often beside others as alone", async () => {
-  expect(undertaker.restMs).toBe(1_000);
-  await undertaker.look("own");
-  expect(undertaker.restMs).toBe(200);
+  expect(detector.intervalMs).toBe(1_000);
+  await detector.check("own");
+  expect(detector.intervalMs).toBe(200);
   rows = rows.slice(0, 1);
-  await undertaker.look("own");
-  expect(undertaker.restMs).toBe(1_000);
+  await detector.check("own");
+  expect(detector.intervalMs).toBe(1_000);
 });
 
 let heartbeats: Heartbeats;
@@ -136,7 +136,7 @@ function look(afterMs: number, renewed: Record<string, number>, tookMs = 0): str
   const read = Object.entries(renewed).map(([id, ms]) => ({ id, renewedAt: new Date(ms) }));
   const askedMs = nowMs;
   nowMs += tookMs;
-  return heartbeats.look(read, { askedMs, answeredMs: nowMs }).map(({ id }) => id);
+  return heartbeats.read(read, { askedMs, answeredMs: nowMs }).map(({ id }) => id);
 }
 
 test("who does not move for the TTL is dead, and not a moment earlier", () => {

@@ -15,7 +15,7 @@ let surplus: number;
 let lingering: boolean;
 let busy: boolean;
 let hasPostgres: boolean;
-let inherits: boolean;
+let hasInDoubt: boolean;
 let rows: Heartbeat[];
 let looks: number;
 let assignments: number;
@@ -33,7 +33,7 @@ beforeEach(async () => {
   ended = new AbortController();
   said = [];
   [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
-  [inherits, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
+  [hasInDoubt, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
   [looks, assignments] = [0, 0];
   let epoch = 1;
   let isOurs = true;
@@ -48,20 +48,20 @@ beforeEach(async () => {
     async assign() {
       assignments += 1;
       if (isAssigning !== undefined) await isAssigning;
-      const owned = new Map(isOurs ? [[SHARD, { epoch, orphaned: true }]] : []);
+      const owned = new Map(isOurs ? [[SHARD, { epoch, unclean: true }]] : []);
       return { owned, surplus: isOurs ? surplus : 0 };
     },
     async heartbeats() {
       looks += 1;
       return rows;
     },
-    async bury({ id }) {
-      said.push(`buries ${id}`);
+    async expire({ id }) {
+      said.push(`expires ${id}`);
       return new Promise(() => {});
     },
     async release(_, claims) {
       const claim = claims.get(SHARD);
-      said.push(`released ${claim?.epoch}${claim?.orphaned ? " as an orphan" : ""}`);
+      said.push(`released ${claim?.epoch}${claim?.unclean ? " as unclean" : ""}`);
       isOurs = false;
       epoch += 1;
     },
@@ -80,14 +80,13 @@ beforeEach(async () => {
     new Holdings(
       { clock: new PostgresClock(own), log, leases, newId: () => "one" },
       {
-        claimed: () => undefined,
-        inherits: () => inherits,
+        hasInDoubt: () => hasInDoubt,
         lingers: () => lingering,
-        closed: () => void said.push("closed"),
-        overdue: () => void said.push("overdue"),
         busyShards: () => new Set(busy ? [SHARD] : []),
-        checked: () => undefined,
-        lost: () => undefined,
+      },
+      ({ kind }) => {
+        if (kind === "shard_closed") said.push("closed");
+        if (kind === "shard_overdue") said.push("overdue");
       },
     );
   holdings = make();
@@ -158,15 +157,15 @@ test("a lease that cannot be given back does not keep the process from ending in
   hasPostgres = false;
   ended.abort();
   await running;
-  expect(said).toEqual(["lease.unreturned"]);
+  expect(said).toEqual(["lease.release_failed"]);
 });
 
 test("a shard goes as an orphan while what the dead have sent of it is not all repeated", async () => {
   surplus = 1;
   busy = false;
-  inherits = true;
+  hasInDoubt = true;
   await pass(1);
-  expect(said).toEqual(["closed", "released 1 as an orphan"]);
+  expect(said).toEqual(["closed", "released 1 as unclean"]);
 });
 
 test("the lease is renewed while a burial, or the giving out of shards, waits for Postgres", async () => {
@@ -175,7 +174,7 @@ test("the lease is renewed while a burial, or the giving out of shards, waits fo
   await pass(1);
   isAssigning = promise;
   await pass(20);
-  expect(said).toEqual(["buries other"]);
+  expect(said).toEqual(["expires other"]);
   expect(holdings.safe).toBe(true);
   resolve();
 });
@@ -189,7 +188,7 @@ test("a process that starts while Postgres is away takes its place when Postgres
   holdings = make();
   running = holdings.run(ended.signal);
   await pass(2);
-  expect(said).toEqual(["lease.unrenewed", "lease.unrenewed", "lease.unrenewed"]);
+  expect(said).toEqual(["lease.renew_failed", "lease.renew_failed", "lease.renew_failed"]);
   expect(holdings.serves(SHARD)).toBe(false);
   hasPostgres = true;
   await pass(2);

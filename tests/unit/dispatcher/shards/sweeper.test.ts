@@ -51,15 +51,15 @@ beforeEach(() => {
         warn() {},
         error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
       },
+      holdings: { shards: held },
       schedule: { plan: async () => {} },
       store: { sweep },
     },
-    {
-      shards: () => held,
-      due: ({ subscriptionId }) => void told.push(subscriptionId),
-      later: () => {},
-      swept: (shards) => void told.push(`swept ${shards.join(" ")}`),
-    },
+    (event) =>
+      void told.push(
+        event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
+      ),
+    () => {},
   );
 });
 

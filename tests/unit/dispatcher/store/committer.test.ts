@@ -43,7 +43,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
       },
       log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
     },
-    { fenced: () => committer.clear(), disabled: () => {} },
+    ({ kind }) => void (kind === "lease_lost" && committer.clear()),
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
@@ -67,7 +67,7 @@ function slowly() {
       clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
     },
-    { fenced() {}, disabled() {} },
+    () => {},
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => {});
