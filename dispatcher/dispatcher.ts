@@ -55,12 +55,12 @@ const BATCH_RETRY_MS = 1_000;
 const UNPARKED_AT_ONCE = 2;
 
 /**
- * One dispatcher process: an actor for each subscription of its shards that has something to do, and the modules that do
- * the I/O of the actors.
+ * One dispatcher process: an actor for each subscription of its shards that has something to do, and the modules that
+ * do the I/O of the actors.
  *
- * Everything runs through one queue. A module reports an event, `#handle` updates the state for it, `step` decides what an
- * actor does next, and `#perform` passes each effect to the module that carries it out. An event that is reported while
- * another one is handled waits for it, so no actor changes in the middle of a step.
+ * Everything runs through one queue. A module reports an event, `#handle` updates the state for it, `step` decides the
+ * next actions of an actor, and `#perform` passes each effect to the module that carries it out. An event that is
+ * reported while another one is handled waits for it, so no actor changes in the middle of a step.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;

@@ -14,15 +14,15 @@ import {
 } from "./lane.ts";
 
 /*
- * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
- * the process and the simulation run the same code. Postgres remembers everything that matters, so an actor with
+ * Each subscription has one actor: a state machine without I/O. `step` takes an event and returns the effects to
+ * perform, both for the dispatcher and for the simulation. PostgreSQL has everything that matters, so an actor with
  * nothing to do is dropped, and a wake loads it again.
  */
 
-/** Test events under way at once per subscription. */
+/** The most test events of a subscription that are under way at once. */
 const PARALLEL_TESTS = 4;
 
-/** Applies one event to the actor and answers what has to be done now. */
+/** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   const effects: Effect[] = [];
   switch (event.kind) {
@@ -51,7 +51,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "batched":
       actor.batching = false;
       actor.wanted = true;
-      // The load that follows says when the next one is due.
+      // The load that follows shows when the next batch is due.
       if (actor.subscription) actor.subscription = { ...actor.subscription, nextBatchAt: null };
       break;
     case "stopped":
@@ -65,7 +65,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
   if (found === undefined) {
-    // Disabled or deleted: its entries are held or gone, whatever the queues say.
+    // The subscription is disabled or deleted, so the queued entries are held or deleted, too.
     actor.subscription = undefined;
     actor.more = false;
     forget(actor);
@@ -73,8 +73,8 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   actor.subscription = found.subscription;
   actor.loadedAt = now;
-  // Since the load began the ordering has changed, and with it what the lanes are: what is under way ends, then all is
-  // read anew.
+  // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
+  // read again.
   const byReview = found.subscription.ordering === "review";
   const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
   if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
@@ -96,7 +96,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   if (inDoubt) takeEnd(inDoubt, actor, { request, found });
 }
 
-/** Notes if this load was the last that can show entries which a dead process may have sent. */
+/** Notes whether this load was the last one that can show entries which a crashed process may have sent. */
 function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
@@ -112,7 +112,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = new Lane(name, entry)));
-  // Each load shows all tests: one that has its lane is known.
+  // Every load shows all tests, so a test that has a lane is known already.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
@@ -124,11 +124,14 @@ function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void 
   const lane = actor.lanes.get(event.lane);
   if (lane !== undefined) lane.sending = false;
   forget(actor);
-  // The load that this asks for shows whether it was enabled again in the meantime.
+  // The load that follows shows whether the subscription was enabled again meanwhile.
   if (event.isEnded) actor.subscription = undefined;
 }
 
-/** Postgres knows nothing of this wait, so the actor stays in memory, or a sweep would make it try again sooner. */
+/**
+ * Makes a lane wait after a failure of our own. PostgreSQL does not know this wait, so the actor stays in memory:
+ * otherwise a sweep would make it try again sooner.
+ */
 function takePostponed(actor: Actor, name: string, until: Date): void {
   const lane = actor.lanes.get(name);
   if (lane === undefined) return;
@@ -149,7 +152,7 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   lane.uncommitted -= 1;
-  // There is room for a test that the last load left out.
+  // The last load may have left out a test that has room now.
   if (lane.kind === "test" && actor.moreTests) actor.wanted = true;
   if (event.decision.kind !== "delivered") lane.halted = false;
   if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
@@ -166,7 +169,7 @@ function wait(actor: Actor, lane: Lane, until: Date): void {
   if (lane.kind === MAIN) resetCursor(actor);
 }
 
-/** Drops what is queued. Postgres still holds it, so it is read again while there is a subscription to read it for. */
+/** Discards the queues. PostgreSQL still has the entries, and they are read again if the subscription is active. */
 function forget(actor: Actor): void {
   for (const lane of actor.lanes.values()) {
     lane.queue.length = 0;
@@ -181,7 +184,7 @@ function resetCursor(actor: Actor): void {
   actor.generation += 1;
 }
 
-/** Answers everything that can be done now, given the state. */
+/** Returns all effects that the state allows now. */
 function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   if (!actor.stopping) {
     expireWaits(actor, now);
@@ -199,7 +202,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   return effects;
 }
 
-/** Ends the waits that are over, and asks for a load, because such a lane is read again from its head. */
+/** Ends the waits that are over. A load follows, because such a lane is read again from its head. */
 function expireWaits(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
@@ -209,7 +212,7 @@ function expireWaits(actor: Actor, now: Date): void {
 }
 
 /**
- * Lets a lane wait while its head is due later. After a change of the ordering, entries behind the head can be due
+ * Makes a lane wait while its head is due later. After a change of the ordering, entries behind the head may be due
  * later as well; that counts when it is their turn.
  */
 function parkHeads(actor: Actor, now: Date): void {
@@ -250,12 +253,12 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   }
 }
 
-/** Removes the lanes that have nothing left. */
+/** Removes lanes that have neither work nor a wait. */
 function prune(actor: Actor): void {
   for (const [name, lane] of actor.lanes) {
     const foreign = isForeign(lane, actor);
     if (hasWork(lane) || (lane.waitingUntil !== undefined && !foreign)) continue;
-    // A load that began before the commit of this test still shows it, so its lane has to be known until then.
+    // A load that began before the commit of this test still shows it, so the lane is kept until that load has ended.
     if (lane.kind === "test" && actor.loading) continue;
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
@@ -271,7 +274,7 @@ function isIdle(actor: Actor): boolean {
   return true;
 }
 
-/** Plans a wake for when the first wait ends or the batch is due, because an actor has no timer and may be dropped. */
+/** Plans a wake for the end of the first wait or the due batch, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const batchAt = actor.subscription?.nextBatchAt ?? undefined;
   let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;

@@ -20,13 +20,13 @@ export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
 
 const LOOK_S = 5;
 const MINUTE_MS = 60_000;
-/** Subscriptions, or partners, that one transaction looks at. */
+/** The most subscriptions, or partners, of one transaction. */
 const AT_ONCE = 100;
 
 /**
- * Looks at the subscriptions in trouble and writes what there is to tell, each kind once in an incident; answers what was
- * raised. The lock that each transaction takes keeps two processes from writing the same. `everywhere`: also looks at the
- * subscriptions that only have a backlog.
+ * Checks the subscriptions in trouble and raises each kind of alert once per incident. Returns the raised alerts. Each
+ * transaction takes a lock, so that no two processes raise the same alert. `everywhere`: also checks subscriptions that
+ * only have a backlog.
  */
 export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: AbortSignal) {
   const { db, clock, log, schedule } = deps;
@@ -39,7 +39,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
     raised.push(...made);
   });
-  // A mail of an earlier look may have waited for its digest.
+  // A mail of an earlier check may have waited for its digest.
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
   await inGroups({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
@@ -48,7 +48,9 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   return raised;
 }
 
-/** Works in groups. One that fails is halved until the item that it fails for is alone, so that the others succeed. */
+/**
+ * Does work in groups. A group that fails is halved until only the failing item is left, so that the others succeed.
+ */
 async function inGroups<T extends string | number>(
   { log, stop, field }: Pick<LookDeps, "log"> & { stop: AbortSignal; field: string },
   items: readonly T[],
@@ -74,7 +76,9 @@ function inChunks<T>(items: readonly T[], size: number): (readonly T[])[] {
   );
 }
 
-/** The job that raises alerts. The POSTs about them go on while the next looks are made: no look waits for a receiver. */
+/**
+ * Makes the job that raises alerts. The POSTs about them run beside the next checks, so no check waits for a receiver.
+ */
 export function alertsJob(
   deps: LookDeps & PostDeps & { readonly db: RawDb },
   stop: AbortSignal,
@@ -110,7 +114,7 @@ interface PostDeps {
   readonly config: { readonly serverRoot: string };
 }
 
-/** Makes the POSTs that are due, until none is; each has four attempts, as a delivery has (contract 7.7). */
+/** Makes due POSTs until none is left. Each has four attempts, like a delivery (contract 7.7). */
 export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const claimed = await claimPosts(deps.db, deps.clock.now());
@@ -132,12 +136,12 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
     log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });
     await movePost(db, alert, move);
   } catch (error) {
-    // The claim ends by itself, and the attempt is made again.
+    // The claim expires, and the attempt is made again.
     log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
   }
 }
 
-/** Undefined where no address is set any more. */
+/** Composes the POST of an alert; undefined if the partner has no address for alerts any more. */
 function requestOf(
   { box, config }: Pick<PostDeps, "box" | "config">,
   { alert, subscription, settings }: ClaimedPost,

@@ -1,20 +1,20 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
 import { remember } from "../../src/lib/remember.ts";
-import type { ExchangeResult, HttpClient, Leave } from "../http/client.ts";
+import type { ExchangeResult, HttpClient, PostControl } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
 
 export interface DeliveryRequest {
   readonly url: string;
-  /** Complete but for `Host` and `Content-Length`. */
+  /** All headers except `Host` and `Content-Length`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact bytes that were signed, or the text whose UTF-8 was. */
+  /** The exact bytes that were signed, or the text whose UTF-8 bytes were signed. */
   readonly body: string | Uint8Array;
 }
 
 interface Measured {
   readonly durationMs: number;
-  /** Sent a second time within this attempt, because a kept connection had died unanswered. */
+  /** The request was sent a second time within this attempt, because a kept connection had died without a response. */
   readonly resent: boolean;
 }
 
@@ -22,20 +22,20 @@ interface Answered extends Measured {
   readonly statusCode: number;
   readonly responseHeaders: Readonly<Record<string, string>>;
   readonly responseExcerpt: string;
-  /** The excerpt is not the whole body. */
+  /** The excerpt is shorter than the body. */
   readonly responseTruncated: boolean;
 }
 
-/** What became of one attempt (contract 7.5). `unsent`, `withheld` and `aborted` are no failures of the receiver. */
+/** The result of one attempt (contract 7.5). `unsent`, `withheld` and `aborted` are no failures of the receiver. */
 export type PostResult =
   | ({ readonly kind: "accepted" } & Answered)
   | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & Answered)
   | (Exclude<ExchangeResult, { readonly kind: "answered" }> & Measured);
 
-/** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
-export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostResult>;
+/** Makes one POST unless `mayBegin` forbids it. Every behaviour of the receiver is a result and never throws. */
+export type Deliver = (request: DeliveryRequest, control?: PostControl) => Promise<PostResult>;
 
-/** How many URLs are kept checked (our choice). */
+/** The most URLs whose check is remembered (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
 interface DeliverDeps {
@@ -44,26 +44,26 @@ interface DeliverDeps {
 }
 
 export function createDeliver({ clock, client }: DeliverDeps): Deliver {
-  // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
+  // The syntax of a URL is checked once per process. Its addresses are checked at each connection.
   const check = remember(
     (url: string) => checkWebhookUrl(url, client.settings.policy),
     MAX_URLS_KEPT,
   );
-  return async (request, leave) => {
+  return async (request, control) => {
     const startedMs = clock.monotonicMs();
     const checked = check(request.url);
     if (checked.kind === "refused") {
       const { code: errorCode, reason: detail } = checked;
       return { kind: "failed", errorCode, detail, reached: false, durationMs: 0, resent: false };
     }
-    const result = await client.post(checked.target, request, leave);
+    const result = await client.post(checked.target, request, control);
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
-    if (result.kind === "answered") return judgeAnswer(result, durationMs);
+    if (result.kind === "answered") return classifyResponse(result, durationMs);
     return { ...result, durationMs };
   };
 }
 
-async function judgeAnswer(
+async function classifyResponse(
   { statusCode, headers, body, resent }: ExchangeResult & { kind: "answered" },
   durationMs: number,
 ): Promise<PostResult> {
@@ -77,20 +77,20 @@ async function judgeAnswer(
     responseTruncated: excerpt.truncated,
   };
   if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
-  // A redirect is a rejection too, because none is followed.
+  // A redirect is a rejection, too, because redirects are not followed.
   const kind = statusCode === 410 ? "gone" : "rejected";
   return { kind, errorCode: "http_status", ...answered };
 }
 
-/** For how long an attempt says something about our own network. */
+/** The time for which an attempt is evidence about our own network. */
 const WINDOW_MS = 10_000;
 const MIN_HOSTS = 20;
 const MIN_PARTNERS = 10;
 
 /**
- * Whether it is our own network or resolver that fails (contract 7.8): it begins when more than half of many hosts of
- * many partners cannot be reached, and lasts while more than half cannot, however few are tried. `unreached` counts those
- * of the hosts that could not be reached when they were last tried.
+ * Whether our own network or resolver fails (contract 7.8). The state begins when more than half of at least 20 hosts
+ * of at least 10 partners cannot be reached. It lasts while more than half cannot be reached, however few are tried.
+ * `unreached` counts the hosts whose last attempt did not reach them.
  */
 export function isOurNetwork(
   lasts: boolean,
@@ -102,9 +102,9 @@ export function isOurNetwork(
 
 const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls", "timeout"]);
 
-/** Whether an attempt failed before the request left; what comes later is about the receiver. */
-export function isUnreached(outcome: PostResult): boolean {
-  return outcome.kind === "failed" && !outcome.reached && BEFORE_CONNECTION.has(outcome.errorCode);
+/** Whether an attempt failed before the request was sent. A later failure is about the receiver. */
+export function isUnreached(result: PostResult): boolean {
+  return result.kind === "failed" && !result.reached && BEFORE_CONNECTION.has(result.errorCode);
 }
 
 interface Seen {
@@ -113,14 +113,14 @@ interface Seen {
   readonly unreached: boolean;
 }
 
-/** Remembers how the hosts were reached that were tried within the window. */
+/** Remembers for each host of the last 10 s whether its last attempt reached it. */
 export class Reach {
-  /** By host; the latest stands last. */
+  /** The last attempt of each host, oldest first. */
   readonly #seen = new Map<string, Seen>();
   #unreached = 0;
   isOurs = false;
 
-  /** Notes an attempt, and answers whether our own network fails now. */
+  /** Notes an attempt and returns whether our own network fails now. */
   note(host: string, seen: Seen): boolean {
     this.#forget(host);
     for (const [oldest, { atMs }] of this.#seen) {
@@ -136,7 +136,7 @@ export class Reach {
     return this.isOurs;
   }
 
-  /** No further than it matters. */
+  /** Counts up to `MIN_PARTNERS`. */
   #countPartners(): number {
     const partners = new Set<number>();
     for (const { partnerId } of this.#seen.values()) {

@@ -1,4 +1,5 @@
-// Removal of records by age, one chunk a call. Postgres' clock decides what is old: no statement is told the time.
+// Removal of old data, one chunk per call. The clock of PostgreSQL decides on the age, so no statement gets a time.
+// Statements that move rows between tables are raw SQL.
 
 import { sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
@@ -17,12 +18,12 @@ import { nullable, onlyRow, statement, type Statement, value } from "../../db/st
 import { addMs } from "../../src/lib/clock.ts";
 import type { Done } from "./loop.ts";
 
-/** Rows that one statement removes, or looks at, so that it holds no lock for long. */
+/** The most rows that one statement reads or removes, so that it holds no lock for long. */
 export const CHUNK_ROWS = 1_000;
 
 const DAY_MS = 86_400_000;
 
-/** What is older than so many days, from where the chunk before has come to. */
+/** The age of the data to remove, and the position that the last chunk has reached. */
 export interface Old {
   readonly days: number;
   readonly reached: string;
@@ -34,7 +35,7 @@ function oldest(
 ) {
   const removing = statement({
     name,
-    // A bounded delete, the oldest first, of rows that nobody holds.
+    // Raw SQL for a bounded delete of unlocked rows, the oldest first.
     params: { days: value("integer"), limit: value("bigint") },
     text: ({ days, limit }) => sql`
       delete from ${key.table} where ${key} = any (array(
@@ -45,7 +46,7 @@ function oldest(
     again((await db.run(removing, { days, limit: CHUNK_ROWS })).count);
 }
 
-/** A full chunk may not have been the last one. */
+/** Reports the rows of a chunk. After a full chunk another one follows. */
 export function again(rows: number): Done {
   return rows < CHUNK_ROWS ? { rows } : { rows, next: "" };
 }
@@ -56,14 +57,14 @@ export const removeOldAudit = oldest("maintenance.removeOldAudit", {
   where: sql`true`,
 });
 
-// The conditions are those of partial indexes.
+// Each condition equals that of a partial index.
 export const removeOldMails = oldest("maintenance.removeOldMails", {
   key: mails.id,
   at: mails.settledAt,
   where: sql`${mails.state} <> 'queued'`,
 });
 
-/** Removes incidents that have ended, with their alerts. */
+/** Removes ended incidents with their alerts. */
 export const removeOldIncidents = oldest("maintenance.removeOldIncidents", {
   key: incidents.id,
   at: incidents.endedAt,
@@ -74,7 +75,7 @@ const WALKED = { next: nullable(value("text")), rows: value("bigint") };
 
 const signIns = statement({
   name: "maintenance.removeOldSignIns",
-  // Walks on behind those that stay, and says how far it came and what it removed.
+  // Raw SQL because it walks past the rows that stay, and returns its position and the removed rows.
   params: {
     after: authenticationEvents.id,
     before: authenticationEvents.id,
@@ -95,8 +96,8 @@ const signIns = statement({
 });
 
 /**
- * Removes sign-ins that are older, of which neither a token nor a code is left. Their ids are ULIDs, so the age is a range
- * of them. A living sign-in that is as old is passed by once in each run.
+ * Removes old sign-ins that have neither a token nor a code left. Their ids are ULIDs, so the age is a range of ids. An
+ * old sign-in that is still in use is passed once in each run.
  */
 export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promise<Done> {
   const before = ulidFloor(addMs(await serverTime(db), -days * DAY_MS));
@@ -105,8 +106,8 @@ export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promi
 
 const history = statement({
   name: "maintenance.removeOldHistory",
-  // Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join
-  // would go through all rows for each where a table was analysed while it was empty.
+  // Raw SQL because it walks past the rows that stay, and looks up by an index probe (`offset 0`) whether each is still
+  // needed. A join would scan all rows for each one after an ANALYZE of an empty table.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: WALKED,
   text: ({ after, days, limit }) => sql`
@@ -117,7 +118,7 @@ const history = statement({
     ), old as materialized (
       select l.* from looked l
        where l.recorded_at < now() - make_interval(days => ${days})
-         -- The last change of an axis says since when it is as it is.
+         -- The last change of an axis shows since when the present state holds.
          and (l.axis is null or exists (
                select from review_history n
                 where n.store_review_site_id = l.store_review_site_id and n.axis = l.axis and n.id > l.id
@@ -148,28 +149,25 @@ const history = statement({
 });
 
 /**
- * Removes what is older from the history, of which no entry, queued or skipped, no event that waits for a batch and no
- * attempt is left: bodies are composed from it. Ids follow the time, so it ends where nothing that it looks at is old; what
- * is old and needed is passed by once in each run.
+ * Removes old history rows that no entry (queued or skipped), no event of a waiting batch and no attempt needs for a
+ * body. Ids follow the time, so the walk ends at the first chunk without an old row. An old row that is needed is
+ * passed once in each run.
  */
 export async function removeOldHistory(db: RawDb, { days, reached }: Old): Promise<Done> {
   return onlyRow(await db.run(history, { after: Number(reached), days, limit: CHUNK_ROWS }));
 }
 
-// Removal of what waits for a disabled or deleted subscription, one chunk a call. Postgres' clock decides what is old: no
-// statement is told the time. What moves rows from table to table is SQL.
-
 const OLD = { days: value("integer"), limit: value("bigint") };
 /**
- * Statements that handle a bounded part of the first subscription behind another one that has anything old. They find it
- * (`candidate`) by probes of indexes, whatever the planner thinks of the tables.
+ * The parameters of statements that handle a bounded part of the next subscription that has old rows. They find it
+ * (`candidate`) by index probes, whatever plan the statistics suggest for the tables.
  */
 const OF_NEXT = {
   params: { after: webhookSubscriptions.id, ...OLD },
   columns: { id: webhookSubscriptions.id, rows: value("bigint") },
 };
 
-/** Handles a chunk of one subscription; the last chunk leads to the subscription behind it. */
+/** Handles a chunk of one subscription. The last chunk moves on to the next subscription. */
 const nextChunk =
   (chunk: Statement<typeof OF_NEXT.params, typeof OF_NEXT.columns>) =>
   async (db: RawDb, { days, reached }: Old): Promise<Done> => {
@@ -188,7 +186,8 @@ const expiry = statement({
        where s.id > ${after} and s.state = 'disabled' and head.recorded_at < now() - make_interval(days => ${days})
        order by s.id limit 1
     ), holder as materialized (
-      -- Nobody enables it meanwhile. It is the last lock in the order of a subscription's locks, and none waits here.
+      -- Locked against an enable. This lock is the last in the order of the locks of a subscription, and none is waited
+      -- for here.
       select s.id, s.shard, s.number, f.settled_through, f.skipped_through
         from webhook_subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update skip locked) f
@@ -204,7 +203,7 @@ const expiry = statement({
                order by sequence limit ${limit})) e
        order by e.sequence limit ${limit}
     ), old as materialized (
-      -- Entries are recorded in the order of their sequence: a young one ends it.
+      -- Entries are recorded in the order of their sequence, so the first young one ends the range.
       select count(*) as entries, max(sequence) as last, max(sequence) filter (where is_logged) as last_logged
         from first
        where sequence < all (select f.sequence from first f where f.recorded_at >= now() - make_interval(days => ${days}))
@@ -220,14 +219,14 @@ const expiry = statement({
 });
 
 /**
- * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9), from the head on. What
- * somebody has locked is left for the next run.
+ * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9), from the head on.
+ * Locked rows are left for the next run.
  */
 export const expireHeldEntries = nextChunk(expiry);
 
 const skippedRows = statement({
   name: "maintenance.removeSkipped",
-  // Deletes the first so many of each, of which the builder has no limit.
+  // Raw SQL because the builder has no limit for deletes.
   params: OLD,
   columns: { rows: value("bigint") },
   text: ({ days, limit }) => sql`
@@ -253,13 +252,13 @@ const skippedRows = statement({
     select count(*) as rows from gone`,
 });
 
-/** Removes what was skipped longer ago than that: its rows, and then the notes of what was skipped together. */
+/** Removes entries that were skipped before the retention time, and then the ranges in `outbox_skips`. */
 export async function removeSkipped(db: RawDb, { days }: Pick<Old, "days">): Promise<Done> {
   const { rows } = onlyRow(await db.run(skippedRows, { days, limit: CHUNK_ROWS }));
   return rows > 0 ? { rows, next: "" } : { rows };
 }
 
-/** It waits in vain: a skip has dropped it, or its subscription is deleted, which then has no sequence row. */
+/** Whether an event waits in vain: a skip has dropped it, or its subscription is deleted and has no sequence row. */
 const isDropped = (entry: SQL, skippedThrough: SQL) =>
   sql`${entry} <= coalesce(${skippedThrough}, ${entry})`;
 
@@ -302,5 +301,5 @@ const batchExpiry = statement({
     select id, (select count(*) from gone) as rows from candidate`,
 });
 
-/** Removes events that wait for the batch of a disabled subscription for too long, or for a batch that never comes. */
+/** Removes events that have waited too long for the batch of a disabled subscription, or whose batch never comes. */
 export const removeBatchEntries = nextChunk(batchExpiry);

@@ -6,7 +6,7 @@ import {
   BETWEEN_RECORDS,
   commitAny,
   commitRuns,
-  linesOf,
+  encodeRecords,
 } from "./attempt-queries.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
 
@@ -260,7 +260,7 @@ async function commitAllRuns(
     sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
   const given = {
     dispatcherId,
-    lines: linesOf(
+    lines: encodeRecords(
       sorted.flatMap(([, records]) => records),
       monotonicMs,
     ),
@@ -280,7 +280,7 @@ async function commitOthers(
   { records, now, monotonicMs }: CommitGroup,
 ) {
   const ids = new Set(records.map((record) => record.subscriptionId));
-  const lines = linesOf(records, monotonicMs);
+  const lines = encodeRecords(records, monotonicMs);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
   return onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
 }

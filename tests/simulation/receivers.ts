@@ -32,7 +32,7 @@ export class Receivers {
   }
 
   deliverFor(process: Process): Deliver {
-    return (request, leave = {}) =>
+    return (request, control = {}) =>
       new Promise((resolve) => {
         const { loop, random, settings, faulty } = this.#world;
         const post = this.#monitor.posting(process, request);
@@ -60,13 +60,13 @@ export class Receivers {
           process.enter(() => {
             if (post.ended) return;
             if (answer === "unsent") return end(toOutcome(answer, post));
-            if (leave.mayBegin?.() === false) return abort();
+            if (control.mayBegin?.() === false) return abort();
             this.#monitor.leaving(post);
             if (TAKES.has(answer)) this.#monitor.accepted(post);
             if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
           }),
         );
-        leave.abortable?.(abort);
+        control.abortable?.(abort);
       });
   }
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 
 import type { Page } from "playwright-core";
 
-import { alertMail, type ToldAlert } from "../../../dispatcher/alerts/mail.ts";
+import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts";
 import type { AlertKind } from "../../../src/outbox/alert.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
@@ -240,7 +240,7 @@ inBrowser("the mails", () => {
     status_code: 503,
     error_code: "http_status",
   };
-  const alert = (kind: AlertKind, subscriptionId = "one"): ToldAlert => ({
+  const alert = (kind: AlertKind, subscriptionId = "one"): MailedAlert => ({
     kind,
     subscriptionId,
     label: subscriptionId === "one" ? "Production" : "Nightly",

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 
 import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
-import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/mail.ts";
+import { alertMail, type Recipient, type MailedAlert } from "../../../../dispatcher/alerts/mail.ts";
 import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
 
 const owner: Recipient = {
@@ -28,7 +28,7 @@ const cause: Cause = {
   },
   oldest_waiting_since: "2026-06-01T11:00:00.000+00:00",
 };
-const alert = (fields: Partial<ToldAlert> = {}): ToldAlert => ({
+const alert = (fields: Partial<MailedAlert> = {}): MailedAlert => ({
   kind: "disabled",
   subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
   label: "Production",
@@ -37,7 +37,7 @@ const alert = (fields: Partial<ToldAlert> = {}): ToldAlert => ({
   cause,
   ...fields,
 });
-const mail = (alerts: readonly ToldAlert[] = [alert()], to: Partial<Recipient> = {}) =>
+const mail = (alerts: readonly MailedAlert[] = [alert()], to: Partial<Recipient> = {}) =>
   alertMail(alerts, { ...owner, ...to }, { serverRoot: "https://reviews.example" });
 
 test("the mail says in both parts what failed first and last, and where to enable it", () => {
