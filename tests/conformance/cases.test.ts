@@ -56,13 +56,13 @@ function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome 
   };
 }
 
-/** Makes it the holder of all free shards. */
+/** Makes a dispatcher the holder of all free shards. */
 async function holds(dispatcher: string): Promise<void> {
   await stores.join(dispatcher);
   await stores.assign(dispatcher);
 }
 
-/** The holder of every shard dies, and another one ends its lease and claims them. */
+/** Expires the lease of the holder of every shard, and has another dispatcher claim the shards. */
 async function takeOver(): Promise<void> {
   const [dead] = await stores.heartbeats();
   if (dead === undefined) throw new Error("Nobody is there.");
@@ -71,7 +71,7 @@ async function takeOver(): Promise<void> {
   await stores.assign("survivor");
 }
 
-/** How many shards each dispatcher holds, and how many of them are orphaned. */
+/** Counts the shards of each dispatcher, and the orphaned ones of them. */
 function holdings(): Record<string, [held: number, orphaned: number]> {
   const held: Record<string, [number, number]> = {};
   for (const { owner, orphaned } of stores.tables.shards) {
@@ -102,7 +102,7 @@ describe("a load", () => {
     await stores.commit("dispatcher", waits);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     const loaded = await stores.load(ask);
-    // The 17th, which is due now, and the 15 whose turn comes first.
+    // The 17th test is due now; the other 15 are due first.
     expect(loaded?.tests.map((one) => one.event)).toEqual(
       Array.from({ length: 16 }, (_, n) => `T${n + 2}`),
     );

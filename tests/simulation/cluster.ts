@@ -18,11 +18,11 @@ interface Running {
   stopping: boolean;
 }
 
-/** How long a stop may take: DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
+/** The time limit of a stop: DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the last calls. */
 const STOP_LIMIT_MS = 7_500;
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The dispatcher processes, and what starts them again. */
+/** Starts, stops and restarts the dispatcher processes. */
 export class Cluster {
   readonly #deps: ClusterDeps;
   #started = 0;
@@ -32,7 +32,7 @@ export class Cluster {
     this.#deps = deps;
   }
 
-  /** The processes that neither died nor were told to stop. */
+  /** The processes that run and were not told to stop. */
   get serving(): readonly Process[] {
     return this.running
       .filter((one) => one.process.alive && !one.stopping)
@@ -65,7 +65,7 @@ export class Cluster {
     );
   }
 
-  /** Sends SIGTERM: the process drains, and is killed if it is not gone in time. */
+  /** Sends SIGTERM: the process drains, and is killed if it is too slow. */
   stop(running: Running): void {
     const { world } = this.#deps;
     if (running.stopping || !running.process.alive) return;
@@ -75,7 +75,7 @@ export class Cluster {
     world.loop.after(3 * STOP_LIMIT_MS, () => running.process.crash("it did not stop"));
   }
 
-  /** Brings the number of those that serve up to what it should be. */
+  /** Starts processes up to the configured number. */
   replenish(): void {
     const { settings } = this.#deps.world;
     for (let n = this.serving.length; n < settings.processes; n++) this.start();
@@ -102,13 +102,13 @@ interface ChaosDeps extends StoreDeps {
 }
 
 const TICK_MS = 1_000;
-/** How wrong the clock of Postgres is at the most. */
+/** The largest error of the clock of PostgreSQL. */
 const MAX_STEP_MS = 20_000;
-/** How long after it became possible again a commit or a load may still be left alone (LONGEST_RETRY_MS). */
+/** The time for which a commit or a load may still wait in quarantine after its cause has ended (LONGEST_RETRY_MS). */
 const LOCK_BACKOFF_MS = 3_000;
 const REFUSAL_BACKOFF_MS = 32_000;
 
-/** What goes wrong by itself, not at a request: once a second each kind may strike. */
+/** Faults that do not belong to a request. Each kind may occur once a second. */
 export class Chaos {
   readonly #deps: ChaosDeps;
 
@@ -154,7 +154,7 @@ export class Chaos {
     }
   }
 
-  /** Not a fault that excuses lateness: only the one subscription may be late. */
+  /** Damages rows of a subscription. The other subscriptions must not be late for that. */
   #strikeRows(): void {
     const { world, tables, monitor } = this.#deps;
     const { workload: random, settings } = world;
@@ -170,7 +170,7 @@ export class Chaos {
       row.lockedUntilMs = world.nowMs + ms;
       monitor.hindered(row, ms + LOCK_BACKOFF_MS);
     } else if (strikesRead) {
-      // Long enough for those to be late that must not wait for it.
+      // Long enough that other subscriptions would be late if they waited for it.
       const damagedMs = 4 * ms;
       world.trace("FAULT", `${row.id} cannot be read for ${Math.round(damagedMs)} ms`);
       row.unreadableUntilMs = world.nowMs + damagedMs;
@@ -202,7 +202,7 @@ export class Chaos {
         process.cutOffUntilMs = world.nowMs + ms;
         process.trouble(ms);
       }
-      // A clock that is set back by as much as its machine was suspended tells nobody of either.
+      // A clock that is set back by the duration of a suspension hides both from the process.
       if (!process.paused && random.chance(faults.clockJump)) {
         const mostMs = random.pick([30_000, 3_600_000]);
         const ms = random.between(-mostMs, mostMs);

@@ -11,7 +11,7 @@ import type { Tables } from "./tables.ts";
 
 type ClaimedShard = [shard: number, claim: Claim];
 
-/** The leases as `createLeases` keeps them, statement by statement; the share is computed by the real rule. */
+/** Simulates `createLeases` statement by statement; the share is computed by the real rule. */
 export function createLeases(deps: StoreDeps, process: Process): Leases {
   const { world, network, postgres: server, tables } = deps;
   const ask = <T>(name: string, serve: (session: Session) => T | Promise<T>) =>
@@ -51,7 +51,7 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
     async leave(id, claims) {
       if (claims.size > 0) await release(id, claims);
       await ask("leave", async (session) => {
-        // A commit that is under way holds the row.
+        // A running commit locks the row.
         while ((tables.dispatchers.get(id)?.holders ?? 0) > 0) await session.work(1);
         tables.deleteDispatcher(id);
       });
@@ -99,7 +99,7 @@ export function releaseShards(
   }
 }
 
-/** The rows of the dispatchers, as `heartbeats` reads them. */
+/** Returns the rows of the dispatchers. */
 function heartbeatsOf({ dispatchers }: Tables): Heartbeat[] {
   return Array.from(dispatchers.values(), ({ id, renewedMs }) => ({
     id,
@@ -108,8 +108,8 @@ function heartbeatsOf({ dispatchers }: Tables): Heartbeat[] {
 }
 
 /**
- * Ends a lease and frees its shards. It waits for the statements that hold the row; a lease that was renewed after all
- * stays.
+ * Expires a lease and frees its shards. It waits for the statements that lock the row; a lease that was renewed after
+ * all stays.
  */
 async function expireLease(
   deps: StoreDeps,

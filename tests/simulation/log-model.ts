@@ -1,7 +1,7 @@
 /*
- * A model of the log of one subscription, small enough to visit every state: appends, loads, sends, commits that wait for
- * the offset or whose answer is lost, skips, a change of the ordering, and a second dispatcher that takes over. It says
- * the rules once more, without tables, and holds each state against the invariants of the log.
+ * A model of the log of one subscription, small enough to visit every state: appends, loads, sends, commits that wait
+ * for the offset or lose their response, skips, a change of the ordering, and a takeover by a second dispatcher. It
+ * states the rules once more, without tables, and checks each state against the invariants of the log.
  */
 
 export const MODEL_PLANTS = [
@@ -17,10 +17,16 @@ export const MODEL_PLANTS = [
 ] as const;
 
 export interface ModelOptions {
-  /** An entry per letter, which is its review: a capital stands for an event of the log, others have rows at once. */
+  /**
+   * One entry per letter, which is its review. A capital stands for a log event, any other letter for an entry that has
+   * a row at once.
+   */
   readonly entries: string;
   readonly ordering: "subscription" | "review";
-  /** What happens at any moment, once each: a commit that waits, a skip, a takeover, another order, appends by and by. */
+  /**
+   * Events that may happen at any time, once each: a waiting commit, a skip, a takeover, another ordering, appends one
+   * by one.
+   */
   readonly events: string;
   readonly plant?: (typeof MODEL_PLANTS)[number] | undefined;
 }
@@ -33,36 +39,36 @@ interface Held {
 }
 type Memory = readonly (Held | undefined)[];
 
-/** A commit that waits for the offset: it sees the rows as they were when it began. */
+/** A commit that waits for the offset. It sees the rows as of its beginning. */
 interface Commit {
   readonly by: 0 | 1;
   readonly records: Memory;
   readonly seenThrough: number;
   readonly seenRows: readonly number[];
-  /** Its process was told that it failed, and commits again. */
+  /** The process was told that the commit failed, and commits again. */
   readonly isLost: boolean;
 }
 
-/** Entries go by their place, from 0: sequence n is at n - 1. */
+/** A state. Entries are indexed from 0: sequence n has the index n - 1. */
 interface State {
   readonly appended: number;
   readonly ordering: ModelOptions["ordering"];
   readonly settledThrough: number;
   readonly skippedThrough: number;
-  /** The attempt of each row; 0 where there is none. */
+  /** The attempt of each row; 0 without a row. */
   readonly rows: readonly number[];
   readonly ended: readonly boolean[];
   /** The attempt whose success is recorded; 0 for none. */
   readonly succeeded: readonly number[];
   readonly held: readonly [Memory, Memory];
   readonly holder: 0 | 1;
-  /** One that waits; the others happen at once. */
+  /** The commit that waits; other commits are immediate. */
   readonly commit: Commit | undefined;
-  /** What may still happen, each of them once. */
+  /** The events that may still happen, each of them once. */
   readonly left: string;
 }
 
-/** So many events of the log a load looks through where it leaves out reviews, and a pass passes. */
+/** The number of log events that a load searches if it leaves out reviews, and that one pass passes. */
 const WINDOW = 1;
 
 export interface ModelResult {
@@ -70,7 +76,7 @@ export interface ModelResult {
   readonly violation: string | undefined;
 }
 
-/** Visits every state, or those up to the first that breaks an invariant. */
+/** Visits every state, or all up to the first one that violates an invariant. */
 export function explore(options: ModelOptions): ModelResult {
   const none: Memory = Array.from(options.entries, () => undefined);
   const begun = options.events.includes("append") ? 0 : none.length;
@@ -124,7 +130,7 @@ function keyOf({ rows, ended, succeeded, held: [a, b], commit, ...rest }: State)
 
 const isInLog = ({ entries }: ModelOptions, i: number) => /[A-Z]/.test(entries[i] ?? "");
 
-/** Each entry is in one place: in the log behind the offset, in a row, or ended. */
+/** Checks that each entry is in one place: in the log after the offset, in a row, or ended. */
 function checkPlaces(state: State, options: ModelOptions): void {
   const { appended, rows, ended, settledThrough, skippedThrough } = state;
   for (let i = 0; i < appended; i++) {
@@ -180,7 +186,10 @@ class Step {
     return this.#with({ held: by === 0 ? [own, held[1]] : [held[0], own] });
   }
 
-  /** With lanes by review reads those that have nothing in memory, else what stands behind what is there. */
+  /**
+   * Loads entries: with a lane per review those of reviews that have none in memory, otherwise those after the ones in
+   * memory.
+   */
   *#load(): Generator<State> {
     const { appended, rows, held, holder, ordering, settledThrough, skippedThrough } = this.#state;
     const { plant } = this.#options;
@@ -195,7 +204,7 @@ class Step {
     const logged = places.filter((i) => this.#isLogged(i) && i >= begin);
     const window = busy.size > 0 ? logged.slice(0, WINDOW) : logged;
     const events = window.filter(isAsked);
-    // Behind the window nothing is shown of what has a row.
+    // No entry with a row is shown after the window.
     const isCut = window.length < logged.length && plant !== "rows-ahead";
     const end = isCut ? (events.at(-1) ?? settledThrough - 1) : appended;
     const shown = new Map<number, Held>();
@@ -209,7 +218,7 @@ class Step {
     if (shown.size > 0) yield this.#hold(holder, (one, i) => shown.get(i) ?? one);
   }
 
-  /** Sends the head of a lane, and hears of the answer at once: until its commit nobody else does. */
+  /** Sends the head of a lane and takes the response at once. No other process knows of it until the commit. */
   *#send(): Generator<State> {
     const { held, holder, ended } = this.#state;
     const own = held[holder];
@@ -239,7 +248,7 @@ class Step {
     yield this.#with({ commit: { ...begun, isLost: true } }, "wait");
   }
 
-  /** What a commit changes, and what its process forgets if it hears of it. */
+  /** Applies a commit, and removes its entries from the memory of the process if the response arrives. */
   #apply(commit: Commit, isLost: boolean): State {
     const { records, by } = commit;
     const waiting = this.#state.commit === commit ? undefined : this.#state.commit;
@@ -248,7 +257,7 @@ class Step {
     const lanes = new Set(
       records.flatMap((one, i) => (one?.phase === "retry" ? [this.#laneOf(i)] : [])),
     );
-    // What is queued behind an entry that waits is read again.
+    // Entries behind one that waits are read again.
     return new Step(changed, this.#options).#hold(by, (one, i) =>
       records[i] !== undefined || lanes.has(this.#laneOf(i)) ? undefined : one,
     );
@@ -278,7 +287,7 @@ class Step {
     return { rows, ended, succeeded, settledThrough: last };
   }
 
-  /** Rows for the events that the offset passes and that are not recorded with it. */
+  /** Gives rows to the events that the offset passes and the commit does not record. */
   #giveRows(rows: number[], last: number, recorded: readonly boolean[] = []): void {
     const { plant } = this.#options;
     if (plant === "rowless-pass") return;
@@ -305,8 +314,8 @@ class Step {
   }
 
   /**
-   * The other one gets the shard: from the dead, whose commits have ended and whose records nobody writes any more, or from
-   * one that has given it up and still has successes to record.
+   * Moves the shard to the other dispatcher: from a crashed one, whose records are lost, or from one that has released
+   * it and still has successes to record.
    */
   *#takeOver(): Generator<State> {
     const { held, commit } = this.#state;

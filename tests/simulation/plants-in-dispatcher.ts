@@ -1,7 +1,7 @@
 import { REFUSED, UNREADABLE } from "./network.ts";
 import { drawInstead, type Plant, replaceFunction, replaceMethod } from "./replace.ts";
 
-/** Bugs of the dispatcher itself. */
+/** Bugs in the dispatcher. */
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "endless-closing",

@@ -1,6 +1,6 @@
 import { type Plant, replaceFunction, replaceMethod } from "./replace.ts";
 
-/** Bugs of the leases, of what a takeover tells, and of the clocks. */
+/** Bugs in the leases, in the records of a takeover, and in the clocks. */
 export const PLANTS_IN_LEASES: readonly Plant[] = [
   {
     name: "early-takeover",
@@ -26,7 +26,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(Heartbeats.prototype, "read", () => (rows) => {
-        // The last renewal of all is what Postgres takes for now.
+        // Takes the latest renewal as the time of PostgreSQL.
         const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
         return rows.filter(({ renewedAt }) => renewedAt.getTime() < nowMs - 4_000);
       });

@@ -1,7 +1,7 @@
 import type { Receivers } from "./receivers.ts";
 import { drawInstead, type Plant, replaceFunction, replaceMethod } from "./replace.ts";
 
-/** Bugs of what the dispatchers stand on: the SQL as the simulated stores carry it out, and the HTTP client. */
+/** Bugs below the dispatcher: in the simulated SQL of the stores, and in the HTTP client. */
 export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "dropped-fence",
@@ -21,7 +21,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     seed: 135,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
-      // Shards move all the time, and requests about them are late.
+      // Makes shards move all the time, and their requests late.
       await drawInstead((noFaults) => ({
         processes: 2,
         faults: { ...noFaults, request: 0.01, longLate: 0.5, join: 0.2, stop: 0.1 },
@@ -135,7 +135,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
 ];
 
-/** Bugs of the log: of its offset, of the rows of what it passes, and of the loads that read both. */
+/** Bugs in the log: in its offset, in the rows of passed events, and in the loads that read both. */
 export const PLANTS_IN_LOG: readonly Plant[] = [
   {
     name: "rowless-pass",
@@ -221,7 +221,8 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
     seed: 200,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
-      // Runs of one review that waits for a retry, longer than one load passes, and redeliveries of another behind them.
+      // Makes runs of one review that waits for a retry, longer than the window of a load, with redeliveries of another
+      // review behind them.
       await drawInstead((noFaults) => ({
         window: 1,
         changeEveryMs: 3_000,

@@ -17,7 +17,7 @@ export function findPlant(name: string): Plant {
   throw new Error(`There is no plant ${name}, but ${names}.`);
 }
 
-/** Gives this process the bug. It has to be called before anything of the dispatcher is imported. */
+/** Injects the bug into this process. Call it before any module of the dispatcher is imported. */
 export async function grow(plant: Plant): Promise<void> {
   makeReplaceable();
   await plant.grow();
