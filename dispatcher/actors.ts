@@ -107,7 +107,10 @@ export class Actors {
     return this.#byId.get(actor.id) === actor;
   }
 
-  /** Returns the actor of a woken subscription, or makes one. Returns undefined if the subscription has to wait for its turn. */
+  /**
+   * Returns the actor of a woken subscription, or makes one. Returns undefined if the subscription has to wait for its
+   * turn.
+   */
   wake(
     wake: Wake,
     isSwept: boolean,

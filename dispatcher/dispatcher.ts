@@ -51,7 +51,10 @@ const RECORD_MS = 1_000;
 const POLL_MS = 10;
 /** The pause after a batch dispatch that failed. */
 const BATCH_RETRY_MS = 1_000;
-/** The number of subscriptions that leave a host group for each request that ends, so that it drains as fast as it answers. */
+/**
+ * The number of subscriptions that leave a host group for each request that ends, so that it drains as fast as it
+ * answers.
+ */
 const UNPARKED_AT_ONCE = 2;
 
 /**
@@ -111,7 +114,10 @@ export class Dispatcher {
     await working;
   }
 
-  /** Handles an event now, or after the event that is being handled. Never asynchronous: a delivery waits for no timer here. */
+  /**
+   * Handles an event now, or after the event that is being handled. Never asynchronous: a delivery waits for no timer
+   * here.
+   */
   #put(event: DispatcherEvent): void {
     this.#queue.push(event);
     if (this.#isHandling) return;
@@ -245,7 +251,10 @@ export class Dispatcher {
     }
   }
 
-  /** Stops an actor so that others get its place. Its subscription waits for its turn again, or is parked in a host group. */
+  /**
+   * Stops an actor so that others get its place. Its subscription waits for its turn again, or is parked in a host
+   * group.
+   */
   #sendAway(actor: Actor, group?: string): void {
     if (!this.#actors.has(actor)) return;
     this.#actors.returnLater(actor, group);

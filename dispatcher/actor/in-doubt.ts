@@ -8,7 +8,9 @@ import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
 
 /** The contract counts one entry under way and 16 uncommitted (7.4); a lane has one fewer of them at a time. */
 const PER_LANE = SEND_AHEAD + 1;
-/** The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits. */
+/**
+ * The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits.
+ */
 export const IN_DOUBT_LOAD = PER_LANE + 1;
 /**
  * The most lanes of one subscription whose entries are marked. A crashed process has attempts without a record in at most

@@ -90,7 +90,9 @@ export class Sender {
     return this.#slots.hasDrained(group);
   }
 
-  /** Pauses new requests while another dispatcher may have taken over, or while too many records wait for their commit. */
+  /**
+   * Pauses new requests while another dispatcher may have taken over, or while too many records wait for their commit.
+   */
   regulate(): void {
     const { holdings, committer } = this.#deps;
     if (holdings.safe && committer.keepsUp) this.#slots.resume();
@@ -218,7 +220,10 @@ export class Sender {
     }
   }
 
-  /** Notes whether the host was reached. Returns true if our own network failed: the attempt does not count (contract 7.8). */
+  /**
+   * Notes whether the host was reached. Returns true if our own network failed: the attempt does not count (contract
+   * 7.8).
+   */
   #noteReach(result: PostResult, partnerId: number, host: string): boolean {
     if (result.kind === "aborted") return false;
     const unreached = isUnreached(result);
@@ -246,7 +251,10 @@ export class Sender {
     this.#report({ kind: "actor_event", actor, event });
   }
 
-  /** Postpones a send after a failure of our own. No POST was made, so nothing is recorded and the entry keeps its attempt. */
+  /**
+   * Postpones a send after a failure of our own. No POST was made, so nothing is recorded and the entry keeps its
+   * attempt.
+   */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
     const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
     this.#deps.log.warn("webhook.postponed", fields);

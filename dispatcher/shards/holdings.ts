@@ -87,7 +87,9 @@ export class Holdings {
     this.#id = deps.newId();
   }
 
-  /** The id of the lease. It changes when the lease is lost, and results of work that began under another id are void. */
+  /**
+   * The id of the lease. It changes when the lease is lost, and results of work that began under another id are void.
+   */
   get id(): string {
     return this.#id;
   }
@@ -115,7 +117,9 @@ export class Holdings {
     return passedMs < LEASE_SAFE_MS && Math.abs(ownPassedMs - passedMs) < CLOCK_TOLERANCE_MS;
   }
 
-  /** Renews the lease until `ended`, then releases it with all shards. If PostgreSQL is away, the lease expires instead. */
+  /**
+   * Renews the lease until `ended`, then releases it with all shards. If PostgreSQL is away, the lease expires instead.
+   */
   async run(ended: AbortSignal): Promise<void> {
     const often = { clock: this.#deps.clock, ended };
     const watchMs = () => this.#failureDetector.intervalMs;

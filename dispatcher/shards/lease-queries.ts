@@ -26,7 +26,9 @@ export const LEASE_SAFE_MS = 2_500;
 export const LEASE_WATCH_MS = 200;
 /** The interval of the only dispatcher, which has to notice when another one joins. */
 export const LEASE_GLANCE_MS = 1_000;
-/** A read that comes later than this after the last one starts anew, because the others may have lost PostgreSQL, too. */
+/**
+ * A read that comes later than this after the last one starts anew, because the others may have lost PostgreSQL, too.
+ */
 export const LEASE_BLIND_MS = 2_000;
 
 /** The right of one dispatcher to a shard. */
@@ -43,7 +45,9 @@ export interface Heartbeat {
   readonly renewedAt: Date;
 }
 
-/** Returns the number of shards for a dispatcher. All compute the same: the first ids get one more each of a remainder. */
+/**
+ * Returns the number of shards for a dispatcher. All compute the same: the first ids get one more each of a remainder.
+ */
 export function fairShare(living: readonly string[], id: string): number {
   const sorted = living.toSorted();
   const rank = sorted.indexOf(id);
@@ -60,7 +64,9 @@ export type Leases = ReturnType<typeof createLeases>;
 
 /** Creates the leases on PostgreSQL. Only renewals use the connection `renewals`, so that nothing delays them. */
 export function createLeases(db: Db, renewals: Db) {
-  /** Releases each shard that still has the epoch of its claim, and writes whether it is unclean for the next holder. */
+  /**
+   * Releases each shard that still has the epoch of its claim, and writes whether it is unclean for the next holder.
+   */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
     const given = Array.from(claims, ([shard, { epoch, unclean }]) => ({
       id: shard,
@@ -93,7 +99,9 @@ export function createLeases(db: Db, renewals: Db) {
         .returning({ now: NOW.mapWith(renewedAt) });
       return renewed?.now;
     },
-    /** Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number above its share. */
+    /**
+     * Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number above its share.
+     */
     async assign(id: string) {
       const found = await db
         .select({ dispatcher: dispatchers.id, claim: CLAIM })

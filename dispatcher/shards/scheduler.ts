@@ -10,7 +10,9 @@ import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 const TAKE_LIMIT = 256;
 /** The pause before Redis is queried again after a failure. */
 const REDIS_RETRY_MS = 1_000;
-/** The longest sleep of the scheduler. If the clock of PostgreSQL is set forward, planned wakes are due before it ends. */
+/**
+ * The longest sleep of the scheduler. If the clock of PostgreSQL is set forward, planned wakes are due before it ends.
+ */
 const MAX_SLEEP_MS = 200;
 /** The time that received wakes stay in the sorted sets, so that one command removes many of them. */
 const CLEAR_MS = 250;
@@ -96,7 +98,9 @@ export class Scheduler {
     }
   }
 
-  /** Removes received wakes from the sorted sets, which would report them again. A wake that is lost here costs a sweep. */
+  /**
+   * Removes received wakes from the sorted sets, which would report them again. A wake that is lost here costs a sweep.
+   */
   async #clear(): Promise<void> {
     await this.#deps.clock.sleep(CLEAR_MS);
     const received = [...this.#unclear.values()];

@@ -220,7 +220,10 @@ export async function commitAttempts(
   return { fenced, inactive, disabled };
 }
 
-/** Splits the records before the first repeated entry of each subscription: one statement may contain an entry only once. */
+/**
+ * Splits the records before the first repeated entry of each subscription: one statement may contain an entry only
+ * once.
+ */
 function untilRepeated(records: readonly AttemptRecord[]): [AttemptRecord[], AttemptRecord[]] {
   const seen = new Map<string, Set<number>>();
   const repeating = new Set<string>();

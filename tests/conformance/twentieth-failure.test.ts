@@ -117,7 +117,7 @@ describe("permanent failures in a row", () => {
     expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
   });
 
-  test("leave the counter of a disabled subscription alone, as do successes", async () => {
+  test("do not change the counter of a disabled subscription, and neither do successes", async () => {
     const stores = await subscribed(19, 3);
     const [first, ...late] = outcomesOf(stores, "ffd");
     await stores.commit("dispatcher", first === undefined ? [] : [first]);

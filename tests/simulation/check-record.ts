@@ -38,7 +38,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (record.decision.kind !== expected.kind || delayMs !== expected.delayMs)
     say("schedule", `after ${delayMs}; it should be ${expected.kind} after ${expected.delayMs}`);
   if (commit.dueAtMs !== null) checkDue(deps, { ...commit, post, dueAtMs: commit.dueAtMs }, say);
-  if (!isRepeat) checkTold(deps, { ...commit, post }, say);
+  if (!isRepeat) checkFlagged(deps, { ...commit, post }, say);
   post.recorded = true;
   deps.watch.unrecorded.get(dispatcherId)?.delete(post);
   if (moves && isEnd(record) && overtakes(commit, post))
@@ -97,20 +97,20 @@ function checkDue(
  * Checks that the record of a repeat is flagged as possible, and that other records are flagged only if a crashed
  * process may have made the attempt.
  */
-function checkTold(
+function checkFlagged(
   { world, watch }: CheckDeps,
   { record, post, subscription }: Commit & { post: Post },
   say: Say,
 ): void {
   const { sequence, attempt, round, possiblyRepeated } = record;
   if (possiblyRepeated && !watch.mayRepeat.has(sequence))
-    say("possible repeats told", "as a possible repeat, which it cannot be");
+    say("possible repeats flagged", "as a possible repeat, which it cannot be");
   const which = `${sequence}/${round}/${attempt}`;
-  if (possiblyRepeated) watch.told.add(which);
+  if (possiblyRepeated) watch.flagged.add(which);
   // One flagged record is enough, also if its attempt was aborted and is made once more.
-  if (watch.told.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
+  if (watch.flagged.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
   // The first sweep does not see a subscription that is disabled during the takeover.
-  if (!watch.wasActive || subscription.changedMs > watch.buriedMs) return;
+  if (!watch.wasActive || subscription.changedMs > watch.expiredMs) return;
   const unrecorded = watch.posts
     .get(sequence)
     ?.find(
@@ -126,7 +126,7 @@ function checkTold(
   // The first entries of the former lanes may not be the first ones of the present lanes.
   if (watch.reorderedMs > unrecorded.startedMs) return;
   if (!waitedSince(watch, unrecorded))
-    say("possible repeats told", `as if ${unrecorded.dispatcherId} had not sent it`);
+    say("possible repeats flagged", `as if ${unrecorded.dispatcherId} had not sent it`);
 }
 
 /**

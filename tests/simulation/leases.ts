@@ -123,13 +123,13 @@ async function expireLease(
   const row = tables.dispatchers.get(dead.id);
   if (row?.renewedMs !== dead.renewedAt.getTime() || isHeld()) return undefined;
   world.trace("postgres", `declares ${dead.id} dead`);
-  const shards = orphanShards(tables, dead.id);
-  monitor.buried(row, shards);
+  const shards = freeAsUnclean(tables, dead.id);
+  monitor.expired(row, shards);
   tables.deleteDispatcher(dead.id);
   return shards.length;
 }
 
-export function orphanShards(tables: Tables, id: string): number[] {
+export function freeAsUnclean(tables: Tables, id: string): number[] {
   const shards = tables.owners.flatMap((owner, shard) => (owner === id ? [shard] : []));
   for (const shard of shards) tables.orphaned[shard] = true;
   return shards;

@@ -4,7 +4,7 @@
  * states the rules once more, without tables, and checks each state against the invariants of the log.
  */
 
-export const MODEL_PLANTS = [
+export const MODEL_FAULTS = [
   "rowless-pass",
   "forgotten-retry",
   "doubled-entry",
@@ -28,7 +28,7 @@ export interface ModelOptions {
    * by one.
    */
   readonly events: string;
-  readonly plant?: (typeof MODEL_PLANTS)[number] | undefined;
+  readonly injected?: (typeof MODEL_FAULTS)[number] | undefined;
 }
 
 /** An entry in the memory of a dispatcher. */
@@ -192,20 +192,20 @@ class Step {
    */
   *#load(): Generator<State> {
     const { appended, rows, held, holder, ordering, settledThrough, skippedThrough } = this.#state;
-    const { plant } = this.#options;
+    const { injected } = this.#options;
     const own = held[holder];
     const byReview = ordering === "review";
     if (!byReview && own.some((one) => one?.phase === "retry")) return;
     const after = byReview ? -1 : own.findLastIndex(Boolean);
     const busy = new Set(byReview ? own.flatMap((one, i) => (one ? [this.#laneOf(i)] : [])) : []);
     const isAsked = (i: number) => !busy.has(this.#laneOf(i));
-    const begin = Math.max(after + 1, settledThrough - (plant === "early-load" ? 1 : 0));
+    const begin = Math.max(after + 1, settledThrough - (injected === "early-load" ? 1 : 0));
     const places = Array.from({ length: appended }, (_, i) => i);
     const logged = places.filter((i) => this.#isLogged(i) && i >= begin);
     const window = busy.size > 0 ? logged.slice(0, WINDOW) : logged;
     const events = window.filter(isAsked);
     // No entry with a row is shown after the window.
-    const isCut = window.length < logged.length && plant !== "rows-ahead";
+    const isCut = window.length < logged.length && injected !== "rows-ahead";
     const end = isCut ? (events.at(-1) ?? settledThrough - 1) : appended;
     const shown = new Map<number, Held>();
     for (const i of places)
@@ -264,13 +264,13 @@ class Step {
   }
 
   #changes({ records, seenThrough, seenRows }: Commit): Partial<State> {
-    const { plant } = this.#options;
+    const { injected } = this.#options;
     const { settledThrough, skippedThrough } = this.#state;
     const [rows, ended] = [[...this.#state.rows], [...this.#state.ended]];
     const succeeded = [...this.#state.succeeded];
-    const isBlind = plant === "unseen-rows" && seenThrough !== settledThrough;
+    const isBlind = injected === "unseen-rows" && seenThrough !== settledThrough;
     const moved = records.map((one, i) => {
-      const isAhead = i >= settledThrough || plant === "offset-twice";
+      const isAhead = i >= settledThrough || injected === "offset-twice";
       return one?.isLogged === true && isAhead;
     });
     const last = moved.includes(true) ? moved.lastIndexOf(true) + 1 : settledThrough;
@@ -282,17 +282,18 @@ class Step {
       const isThere = i >= skippedThrough && rows[i] === attempt;
       if (!moved[i] && (!isThere || (isBlind && seenRows[i] !== attempt))) continue;
       if (phase === "delivered") [rows[i], ended[i]] = [0, true];
-      else rows[i] = plant === "forgotten-retry" && moved[i] ? 0 : attempt + 1;
+      else rows[i] = injected === "forgotten-retry" && moved[i] ? 0 : attempt + 1;
     }
     return { rows, ended, succeeded, settledThrough: last };
   }
 
   /** Gives rows to the events that the offset passes and the commit does not record. */
   #giveRows(rows: number[], last: number, recorded: readonly boolean[] = []): void {
-    const { plant } = this.#options;
-    if (plant === "rowless-pass") return;
+    const { injected } = this.#options;
+    if (injected === "rowless-pass") return;
     for (let i = this.#state.settledThrough; i < last; i++)
-      if (this.#isLogged(i) && recorded[i] !== true) rows[i] = plant === "skipping-attempt" ? 2 : 1;
+      if (this.#isLogged(i) && recorded[i] !== true)
+        rows[i] = injected === "skipping-attempt" ? 2 : 1;
   }
 
   *#pass(): Generator<State> {
@@ -302,13 +303,13 @@ class Step {
     if (last === appended) return;
     const rows = [...this.#state.rows];
     this.#giveRows(rows, last + WINDOW);
-    const isMoved = this.#options.plant !== "doubled-entry";
+    const isMoved = this.#options.injected !== "doubled-entry";
     yield this.#with({ rows, settledThrough: isMoved ? last + WINDOW : settledThrough });
   }
 
   #skip(): State {
     const { appended, settledThrough, ended } = this.#state;
-    const moved = this.#options.plant === "unmoved-skip" ? settledThrough : appended;
+    const moved = this.#options.injected === "unmoved-skip" ? settledThrough : appended;
     const all = ended.map((one, i) => one || i < appended);
     return this.#with({ settledThrough: moved, skippedThrough: appended, ended: all }, "skip");
   }

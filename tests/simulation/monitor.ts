@@ -131,7 +131,7 @@ export class Monitor {
   loading(process: Process, requests: readonly LoadRequest[]): void {
     for (const request of requests) {
       const { id, limit, after } = request;
-      this.#inheriting(process, request);
+      this.#notePossibleRepeats(process, request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
       let queued = 0;
       for (const row of queueOf(this.#tables.subscription(id), last + 1)) {
@@ -147,7 +147,7 @@ export class Monitor {
   }
 
   loaded(process: Process, { request, found }: Loaded, snapshotMs: number): void {
-    this.#inheriting(process, request);
+    this.#notePossibleRepeats(process, request);
     const watch = this.watch(request.id);
     watch.settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
     if (found !== undefined) watch.firstLoaded.set(this.#claimOf(process, request), request);
@@ -198,15 +198,15 @@ export class Monitor {
   }
 
   /** Notes that a lease expired: the dispatcher may have sent the first entries of each lane of these shards. */
-  buried({ id, process }: DispatcherRow, shards: readonly number[]): void {
+  expired({ id, process }: DispatcherRow, shards: readonly number[]): void {
     const { nowMs, postgresDownMs } = this.#world;
     const wellMs = nowMs - Math.max(process.troubledMs, postgresDownMs);
     if (process.alive && process.dispatcherId === id && wellMs > RENEWED_MS)
-      this.#world.violate("no burial of the living", `${id} renews its lease and is buried`);
+      this.#world.violate("no expiry of a live lease", `${id} renews its lease, which is expired`);
     for (const subscription of this.#tables.subscriptions.values()) {
       if (!shards.includes(subscription.shard)) continue;
       const watch = this.watch(subscription.id);
-      watch.buriedMs = nowMs;
+      watch.expiredMs = nowMs;
       watch.wasActive = subscription.state === "active";
       this.#allowRepeats(subscription);
     }
@@ -220,7 +220,7 @@ export class Monitor {
    * Notes the entries of an unclean shard that its new holder may repeat. They are those at its first load, and once
    * more at a load after it discarded its queues.
    */
-  #inheriting(process: Process, request: LoadRequest): void {
+  #notePossibleRepeats(process: Process, request: LoadRequest): void {
     const { id, shard, generation } = request;
     const { nowMs, troubleMs } = this.#world;
     const first = this.watch(id).firstLoaded.get(this.#claimOf(process, request));

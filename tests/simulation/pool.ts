@@ -7,7 +7,7 @@ const SCRIPT = join(import.meta.dir, "../../scripts/simulate.ts");
 /** Runs seeds in a child process, so that each has a core and an injected fault affects only that process. */
 export async function runChild(range: SeedRange, report: (tally: Tally) => void): Promise<void> {
   const options = ["--from", range.from, "--seeds", range.seeds, "--step", range.step].map(String);
-  if (range.plant !== undefined) options.push("--plant", range.plant);
+  if (range.injected !== undefined) options.push("--inject", range.injected);
   if (range.stopAtFailure) options.push("--first");
   const child = Bun.spawn([process.execPath, SCRIPT, "--child", ...options], {
     stdin: "ignore",

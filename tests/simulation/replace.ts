@@ -1,13 +1,13 @@
 import type { Settings } from "./settings.ts";
 
 /** A bug that is injected on purpose, to show that the simulation finds it. */
-export interface Plant {
+export interface InjectedFault {
   readonly name: string;
   /** A seed that shows the bug. After changes of the code a nearby seed does. */
   readonly seed: number;
   readonly bug: string;
   /** Replaces a function of the dispatcher or of the simulated stores by one with the bug. */
-  readonly grow: () => Promise<void>;
+  readonly inject: () => Promise<void>;
   /** The invariants that may detect the bug, depending on the first consequence. */
   readonly breaks: readonly string[];
 }

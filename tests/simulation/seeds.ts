@@ -25,7 +25,7 @@ export interface SeedRange {
   readonly from: number;
   readonly seeds: number;
   readonly step: number;
-  readonly plant: string | undefined;
+  readonly injected: string | undefined;
   readonly stopAtFailure: boolean;
 }
 

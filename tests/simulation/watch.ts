@@ -83,11 +83,11 @@ export interface Watch {
   /** The entries that a crashed holder of the shard may have sent, so that a record may be flagged. */
   readonly mayRepeat: Set<number>;
   /** The attempts that a record has flagged as possible repeats. */
-  readonly told: Set<string>;
+  readonly flagged: Set<string>;
   /**
    * The time at which the lease of a holder of its shard last expired, and whether the subscription was active then.
    */
-  buriedMs: number;
+  expiredMs: number;
   wasActive: boolean;
   /** The time at which events last became entries of a batch: nothing is sent until all of them are. */
   dispatchedMs: number;
@@ -127,8 +127,8 @@ export function createWatch(): Watch {
     checked: 0,
     unchecked: undefined,
     mayRepeat: new Set(),
-    told: new Set(),
-    buriedMs: Number.POSITIVE_INFINITY,
+    flagged: new Set(),
+    expiredMs: Number.POSITIVE_INFINITY,
     wasActive: true,
     dispatchedMs: 0,
     window: undefined,

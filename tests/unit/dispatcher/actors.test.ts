@@ -82,8 +82,8 @@ describe("subscriptions beyond the bound", () => {
   });
 });
 
-describe("a crowd", () => {
-  test("is taken from in the order in which its members came, whoever comes to it again", () => {
+describe("a saturated host group", () => {
+  test("is unparked in the order of arrival, also if a member is parked again", () => {
     for (const id of ["A", "B", "A"]) {
       const actor = admit(id);
       actors.returnLater(actor, "host");
@@ -124,7 +124,7 @@ test("shards take turns, and within a shard it is first come, first served", () 
   expect(turns.size).toBe(0);
 });
 
-test("one that waits already keeps its place, and one that has gone does not come", () => {
+test("a subscription that waits already keeps its position, and a deleted one does not come", () => {
   const turns = new Turns();
   for (const name of ["a", "b", "a", "c"]) turns.add(wakeIn(name, 1));
   turns.delete(wakeIn("b", 1));
@@ -133,7 +133,7 @@ test("one that waits already keeps its place, and one that has gone does not com
   expect(taken(turns)).toEqual(["a", "c"]);
 });
 
-test("what is taken may come again, behind the others of its shard", () => {
+test("a taken subscription may return, behind the others of its shard", () => {
   const turns = new Turns();
   turns.add(wakeIn("a", 1));
   turns.add(wakeIn("b", 1));

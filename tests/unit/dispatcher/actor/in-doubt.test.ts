@@ -40,7 +40,7 @@ test("the first 17 entries of each lane may have been sent, and no other", () =>
   expect([...inDoubt.marked]).toEqual([...upTo(17), 70, 71]);
 });
 
-test("what a later load shows of a lane counts on, and what was shown before does not again", () => {
+test("entries of a lane in later loads are counted on, but none is counted twice", () => {
   show(1, upTo(10));
   inDoubt.marked.clear();
   show(1, upTo(30));
@@ -59,13 +59,13 @@ test("a retry that was due at the takeover may have been made", () => {
   expect([...inDoubt.marked]).toEqual([1]);
 });
 
-test("a head whose retry was not due yet was not sent, but what stands behind it may have been", () => {
+test("a head with a later retry was not sent, but the entries behind it may have been", () => {
   show(1, [1], at(1));
   show(1, [2, 3]);
   expect([...inDoubt.marked]).toEqual([2, 3]);
 });
 
-test("what was appended after the takeover was not sent", () => {
+test("entries appended after the takeover were not sent", () => {
   show(1, [100, 101]);
   expect([...inDoubt.marked]).toEqual([100]);
 });
@@ -105,14 +105,14 @@ describe("the actor of an inherited subscription", () => {
     expect(load(new DrivenActor(new InDoubtAttempts(takeover)).wake()).limit).toBe(18);
   });
 
-  test("tells of a possible repeat with what was there at the takeover, and with nothing later", () => {
+  test("flags possible repeats of entries from before the takeover, and no later ones", () => {
     const driven = new DrivenActor(new InDoubtAttempts(takeover));
     const effects = driven.loaded({ entries: [entry(1), entry(2)], lastSequence: 1 });
     expect(sends(effects)).toMatchObject([{ possiblyRepeated: true }]);
     expect(sends(driven.answer("main"))).toMatchObject([{ possiblyRepeated: false }]);
   });
 
-  test("tells of no possible repeat without an inheritance", () => {
+  test("flags no possible repeat without attempts in doubt", () => {
     const effects = new DrivenActor().loaded({ entries: [entry(1)], lastSequence: 1 });
     expect(sends(effects)).toMatchObject([{ possiblyRepeated: false }]);
   });
@@ -165,7 +165,7 @@ beforeEach(() => {
   inDoubtShards.begin([1], [1], claimedAt);
 });
 
-test("what is woken before a shard is swept inherits, whenever its actor comes", () => {
+test("a subscription that is woken before the sweep of its shard has attempts in doubt, whenever its actor comes", () => {
   inDoubtShards.note(wake("before"));
   inDoubtShards.swept([1]);
   inDoubtShards.note(wake("after"));
@@ -175,7 +175,7 @@ test("what is woken before a shard is swept inherits, whenever its actor comes",
   expect(inDoubtShards.of(wake("after"))).toBeUndefined();
 });
 
-test("what is recorded after its subscription was done inherits nothing, even before the sweep", () => {
+test("entries recorded after the subscription was done are not in doubt, even before the sweep", () => {
   inDoubtShards.note(wake("a"));
   const first = new Actor("a", 1, inDoubtShards.of(wake("a")));
   if (first.inDoubt) complete(first.inDoubt);
@@ -186,7 +186,7 @@ test("what is recorded after its subscription was done inherits nothing, even be
   expect(inDoubtShards.has(1)).toBe(false);
 });
 
-test("nothing of a shard that no dead process held inherits", () => {
+test("a shard without a crashed holder has no attempts in doubt", () => {
   inDoubtShards.note(wake("elsewhere", 2));
   expect(inDoubtShards.of(wake("elsewhere", 2))).toBeUndefined();
 });

@@ -86,7 +86,7 @@ function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
   return { kind: plan === "none" || plan === "recheck" ? plan : "load", more: after, limit };
 }
 
-describe("what an actor loads next", () => {
+describe("the next load of an actor", () => {
   test.each(CASES)("follows the table: %o", (flags) => {
     const fits = TABLE.filter(({ when }) =>
       FLAGS.every((flag) => when[flag] === any || when[flag] === flags[flag]),
@@ -143,7 +143,7 @@ describe("the first load", () => {
 });
 
 describe("a load", () => {
-  test("that finds the subscription inactive empties the queue, and what is under way ends", () => {
+  test("that finds the subscription inactive empties the queue, and entries under way end", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
     expect(driven.show(load(driven.wake()))).toEqual([]);
     expect(driven.answer("main")).toEqual([]);
@@ -159,7 +159,7 @@ describe("a load", () => {
     expect(load(effects)).toMatchObject({ after: 0, exceptReviews: [] });
   });
 
-  test("of the settings alone does not say that there is more", () => {
+  test("of only the settings does not claim that there are more entries", () => {
     driven.actor.capacity = 4;
     driven.loaded({ entries: [1, 2, 3, 4].map((n) => entry(n)) });
     driven.show(load(driven.answer("main")), { entries: [entry(5)] });
@@ -169,7 +169,7 @@ describe("a load", () => {
     expect(kinds(driven.show(request, {}))).toEqual(["send"]);
   });
 
-  test("of the settings alone leaves out what is in memory", () => {
+  test("of only the settings leaves out the reviews in memory", () => {
     driven.loaded({ entries: [entry(1)], settings: byReview });
     expect(settingsRequest(driven.actor)).toEqual({
       id: "S",

@@ -66,7 +66,7 @@ describe("of the last ten seconds", () => {
     expect(reach.note(...seen(9, 20, false))).toBe(false);
   });
 
-  test("what is older does not count, but it lasts until somebody is reached", () => {
+  test("older attempts do not count, but the state lasts until a host is reached", () => {
     const reach = new Reach();
     for (let n = 0; n < 19; n++) reach.note(...seen(n, 0));
     expect(reach.note(...seen(19, 10_000))).toBe(false);

@@ -94,7 +94,7 @@ test("forgets everything when it is cleared", () => {
   expect(started).toHaveLength(3);
 });
 
-test("what waits for a shard can be withdrawn, and the others keep their turns", () => {
+test("waiting requests of a shard can be cancelled, and the others keep their turns", () => {
   acquire("a", 3);
   acquire("a", 1, 7);
   acquire("a", 1, 8);
@@ -139,8 +139,8 @@ describe("a host that hangs", () => {
   });
 });
 
-describe("a crowd", () => {
-  test("is a host for which enough wait, until half of them are gone", () => {
+describe("a saturated host group", () => {
+  test("is a host with enough waiting requests, until half of them have started", () => {
     acquire("a", 4);
     expect(slots.saturatedGroupOf("a")).toBeUndefined();
     acquire("a");
@@ -161,7 +161,7 @@ describe("a crowd", () => {
   });
 });
 
-test("a host whose request has a slot and has not begun is not slow", async () => {
+test("a host is not slow while its request has a slot but has not begun", async () => {
   callSwift("a");
   slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
   for (let host = 0; host < 9; host++) acquire(`hanging${host}`);

@@ -53,7 +53,7 @@ async function lookUntilDead(...moving: string[]): Promise<void> {
   await Bun.sleep(0);
 }
 
-test("the lease of whoever does not move is ended once, and that its shards are free is told", async () => {
+test("a lease that is not renewed is expired once, and its free shards are reported", async () => {
   await lookUntilDead("B");
   expect(expired).toEqual(["A"]);
   expect(freed).toBe(1);
@@ -66,13 +66,13 @@ test("the own lease is not ended, however long it stands still", async () => {
   expect([expired, freed]).toEqual([[], 0]);
 });
 
-test("a burial that comes too late frees nothing, and says nothing", async () => {
+test("an expiry that comes too late frees nothing and logs nothing", async () => {
   expiry = async () => undefined;
   await lookUntilDead("B");
   expect([expired, freed, logged]).toEqual([["A"], 0, []]);
 });
 
-test("a burial that is under way is not begun again, and no look waits for it", async () => {
+test("an expiry that is under way is not started again, and no check waits for it", async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   expiry = () => promise;
   await lookUntilDead("B");
@@ -83,7 +83,7 @@ test("a burial that is under way is not begun again, and no look waits for it", 
   expect(freed).toBe(1);
 });
 
-test("a burial that fails is told, and tried again at the next look", async () => {
+test("a failed expiry is logged and retried at the next check", async () => {
   expiry = () => Promise.reject(new Error("connect ECONNREFUSED"));
   await lookUntilDead("B");
   expect(logged).toMatchObject([
@@ -95,7 +95,7 @@ test("a burial that fails is told, and tried again at the next look", async () =
   expect([expired, freed]).toEqual([["A", "A"], 1]);
 });
 
-test("whoever is gone since the last look has left its shards, and that is told once", async () => {
+test("a dispatcher that has vanished since the last check has freed its shards, which is reported once", async () => {
   await detector.check("own");
   rows = rows.slice(0, 2);
   await detector.check("own");
@@ -106,7 +106,7 @@ test("whoever is gone since the last look has left its shards, and that is told 
   expect(freed).toBe(1);
 });
 
-test("a look that fails is told, and who was there at the last one counts as living", async () => {
+test("a failed read is logged, and the dispatchers of the last read count as living", async () => {
   await detector.check("own");
   isAway = true;
   await detector.check("own");
@@ -114,7 +114,7 @@ test("a look that fails is told, and who was there at the last one counts as liv
   expect([freed, detector.intervalMs]).toEqual([0, 200]);
 });
 
-test("looks are five times as often beside others as alone", async () => {
+test("checks are five times as frequent beside other dispatchers", async () => {
   expect(detector.intervalMs).toBe(1_000);
   await detector.check("own");
   expect(detector.intervalMs).toBe(200);
@@ -139,7 +139,7 @@ function look(afterMs: number, renewed: Record<string, number>, tookMs = 0): str
   return heartbeats.read(read, { askedMs, answeredMs: nowMs }).map(({ id }) => id);
 }
 
-test("who does not move for the TTL is dead, and not a moment earlier", () => {
+test("a heartbeat that stands still for the TTL is expired, and not a moment earlier", () => {
   look(0, { A: 1, B: 1 });
   for (let ms = 1_000; ms < LEASE_TTL_MS; ms += 1_000)
     expect(look(1_000, { A: 1, B: ms })).toEqual([]);
@@ -152,7 +152,7 @@ test("a step of the clock of Postgres ends no lease, in either direction", () =>
     expect(look(1_000, { A: at, B: at + 1 })).toEqual([]);
 });
 
-test("a look that comes late begins anew, because nobody may have reached Postgres meanwhile", () => {
+test("a late read starts anew, because PostgreSQL may have been out of reach for all", () => {
   look(0, { A: 1 });
   look(1_000, { A: 1 });
   expect(look(8_000, { A: 1 })).toEqual([]);

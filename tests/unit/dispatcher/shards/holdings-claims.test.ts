@@ -124,7 +124,7 @@ async function pass(seconds: number): Promise<void> {
 const all = (kind: string) => asked.filter(([one]) => one === kind);
 
 describe("shards that are ours from now on", () => {
-  test("are told once, with those of them that are orphaned", async () => {
+  test("are reported once, with the unclean ones among them", async () => {
     expect(told).toEqual([["claimed", FIVE, []]]);
     expect(logged).toContainEqual(["shards.claimed", { shards: 5, unclean: 0, owned: 5 }]);
     owned.set(6, claim(3, true)).set(7, claim());
@@ -229,7 +229,7 @@ describe("shards that are too many", () => {
     expect(told.at(-1)).toEqual(["closed", 4]);
   });
 
-  test("go as soon as their last actor has gone", async () => {
+  test("are released as soon as their last actor is dropped", async () => {
     surplus = 1;
     await pass(1);
     busy.delete(5);
@@ -242,7 +242,7 @@ describe("shards that are too many", () => {
     expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
   });
 
-  test("are held again if they were claimed anew after a release whose answer was lost", async () => {
+  test("are held again if they were claimed again after a release with a lost response", async () => {
     surplus = 1;
     await pass(1);
     surplus = 0;
@@ -267,7 +267,7 @@ describe("shards that are too many", () => {
     expect(holdings.serves(5)).toBe(false);
   });
 
-  test("go as orphans if they came as such and are not all repeated", async () => {
+  test("are released as unclean if they were claimed as unclean and have attempts in doubt", async () => {
     owned = new Map(FIVE.map((shard) => [shard, claim(shard, shard > 3)]));
     lose("D1");
     await pass(1);
@@ -317,7 +317,7 @@ describe("a lease that is lost", () => {
     expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
   });
 
-  test("is not renewed by what was under way for it", async () => {
+  test("is not renewed by a renewal of the former lease", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     answering.renew = promise;
     await pass(1);
@@ -332,13 +332,13 @@ describe("a lease that is lost", () => {
     expect(checks).toBe(2);
   });
 
-  test("is ours alone: that of another id takes nothing", () => {
+  test("is lost only under its own id: another id changes nothing", () => {
     lose("D0");
     expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D1", 5, true]);
     expect(told.length).toBe(1);
   });
 
-  test("is not given back by whoever may have sent something that is not recorded", async () => {
+  test("is not released by a process that may have unrecorded attempts", async () => {
     holdings.abandon();
     ended.abort();
     await running;
@@ -347,7 +347,7 @@ describe("a lease that is lost", () => {
 });
 
 describe("a renewal", () => {
-  test("is told, whether it succeeded or not", async () => {
+  test("is reported, whether it succeeded or not", async () => {
     expect(checks).toBe(1);
     await pass(1);
     expect(checks).toBe(2);
@@ -370,7 +370,7 @@ describe("a renewal", () => {
   test.each([
     ["ahead", 1],
     ["behind", -1],
-  ])("is void for a machine whose clock was set 500 ms %s, and not 499", (_, sign) => {
+  ])("is void if the clock of the machine was set 500 ms %s, but not at 499 ms", (_, sign) => {
     aheadMs = sign * 499;
     expect(holdings.safe).toBe(true);
     aheadMs = sign * 500;

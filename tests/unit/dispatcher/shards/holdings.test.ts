@@ -129,7 +129,7 @@ test("a shard in which something hangs for ever is closed after 20 seconds and b
   expect(said).toEqual(["closed", "overdue"]);
 });
 
-test("a shard that nobody wants any more while it waits to go stays", async () => {
+test("a shard that waits for its release stays if it is not surplus any more", async () => {
   [surplus, lingering] = [1, true];
   await pass(5);
   surplus = 0;
@@ -140,7 +140,7 @@ test("a shard that nobody wants any more while it waits to go stays", async () =
   expect(said).toEqual([]);
 });
 
-test("what a closed shard was told to break off does not concern it once it is given up", async () => {
+test("a shard that was released is not reported as overdue", async () => {
   surplus = 1;
   busy = false;
   await pass(10);
@@ -160,7 +160,7 @@ test("a lease that cannot be given back does not keep the process from ending in
   expect(said).toEqual(["lease.release_failed"]);
 });
 
-test("a shard goes as an orphan while what the dead have sent of it is not all repeated", async () => {
+test("a shard is released as unclean while attempts of it are in doubt", async () => {
   surplus = 1;
   busy = false;
   hasInDoubt = true;
@@ -168,7 +168,7 @@ test("a shard goes as an orphan while what the dead have sent of it is not all r
   expect(said).toEqual(["closed", "released 1 as unclean"]);
 });
 
-test("the lease is renewed while a burial, or the giving out of shards, waits for Postgres", async () => {
+test("the lease is renewed while an expiry or an assignment of shards waits for PostgreSQL", async () => {
   rows = [{ id: "other", renewedAt: clock.now() }];
   const { promise, resolve } = Promise.withResolvers<void>();
   await pass(1);
@@ -228,7 +228,7 @@ test.each([
   expect(looks).toBe(2 * each);
 });
 
-test("the shards of who was buried by another are asked for at the next look, and not once more", async () => {
+test("the shards of a lease that another process expired are claimed at the next check, and only once", async () => {
   rows = ["one", "other"].map((id) => ({ id, renewedAt: clock.now() }));
   await glance(5);
   const before = assignments;

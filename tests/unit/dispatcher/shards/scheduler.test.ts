@@ -96,8 +96,8 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-describe("a wake that is heard", () => {
-  test("rings at once if its shard is held, and else not at all", async () => {
+describe("a received wake", () => {
+  test("is reported at once if its shard is held, and otherwise not at all", async () => {
     publish(wake("A"));
     publish(wake("B", 8));
     publish(wake("C"));
@@ -118,7 +118,7 @@ describe("a wake that is heard", () => {
     expect(cleared).toEqual([["A", "B"], ["C"]]);
   });
 
-  test("is removed before a look at its subscription is planned, and not again", async () => {
+  test("is removed before a wake of its subscription is planned, and not again", async () => {
     publish(wake("A"));
     publish(wake("B"));
     await pass(100);
@@ -132,7 +132,7 @@ describe("a wake that is heard", () => {
 });
 
 describe("a sorted set", () => {
-  test("is looked at when the earliest planned look is due", async () => {
+  test("is read when the earliest planned wake is due", async () => {
     await scheduler.plan(wake("A"), at(150));
     await scheduler.plan(wake("B"), at(500));
     await scheduler.plan(wake("C"), at(130));
@@ -143,7 +143,7 @@ describe("a sorted set", () => {
     expect(cleared).toEqual([]);
   });
 
-  test("tells who is due and when to look at it again", async () => {
+  test("returns the due subscriptions and the time of the next read", async () => {
     await scheduler.plan(wake("A"), at(20));
     find = () => ({ due: ["A", "B"], nextAt: at(330) });
     await pass(20);
@@ -158,7 +158,7 @@ describe("a sorted set", () => {
     expect(limits).toEqual([256, 256]);
   });
 
-  test("that cannot be read is looked at again after a second", async () => {
+  test("that cannot be read is read again after a second", async () => {
     find = () => {
       throw new Error("The connection is closed.");
     };
@@ -174,7 +174,7 @@ describe("a sorted set", () => {
     ]);
   });
 
-  test("of a shard that is held no more is not looked at", async () => {
+  test("of a shard that is not held any more is not read", async () => {
     held.set(8, {});
     await scheduler.plan(wake("A"), at(50));
     await scheduler.plan(wake("B", 8), at(50));
@@ -187,7 +187,7 @@ describe("a sorted set", () => {
     expect(looks).toEqual([[8, 50]]);
   });
 
-  test("is looked at within 200 ms after the clock is set forward over its time", async () => {
+  test("is read within 200 ms after the clock is set forward past its time", async () => {
     await scheduler.plan(wake("A"), at(3_600_000));
     // The sleep that has begun does not hear of it.
     const { now } = clock;
@@ -198,7 +198,7 @@ describe("a sorted set", () => {
 });
 
 describe("a shard that was just claimed", () => {
-  test("is looked at and swept at once", async () => {
+  test("is read and swept at once", async () => {
     const found = { dueInMs: 0, waitedMs: 4_000 };
     inPostgres = [
       { subscriptionId: "A", shard: SHARD, ...found },
@@ -213,7 +213,7 @@ describe("a shard that was just claimed", () => {
 });
 
 describe("a sweep of all shards", () => {
-  test("rings for what is due, has the rest looked at in time, and tells how long it waited", async () => {
+  test("reports due subscriptions, plans the others in time, and returns the longest wait", async () => {
     inPostgres = [
       { subscriptionId: "A", shard: SHARD, dueInMs: 0, waitedMs: 4_000 },
       { subscriptionId: "B", shard: SHARD, dueInMs: 500, waitedMs: -500 },
@@ -226,7 +226,7 @@ describe("a sweep of all shards", () => {
     expect(looks).toEqual([[SHARD, SWEEP_MS + 500]]);
   });
 
-  test("goes on while wakes cannot be heard", async () => {
+  test("continues while wakes cannot be received", async () => {
     await stop();
     schedule.onWake = () => Promise.reject(new Error("The connection is closed."));
     await run();
@@ -236,7 +236,7 @@ describe("a sweep of all shards", () => {
   });
 });
 
-test("the end does not wait for the next look", async () => {
+test("the shutdown does not wait for the next read", async () => {
   const sleeping = clock.sleepers;
   ended.abort();
   await running;

@@ -142,7 +142,7 @@ async function turns(count: number): Promise<void> {
 }
 
 describe("a group that waits for the row of one subscription", () => {
-  test("is split until that one is alone, and the others are committed at once", async () => {
+  test("is split until only that one is left, and the others are committed at once", async () => {
     let isLocked = true;
     const { committer, commit, done } = committing((ids) => {
       if (isLocked && ids.some((id) => id.startsWith("B"))) throw failure("55P03");
@@ -161,7 +161,7 @@ describe("a group that waits for the row of one subscription", () => {
     expect(committer.quarantined).toBe(0);
   });
 
-  test("is retried in quarantine, with what came meanwhile behind it", async () => {
+  test("is retried in quarantine, with the records of meanwhile behind it", async () => {
     let failures = 1;
     const { commit, done } = committing(() => {
       if (failures-- > 0) throw failure("57014");
@@ -175,7 +175,7 @@ describe("a group that waits for the row of one subscription", () => {
 });
 
 describe("a record that cannot be committed", () => {
-  test("stops its subscription alone, once what is before it is committed, and says so", async () => {
+  test("stops only its subscription, after its earlier records are committed, and is logged", async () => {
     let isPoison = true;
     const { committer, commit, done, errors } = committing((ids) => {
       if (isPoison && ids.includes("B4")) throw failure("22P05");

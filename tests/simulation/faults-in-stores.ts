@@ -1,13 +1,13 @@
 import type { Receivers } from "./receivers.ts";
-import { drawInstead, type Plant, replaceFunction, replaceMethod } from "./replace.ts";
+import { drawInstead, type InjectedFault, replaceFunction, replaceMethod } from "./replace.ts";
 
 /** Bugs below the dispatcher: in the simulated SQL of the stores, and in the HTTP client. */
-export const PLANTS_IN_STORES: readonly Plant[] = [
+export const FAULTS_IN_STORES: readonly InjectedFault[] = [
   {
     name: "dropped-fence",
     seed: 46,
-    bug: "A commit does not look whether its dispatcher was declared dead.",
-    async grow() {
+    bug: "A commit does not check whether the lease of its dispatcher has expired.",
+    async inject() {
       const { leaseOf } = await import("./commit.ts");
       replaceFunction(leaseOf, (real) => (tables, id) => {
         const [any] = tables.dispatchers.values();
@@ -19,8 +19,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "late-release",
     seed: 135,
-    bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
-    async grow() {
+    bug: "A late release of a shard takes it away from the same dispatcher, which has claimed it again.",
+    async inject() {
       // Makes shards move all the time, and their requests late.
       await drawInstead((noFaults) => ({
         processes: 2,
@@ -35,13 +35,13 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
         real(tables, id, new Map(present));
       });
     },
-    breaks: ["one owner", "one request per lane", "possible repeats told"],
+    breaks: ["one owner", "one request per lane", "possible repeats flagged"],
   },
   {
     name: "blamed-receiver",
     seed: 20,
-    bug: "What did not get past our own proxy counts as a failure of the receiver.",
-    async grow() {
+    bug: "A POST that did not get past our proxy counts as a failure of the receiver.",
+    async inject() {
       const { Receivers } = await import("./receivers.ts");
       replaceMethod(
         Receivers.prototype,
@@ -63,8 +63,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "crowded-tests",
     seed: 641,
-    bug: "Tests that wait for a retry keep those that are due from being read.",
-    async grow() {
+    bug: "Tests that wait for a retry keep due tests from being read.",
+    async inject() {
       const { nextTests } = await import("./dispatch-store.ts");
       replaceFunction(nextTests, () => (outbox) => outbox.filter((row) => row.isTest).slice(0, 16));
     },
@@ -74,17 +74,17 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     name: "missing-sweep",
     seed: 2,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",
-    async grow() {
+    async inject() {
       const { sweepShards } = await import("./dispatch-store.ts");
       replaceFunction(sweepShards, () => () => []);
     },
-    breaks: ["possible repeats told", "no starvation", "no loss"],
+    breaks: ["possible repeats flagged", "no starvation", "no loss"],
   },
   {
     name: "sequence-at-statement",
     seed: 13,
-    bug: "Sequences are drawn by the statement and not in commit order: `sequence > last` skips what commits late.",
-    async grow() {
+    bug: "Sequences are drawn by the statement and not in commit order: `sequence > last` skips late commits.",
+    async inject() {
       const { drawSequences, holdSequences } = await import("./writers.ts");
       replaceFunction(holdSequences, () => (targets, work) => work(targets));
       replaceFunction(drawSequences, (real) => (targets, events) => {
@@ -99,7 +99,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     name: "counter-outside",
     seed: 2,
     bug: "The failure counter is written after the transaction.",
-    async grow() {
+    async inject() {
       const { countFailures } = await import("./commit.ts");
       replaceFunction(countFailures, (real) => (world, settled) => {
         world.loop.after(world.random.between(0.1, 40), () => void real(world, settled));
@@ -111,8 +111,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "batch-by-time",
     seed: 2,
-    bug: "A batch takes the events recorded between two instants, not the rows that wait.",
-    async grow() {
+    bug: "A batch takes the events recorded between two instants, and not the waiting rows.",
+    async inject() {
       const { visibleEvents } = await import("./batch.ts");
       replaceFunction(visibleEvents, (real) => (subscription) => {
         const fromMs = subscription.lastBatchAtMs ?? subscription.createdAtMs;
@@ -124,8 +124,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "forgetful-chunk",
     seed: 2,
-    bug: "The next chunk of a batch does not go on with the review that the last one was cut in.",
-    async grow() {
+    bug: "The next chunk of a batch does not continue with the review in which the last one ended.",
+    async inject() {
       const { chunkOf } = await import("./batch.ts");
       replaceFunction(chunkOf, (real) => (subscription, window, limit) => {
         return real(subscription, { ...window, reviewId: null }, limit);
@@ -136,12 +136,12 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
 ];
 
 /** Bugs in the log: in its offset, in the rows of passed events, and in the loads that read both. */
-export const PLANTS_IN_LOG: readonly Plant[] = [
+export const FAULTS_IN_LOG: readonly InjectedFault[] = [
   {
     name: "rowless-pass",
     seed: 1,
-    bug: "The offset moves past an event that is not settled and gives it no row.",
-    async grow() {
+    bug: "The offset moves past an unsettled event and gives it no row.",
+    async inject() {
       const { passEvents } = await import("./log.ts");
       replaceFunction(passEvents, () => () => {});
     },
@@ -150,8 +150,8 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   {
     name: "forgotten-retry",
     seed: 2,
-    bug: "An event of the log that waits for a retry gets no row.",
-    async grow() {
+    bug: "A log event that waits for a retry gets no row.",
+    async inject() {
       const { writeRetry } = await import("./log.ts");
       replaceFunction(writeRetry, () => () => {});
     },
@@ -160,8 +160,8 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   {
     name: "doubled-entry",
     seed: 1,
-    bug: "A load gives events of the log rows and leaves the offset before them.",
-    async grow() {
+    bug: "A load gives rows to log events and leaves the offset before them.",
+    async inject() {
       const { passEvents, passLogged } = await import("./log.ts");
       replaceFunction(passLogged, () => (target) => passEvents(target, target.settledThrough + 1));
     },
@@ -171,7 +171,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
     name: "unmoved-skip",
     seed: 16,
     bug: "A skip leaves the offset where it is.",
-    async grow() {
+    async inject() {
       const { moveBySkip } = await import("./log.ts");
       replaceFunction(moveBySkip, () => () => {});
     },
@@ -181,7 +181,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
     name: "early-load",
     seed: 1,
     bug: "A load begins with the last event that the offset has passed.",
-    async grow() {
+    async inject() {
       const { logBegin } = await import("./log.ts");
       replaceFunction(logBegin, (real) => (target, after) => real(target, after) - 1);
     },
@@ -191,7 +191,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
     name: "offset-twice",
     seed: 1,
     bug: "The record of an event that the offset has passed moves it again.",
-    async grow() {
+    async inject() {
       const { isAhead } = await import("./log.ts");
       replaceFunction(
         isAhead,
@@ -205,8 +205,8 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   {
     name: "skipping-attempt",
     seed: 1,
-    bug: "What the offset passes before it was sent is taken for failed once.",
-    async grow() {
+    bug: "An event that the offset passes before its POST counts as failed once.",
+    async inject() {
       const { passEvents } = await import("./log.ts");
       replaceFunction(passEvents, (real) => (target, through) => {
         const known = new Set(target.outbox);
@@ -219,8 +219,8 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   {
     name: "rows-ahead",
     seed: 200,
-    bug: "A load shows rows that stand behind the window of the log it has looked through.",
-    async grow() {
+    bug: "A load shows rows after the window of the log that it has searched.",
+    async inject() {
       // Makes runs of one review that waits for a retry, longer than the window of a load, with redeliveries of another
       // review behind them.
       await drawInstead((noFaults) => ({
