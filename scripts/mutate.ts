@@ -41,8 +41,8 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   request: {
-    mutate: ["dispatcher/delivery/{reach,slots}.ts", "dispatcher/http/encode.ts"],
-    tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http/encode.test.ts"],
+    mutate: ["dispatcher/delivery/{deliver,slots}.ts", "dispatcher/http/message.ts"],
+    tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http"],
   },
   queues: {
     mutate: [
@@ -58,7 +58,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   shards: {
-    mutate: ["dispatcher/shards/{alarm,holdings,leases,undertaker}.ts"],
+    mutate: ["dispatcher/shards/*.ts"],
     tests: ["tests/unit/dispatcher/shards"],
     seeds: 3,
   },

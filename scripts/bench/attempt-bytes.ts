@@ -3,8 +3,8 @@ import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
 import { indexEndedDays, ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
-import { commitAttempts } from "../../dispatcher/store/commit.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { commitAttempts } from "../../dispatcher/store/committer.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 
 const DISPATCHER = "BYTES000000000000000000001";

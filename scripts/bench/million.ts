@@ -30,7 +30,7 @@ const IDLE = Number(values.subscriptions) - BUSY;
 const BACKLOG_AT_ONCE = 2_000;
 /** Of these runs the quickest counts. */
 const TIMES = 5;
-/** What one query of a sweep looks at (dispatcher/shards/alarm.ts). */
+/** What one query of a sweep looks at (dispatcher/shards/scheduler.ts). */
 const SHARDS_AT_ONCE = 4;
 const KEY = new Uint8Array(32);
 

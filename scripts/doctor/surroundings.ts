@@ -10,7 +10,7 @@ import {
   countDescriptors,
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
-} from "../../dispatcher/descriptors.ts";
+} from "../../dispatcher/delivery/limits.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { resolveChecked } from "../../src/lib/egress.ts";
 import { systemLookup } from "../../src/lib/name-resolver.ts";

@@ -121,7 +121,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
         subscriber.on("ready", () => {
           subscriber.subscribe(channel).then(
             () => resolve(),
-            (error: unknown) => log.warn("schedule.unheard", errorFields(error)),
+            (error: unknown) => log.warn("schedule.subscribe_failed", errorFields(error)),
           );
         });
       });

@@ -1,5 +1,5 @@
 import { MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
-import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/response.ts";
+import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/message.ts";
 import { Prng } from "../simulation/prng.ts";
 import { cut, mutate, type Corpus } from "./mutate.ts";
 

@@ -1,7 +1,12 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
-import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
-import type { ActorEvent, Effect, LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { Inheritance } from "../../dispatcher/actor/inheritance.ts";
+import type {
+  ActorEvent,
+  Effect,
+  Entry,
+  LoadRequest,
+  Subscription,
+} from "../../dispatcher/actor/event.ts";
+import type { InDoubtAttempts } from "../../dispatcher/actor/in-doubt.ts";
 import { Actor } from "../../dispatcher/actor/state.ts";
 import { step } from "../../dispatcher/actor/step.ts";
 
@@ -71,8 +76,8 @@ export class DrivenActor {
   readonly actor: Actor;
   now = start;
 
-  constructor(inheritance?: Inheritance) {
-    this.actor = new Actor("S", 1, inheritance);
+  constructor(inDoubt?: InDoubtAttempts) {
+    this.actor = new Actor("S", 1, inDoubt);
   }
 
   tell(event: ActorEvent): Effect[] {

@@ -6,7 +6,7 @@ import {
   type Job,
   type LoopDeps,
 } from "../../dispatcher/maintenance/loop.ts";
-import type { Old } from "../../dispatcher/maintenance/records-queries.ts";
+import type { Old } from "../../dispatcher/maintenance/removal-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { silentLog } from "./dispatch.ts";

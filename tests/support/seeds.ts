@@ -1,7 +1,6 @@
 import { test } from "bun:test";
 
-import { formatFailure } from "../simulation/report.ts";
-import { runSeed } from "../simulation/run.ts";
+import { formatFailure, runSeed } from "../simulation/run.ts";
 
 /** Ends what hangs: on a loaded machine a block of seeds may take some minutes. */
 export const SIMULATION_TIMEOUT_MS = 1_200_000;

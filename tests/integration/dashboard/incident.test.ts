@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 
 import type { Page } from "playwright-core";
 
-import { alertMail, type ToldAlert } from "../../../dispatcher/alerts/mail.ts";
+import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts";
 import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
@@ -10,7 +10,7 @@ import { allErrors, LOOKS } from "../../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 
-// The incident card and the alerts of a failing subscription. SCREENSHOTS=<folder> saves screenshots.
+// Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
 
 const FOLDER = process.env["SCREENSHOTS"];
 let world: WebhookDashboard;
@@ -19,7 +19,7 @@ let alerting: ReturnType<typeof startAlerts> | undefined;
 
 beforeAll(async () => {
   if (chromium === undefined) return;
-  // The retry delay is longer than a test. A 410 is a permanent failure at once.
+  // A retry waits for as long as a test looks at it; 410 is a permanent failure at once.
   world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
   receiver = await Receiver.start();
 });
@@ -44,7 +44,7 @@ const shoot = async (page: Page, name: string) => {
 };
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 
-/** Creates a subscription that was just disabled, with two held events and sent alerts. */
+/** A subscription that has just been disabled, with two events held and what was told of it. */
 async function disabled(): Promise<string> {
   const { id } = await world.subscribe({ webhook_url: receiver.url });
   receiver.answer = () => 410;
@@ -60,7 +60,7 @@ async function disabled(): Promise<string> {
 }
 
 inBrowser("the incident card", () => {
-  test("shows the start, the last answer, the causes and the sent alerts, in every theme and width", async () => {
+  test("says since when, what was answered, the causes and who was told, in every look", async () => {
     const id = await disabled();
     for (const look of LOOKS) {
       const { page, faults } = await world.open(`/webhooks/${id}`, look);
@@ -84,7 +84,7 @@ inBrowser("the incident card", () => {
     expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
   });
 
-  test("of a failing, active subscription marks it in the list, too, which is not green", async () => {
+  test("of what fails and is still active stands in the list, too, which is not green", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 410;
     await world.emit(3);
@@ -97,14 +97,14 @@ inBrowser("the incident card", () => {
     await page.getByText("Consecutive failures: 3 of 20").waitFor();
     await page.getByText("First failed attempt:").waitFor();
     expect(await page.getByText("Active", { exact: true }).count()).toBe(0);
-    // Tooltips must be inside a landmark, too.
+    // What a pointer unfolds stands inside of a landmark, too.
     await page.locator("time").first().hover();
     await page.getByRole("tooltip").waitFor();
     expect(await allErrors(page)).toEqual([]);
     await shoot(page, "list-failing");
   });
 
-  test("enables the subscription with a test, which is answered before the held events follow", async () => {
+  test("leads back with a test whose answer is there before the held events follow", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}`);
     receiver.answer = () => 200;
@@ -123,7 +123,7 @@ inBrowser("the incident card", () => {
     await shoot(page, "enabled-test");
   });
 
-  test("stops the held events if the test fails, in every theme and width", async () => {
+  test("stops the held events where the test fails, in every look", async () => {
     for (const look of LOOKS) {
       const id = await disabled();
       const { page, faults } = await world.open(`/webhooks/${id}`, look);
@@ -150,7 +150,7 @@ inBrowser("the incident card", () => {
     }
   });
 
-  test("shows the same start, failed attempts and held events on every page", async () => {
+  test("has the same beginning, failed attempts and held events wherever they are told", async () => {
     const id = await disabled();
     const { body } = await world.ask("GET", `/${id}/incident`);
     const since = String(body["since"]);
@@ -173,7 +173,7 @@ inBrowser("the incident card", () => {
     await shoot(page, "deliveries-disabled");
   });
 
-  test("does not appear for a single failed attempt", async () => {
+  test("does not open for a single failed attempt, which is no failing", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     receiver.answer = () => 502;
     await world.emit(2);
@@ -201,7 +201,7 @@ inBrowser("the incident card", () => {
 });
 
 inBrowser("the page of alerts", () => {
-  test("changes recipients and kinds of alerts, in every theme and width", async () => {
+  test("changes who is told of what, in every look", async () => {
     for (const look of LOOKS) {
       const { page, faults } = await world.open("/webhooks/alerts", look);
       await page.getByLabel("5 failures in a row").waitFor();
@@ -240,7 +240,7 @@ inBrowser("the mails", () => {
     status_code: 503,
     error_code: "http_status",
   };
-  const alert = (kind: AlertKind, subscriptionId = "one"): ToldAlert => ({
+  const alert = (kind: AlertKind, subscriptionId = "one"): MailedAlert => ({
     kind,
     subscriptionId,
     label: subscriptionId === "one" ? "Production" : "Nightly",
@@ -272,7 +272,7 @@ inBrowser("the mails", () => {
           expect(await page.evaluate<number>("document.body.scrollWidth")).toBeLessThanOrEqual(
             width,
           );
-          // A mail has no landmarks, because the reader that shows it has them.
+          // A mail has no landmarks; those of its reader are around it.
           const faults = (await allErrors(page)).filter(
             (one) => !/^(landmark|region|page)/.test(one),
           );

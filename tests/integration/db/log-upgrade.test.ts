@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { migrate, ownMigrations } from "../../../db/migrate.ts";
-import { removeSkipped } from "../../../dispatcher/maintenance/queue-queries.ts";
+import { removeSkipped } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { showHealth } from "../../../src/webhooks/actions/stats.ts";
 import { deliveryOf } from "../../../src/webhooks/queries/events.ts";

@@ -6,7 +6,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
 import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../dispatcher/http/excerpt.ts";
 import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
-import { MAX_HEAD_BYTES } from "../../../dispatcher/http/response.ts";
+import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
 import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
@@ -781,8 +781,8 @@ describe("a look-up", () => {
     const { client, deliver } = start({ lookup: following(asked), timeoutMs: 60 });
     const late = deliver(message("http://late.test/"), { partnerId: 7 });
     let breakOff = () => {};
-    const breakable = (by: () => void) => (breakOff = by);
-    const stopped = deliver(message("http://stopped.test/"), { breakable });
+    const abortable = (by: () => void) => (breakOff = by);
+    const stopped = deliver(message("http://stopped.test/"), { abortable });
     expect(asked.map(({ partnerId, signal }) => [partnerId, signal?.aborted])).toEqual([
       [7, false],
       [undefined, false],
@@ -801,14 +801,14 @@ describe("our own shutdown", () => {
     const receiver = await receive(NO_ANSWER);
     const { client, deliver } = start({ lookup: silent });
     const breakOffs: (() => void)[] = [];
-    const breakable = (breakOff: () => void) => void breakOffs.push(breakOff);
+    const abortable = (breakOff: () => void) => void breakOffs.push(breakOff);
     const urls = [
       "http://hook.test/",
       receiver.url,
       receiver.url,
       receiver.url.replace("http:", "https:"),
     ];
-    const deliveries = urls.map((url) => deliver(message(url), { breakable }));
+    const deliveries = urls.map((url) => deliver(message(url), { abortable }));
     await until(() => receiver.requests.length === 2);
     for (const breakOff of breakOffs) breakOff();
     const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
@@ -820,8 +820,8 @@ describe("our own shutdown", () => {
   test("keeps an answer that is decided, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
     let breakOff = () => {};
-    const breakable = (by: () => void) => (breakOff = by);
-    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { breakable });
+    const abortable = (by: () => void) => (breakOff = by);
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { abortable });
     await until(() => receiver.requests.length === 1);
     await Bun.sleep(50);
     breakOff();

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { EXCERPT_BYTES } from "../../../dispatcher/http/excerpt.ts";
 import type { HttpClientOptions } from "../../../dispatcher/http/client.ts";
-import { MAX_HEAD_BYTES } from "../../../dispatcher/http/response.ts";
+import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
 import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { checkNewWebhookUrl, type EgressPolicy, parseNetworks } from "../../../src/lib/egress.ts";
 import type { Lookup } from "../../../src/lib/name-resolver.ts";
@@ -590,7 +590,7 @@ describe("what is not the receiver's answer", () => {
         { log },
       );
       await emit(subscribed);
-      await until("the log", () => lines.join().includes("webhook.unsent"));
+      await until("the log", () => lines.join().includes("webhook.postponed"));
       await running.stop();
       expect(await attemptsOf(subscribed, 0)).toHaveLength(0);
       expect(await failuresOf(subscribed)).toBe(0);

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import { decodeTime } from "ulid";
 
-import type { AttemptRecord } from "../../../dispatcher/store/attempt.ts";
-import { commitAttempts } from "../../../dispatcher/store/commit.ts";
+import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openMail } from "../../../src/outbox/mail.ts";
 import { recordActions } from "../../../src/outbox/queries.ts";

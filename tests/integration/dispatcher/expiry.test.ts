@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import {
+  CHUNK_ROWS,
   expireHeldEntries,
   removeBatchEntries,
-} from "../../../dispatcher/maintenance/queue-queries.ts";
-import { CHUNK_ROWS, removeOldMails } from "../../../dispatcher/maintenance/records-queries.ts";
+  removeOldMails,
+} from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createTestBox } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { removeAll } from "../../support/maintenance.ts";

@@ -51,7 +51,7 @@ test("a release that is carried out late leaves alone what the same dispatcher h
   expect(await counts()).toEqual([{ holder: null, orphaned: false, shards: 64 }]);
 });
 
-test("a burial waits for the commit that the dead has under way, and nothing that the living do waits for it", async () => {
+test("a expiry waits for the commit that the dead has under way, and nothing that the living do waits for it", async () => {
   await holds("dead");
   await leases.join("living");
   const dead = await heartbeatOf("dead");
@@ -64,11 +64,11 @@ test("a burial waits for the commit that the dead has under way, and nothing tha
   });
   await locked;
   let isBuried = false;
-  const burial = leases.bury(dead).then((shards) => {
+  const expiry = leases.expire(dead).then((shards) => {
     isBuried = true;
     return shards;
   });
-  await until("the burial to wait", async () => {
+  await until("the expiry to wait", async () => {
     const waiting = await db.sql`select from pg_locks where not granted`;
     return waiting.length > 0;
   });
@@ -77,7 +77,7 @@ test("a burial waits for the commit that the dead has under way, and nothing tha
   expect(isBuried).toBe(false);
   commit();
   await committing;
-  expect(await burial).toBe(64);
+  expect(await expiry).toBe(64);
   expect((await leases.assign("living")).owned.size).toBe(64);
   expect(await counts()).toEqual([{ holder: "living", orphaned: true, shards: 64 }]);
 });
@@ -91,7 +91,7 @@ test("a takeover costs the same however much the dead had to do, and records not
     name: "test",
     onStatement: (text) => statements.push(text),
   });
-  await createLeases(watched, watched).bury(dead);
+  await createLeases(watched, watched).expire(dead);
   await watched.close();
   expect(statements.filter((text) => /outbox|delivery_attempts/.test(text))).toEqual([]);
   expect(statements.filter((text) => /dispatchers|shards/.test(text)).length).toBeLessThanOrEqual(
@@ -99,15 +99,15 @@ test("a takeover costs the same however much the dead had to do, and records not
   );
 });
 
-test("a claim whose answer was lost is found again, with what the burial has noted", async () => {
+test("a claim whose answer was lost is found again, with what the expiry has noted", async () => {
   await holds("dead");
-  await leases.bury(await heartbeatOf("dead"));
+  await leases.expire(await heartbeatOf("dead"));
   await leases.join("survivor");
   // The answer of this one is lost.
   await leases.assign("survivor");
   const { owned } = await leases.assign("survivor");
   expect(owned.size).toBe(64);
-  expect([...owned.values()].every((claim) => claim.orphaned)).toBe(true);
+  expect([...owned.values()].every((claim) => claim.unclean)).toBe(true);
 });
 
 test("a renewal answers the clock of Postgres, and undefined to who was declared dead", async () => {
@@ -115,6 +115,6 @@ test("a renewal answers the clock of Postgres, and undefined to who was declared
   const [row] = await db.sql<{ now: Date }[]>`select now()`;
   const now = await leases.renew("one");
   expect(Math.abs((now?.getTime() ?? 0) - (row?.now.getTime() ?? 0))).toBeLessThan(60_000);
-  await leases.bury(await heartbeatOf("one"));
+  await leases.expire(await heartbeatOf("one"));
   expect(await leases.renew("one")).toBeUndefined();
 });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
 
-import { removeOldMails } from "../../../dispatcher/maintenance/records-queries.ts";
+import { removeOldMails } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createMailStore, nextMailAt, type MailStore } from "../../../dispatcher/mail/queries.ts";
 import {
   createMailTransport,
@@ -77,7 +77,7 @@ function sender(options: SenderOptions): Sender {
     mailer.stop();
     const idle = until("it to be idle", () => !mailer.busy);
     await Promise.race([idle, Bun.sleep(ms)]);
-    mailer.breakOff();
+    mailer.abort();
     await idle;
   };
   stops.push(() => drain(0));

@@ -107,7 +107,7 @@ describe("an event whose history row is missing", () => {
     deliver();
     await until("the quarantine", () => quarantined.length > 0);
     expect(quarantined[0]).toMatchObject({ subscription_id: id, event_id: b, sequence: 2 });
-    expect(dispatcher?.workload.quarantined).toBe(quarantined.length);
+    expect(dispatcher?.workload.quarantinedEntries).toBe(quarantined.length);
     // A wake does not have the actor send past the entry.
     await stores.schedule.wake(await record(world.database.db, [reviewAction(tenant)]));
     await until("the first one's commit", async () => (await attempted(id)).length === 1);

@@ -9,7 +9,7 @@ import {
   CHUNK_ROWS,
   removeOldAudit,
   removeOldSignIns,
-} from "../../../dispatcher/maintenance/records-queries.ts";
+} from "../../../dispatcher/maintenance/removal-queries.ts";
 import { hourly, removeAll, removeOnce, tickOnce } from "../../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants } from "../../support/tenants.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { passLogged } from "../../../db/log.ts";
-import { commitAttempts } from "../../../dispatcher/store/commit.ts";
-import type { AttemptRecord } from "../../../dispatcher/store/attempt.ts";
+import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import type { AttemptRecord } from "../../../dispatcher/store/attempt-queries.ts";
 import { failureOf } from "../../../dispatcher/store/group-runner.ts";
 import { createTestBox } from "../../support/dispatch.ts";
 import {

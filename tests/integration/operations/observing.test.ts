@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { connect } from "../../../db/client.ts";
 import { PoolWatches } from "../../../db/pool-watch.ts";
-import { DispatcherMetrics } from "../../../dispatcher/metrics.ts";
+import { connect } from "../../../db/client.ts";
+import { DispatcherMetrics } from "../../../dispatcher/telemetry.ts";
 import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../../src/http/metrics.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -81,9 +81,9 @@ function allMetrics() {
     actors: 0,
     waiting: 0,
     backlog: 0,
-    apart: 0,
+    quarantinedSubscriptions: 0,
     lagMs: 0,
-    quarantined: 0,
+    quarantinedEntries: 0,
   };
   measured.watch({ workload });
   measured.jobs();

@@ -1,20 +1,26 @@
 import { describe, expect, test } from "bun:test";
 
-import { PLANTS } from "../../simulation/plants.ts";
+import { INJECTED_FAULTS } from "../../simulation/injected-faults.ts";
 import { runChild } from "../../simulation/pool.ts";
 import type { Failure } from "../../simulation/seeds.ts";
 import { SIMULATION_TIMEOUT_MS } from "../../support/seeds.ts";
 
-/** A plant is found within so many seeds of the one that is known to show it. */
-const PLANT_SEEDS = 1_000;
+/** The number of seeds, from the one that is known to show a fault, within which it must be found. */
+const FAULT_SEEDS = 1_000;
 
 describe("a bug put in on purpose is found", () => {
-  for (const { name, bug, breaks, seed } of PLANTS) {
+  for (const { name, bug, breaks, seed } of INJECTED_FAULTS) {
     test(
       `${name}: ${bug}`,
       async () => {
         const failures: Failure[] = [];
-        const range = { from: seed, seeds: PLANT_SEEDS, step: 1, plant: name, stopAtFailure: true };
+        const range = {
+          from: seed,
+          seeds: FAULT_SEEDS,
+          step: 1,
+          injected: name,
+          stopAtFailure: true,
+        };
         await runChild(range, (tally) => void failures.push(...tally.failures));
         expect(breaks).toContain(failures[0]?.invariant ?? "nothing");
       },

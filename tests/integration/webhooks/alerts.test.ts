@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { verify } from "@octokit/webhooks-methods";
 import { ulid } from "ulid";
 
-import { postAlerts } from "../../../dispatcher/alerts/post.ts";
+import { postAlerts } from "../../../dispatcher/alerts/look.ts";
 import { claimPosts } from "../../../dispatcher/alerts/queries.ts";
-import { removeOldIncidents } from "../../../dispatcher/maintenance/records-queries.ts";
+import { removeOldIncidents } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { CHUNK } from "../../../db/log.ts";
 import type { RawDb } from "../../../db/client.ts";
 import { dispatchBatch } from "../../../dispatcher/store/batch-queries.ts";
-import { removeBatchEntries } from "../../../dispatcher/maintenance/queue-queries.ts";
+import { removeBatchEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import {
   insertTenant,

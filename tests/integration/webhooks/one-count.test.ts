@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import type { Entry } from "../../../dispatcher/actor/entry.ts";
-import { commitAttempts } from "../../../dispatcher/store/commit.ts";
+import type { Entry } from "../../../dispatcher/actor/event.ts";
+import { commitAttempts } from "../../../dispatcher/store/committer.ts";
 import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
-import { expireHeldEntries } from "../../../dispatcher/maintenance/queue-queries.ts";
+import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { countStats } from "../../../src/webhooks/actions/stats.ts";
 import { everyPage } from "../../support/api.ts";
 import { silentLog } from "../../support/dispatch.ts";

@@ -113,7 +113,7 @@ function start() {
   return { pass, seen, dispatcher };
 }
 
-test("a backlog whose receivers are slow fills the slots, and flows again when they are fast", () => {
+test("a backlog with slow receivers fills the slots, and drains once the receivers are fast", () => {
   const { pass, seen, dispatcher } = start();
   pass(20_000);
   const slow = pass(9_000);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { SLOW_CROWD, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
+import { SLOW_HOSTS, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
 import { LIMITS } from "../../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
@@ -94,11 +94,11 @@ test("forgets everything when it is cleared", () => {
   expect(started).toHaveLength(3);
 });
 
-test("what waits for a shard can be withdrawn, and the others keep their turns", () => {
+test("waiting requests of a shard can be cancelled, and the others keep their turns", () => {
   acquire("a", 3);
   acquire("a", 1, 7);
   acquire("a", 1, 8);
-  slots.withdraw(7);
+  slots.cancelWaiting(7);
   expect(cancelled).toEqual(["a"]);
   end("a");
   end("a");
@@ -139,26 +139,29 @@ describe("a host that hangs", () => {
   });
 });
 
-describe("a crowd", () => {
-  test("is a host for which enough wait, until half of them are gone", () => {
+describe("a saturated host group", () => {
+  test("is a host with enough waiting requests, until half of them have started", () => {
     acquire("a", 4);
-    expect(slots.crowdOf("a")).toBeUndefined();
+    expect(slots.saturatedGroupOf("a")).toBeUndefined();
     acquire("a");
-    expect([slots.crowdOf("a"), slots.crowdOf("b")]).toEqual(["a", undefined]);
-    expect(slots.hasThinned("a")).toBe(false);
+    expect([slots.saturatedGroupOf("a"), slots.saturatedGroupOf("b")]).toEqual(["a", undefined]);
+    expect(slots.hasDrained("a")).toBe(false);
     end("a");
     end("a");
-    expect(slots.hasThinned("a")).toBe(true);
+    expect(slots.hasDrained("a")).toBe(true);
   });
 
   test("is all that is not known to be swift, when enough wait", () => {
     callSwift("well");
     for (let host = 0; host < 12; host++) acquire(`h${host}`);
-    expect([slots.crowdOf("other"), slots.crowdOf("well")]).toEqual([SLOW_CROWD, undefined]);
+    expect([slots.saturatedGroupOf("other"), slots.saturatedGroupOf("well")]).toEqual([
+      SLOW_HOSTS,
+      undefined,
+    ]);
   });
 });
 
-test("a host whose request has a slot and has not begun is not slow", async () => {
+test("a host is not slow while its request has a slot but has not begun", async () => {
   callSwift("a");
   slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
   for (let host = 0; host < 9; host++) acquire(`hanging${host}`);

@@ -20,7 +20,7 @@ describe("a plain body", () => {
     expect(await excerptOf(utf8(`${text}y`))).toEqual({ text, truncated: true });
   });
 
-  test("loses a character that the cut goes through, and shows broken bytes as replacements", async () => {
+  test("drops a character that the cut has split, and shows broken bytes as replacements", async () => {
     const before = "x".repeat(EXCERPT_BYTES - 2);
     expect(await excerptOf(utf8(`${before}🦊`))).toEqual({ text: before, truncated: true });
     expect(await excerptOf(new Uint8Array([0x61, 0xff, 0x62, 0xe2, 0x82]))).toEqual({

@@ -5,7 +5,7 @@ import {
   MAX_CHUNK_LINE_BYTES,
   MAX_HEAD_BYTES,
   ResponseParser,
-} from "../../../../dispatcher/http/response.ts";
+} from "../../../../dispatcher/http/message.ts";
 
 function parse(...pieces: (string | Buffer)[]): ResponseParser {
   const parser = new ResponseParser();

@@ -44,7 +44,7 @@ test("keeps the two numbers of an answer and none of its words", () => {
   expect(JSON.stringify(outcome)).not.toContain("ada");
 });
 
-test("does not repeat what stands where a command belongs", () => {
+test("does not repeat text in the place of a command", () => {
   const outcome = outcomeOf(answer("RCPT TO:<ada@reviews.example>", 450));
   expect(outcome).toMatchObject({ kind: "failed", error: "The connection was answered 450." });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import type { AttemptRecord } from "../../../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
 import { Committer } from "../../../../dispatcher/store/committer.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
@@ -43,7 +43,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
       },
       log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
     },
-    { fenced: () => committer.clear(), disabled: () => {} },
+    ({ kind }) => void (kind === "lease_lost" && committer.clear()),
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
@@ -67,7 +67,7 @@ function slowly() {
       clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
     },
-    { fenced() {}, disabled() {} },
+    () => {},
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => {});
@@ -152,7 +152,7 @@ async function turns(count: number): Promise<void> {
 }
 
 describe("a group that waits for the row of one subscription", () => {
-  test("is split until that one is alone, and the others are committed at once", async () => {
+  test("is split until only that one is left, and the others are committed at once", async () => {
     let isLocked = true;
     const { committer, commit, done } = committing((ids) => {
       if (isLocked && ids.some((id) => id.startsWith("B"))) throw failure("55P03");
@@ -171,7 +171,7 @@ describe("a group that waits for the row of one subscription", () => {
     expect(committer.quarantined).toBe(0);
   });
 
-  test("is retried in quarantine, with what came meanwhile behind it", async () => {
+  test("is retried in quarantine, with the records of meanwhile behind it", async () => {
     let failures = 1;
     const { commit, done } = committing(() => {
       if (failures-- > 0) throw failure("57014");
@@ -185,7 +185,7 @@ describe("a group that waits for the row of one subscription", () => {
 });
 
 describe("a record that cannot be committed", () => {
-  test("stops its subscription alone, once what is before it is committed, and says so", async () => {
+  test("stops only its subscription, after its earlier records are committed, and is logged", async () => {
     let isPoison = true;
     const { committer, commit, done, errors } = committing((ids) => {
       if (isPoison && ids.includes("B4")) throw failure("22P05");

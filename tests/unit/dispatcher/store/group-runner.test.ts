@@ -53,7 +53,7 @@ function pausesOf(triedAtMs: readonly number[]): number[] {
 }
 
 describe("a group that fails for one key", () => {
-  test("is halved until that key is alone, and the halves that were not tried yet go first", async () => {
+  test("is halved until only that key is left, and untried halves go first", async () => {
     const { runner, tried, done } = running((items) => {
       if (items.includes("B1")) throw failure("XX001");
     });
@@ -120,7 +120,7 @@ describe("a quarantined key", () => {
     runner.clear();
   });
 
-  test("that is free again is done in groups that double, so that it catches up with what joins it", async () => {
+  test("that can be done again runs in groups that double, so that it catches up with new items", async () => {
     let isLocked = true;
     const { runner, tried, done, pass } = running(() => {
       if (isLocked) throw failure("55P03");

@@ -29,7 +29,7 @@ function loaderWith(answer: (ids: readonly string[]) => void) {
 
 const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
 
-test("what cannot be read while Postgres is out of reach is asked for again, as the same group, until it can", async () => {
+test("a group that cannot be read while PostgreSQL is out of reach is retried as a whole", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => {
     asked.push([...ids]);
@@ -81,7 +81,7 @@ test("a subscription that cannot be read keeps none of the others from being rea
   expect(taken.slice(299)).toEqual(["M", "L7", "L7 again"]);
 });
 
-test("what nobody wants any more is not asked for again", async () => {
+test("a request that is not wanted any more is not retried", async () => {
   const asked: string[][] = [];
   const taken: string[] = [];
   await new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ test("what nobody wants any more is not asked for again", async () => {
   expect(taken).toEqual([]);
 });
 
-test("what a send waits for is read ahead of the loads, in a query of its own", async () => {
+test("the settings for a waiting send are read ahead of the loads, in a separate query", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => void asked.push([...ids]));
   const taken = Array.from({ length: 300 }, (_, n) => {
@@ -130,7 +130,7 @@ function loaderWithFull(left: Record<string, number>) {
   return { loader: new Loader({ store, clock: createFakeClock(), log }), passed };
 }
 
-test("those whose windows have to be passed keep nobody waiting, and take turns", async () => {
+test("requests whose windows have to be passed delay no other, and take turns", async () => {
   const { loader, passed } = loaderWithFull({ A: 2, B: 1 });
   const taken: [id: string, passed: number][] = [];
   await new Promise<void>((resolve) => {
@@ -148,7 +148,7 @@ test("those whose windows have to be passed keep nobody waiting, and take turns"
   expect(passed).toEqual(["A", "B", "A"]);
 });
 
-test("a load passes 32 windows at the most, and none after what was asked for is forgotten", async () => {
+test("a load passes at most 32 windows, and none after its request is forgotten", async () => {
   const { loader, passed } = loaderWithFull({ A: 100, B: 100 });
   await new Promise<void>((resolve) => loader.load(ask("A"), () => resolve()));
   expect(passed.length).toBe(32);

@@ -1,75 +1,111 @@
+import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { remember } from "../../src/lib/groups.ts";
 import { BodyRecord } from "./excerpt.ts";
 
-/** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+/** Headers that only this file writes. A second copy could make two receivers read two different requests. */
+const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
+
+/** Remembered, because the names are few and repeat. */
+const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
+
+/**
+ * Encodes head and body as one piece for a single write. Text stays text, because the socket encodes it faster than a
+ * buffer can be made. Throws for invalid headers, which are a bug of ours.
+ */
+export function encodeRequest(
+  target: WebhookTarget,
+  headers: Readonly<Record<string, string>>,
+  body: string | Uint8Array,
+): string | Buffer {
+  const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  let head = `POST ${target.path} HTTP/1.1\r\nHost: ${target.authority}\r\n`;
+  for (const name in headers) {
+    const value = headers[name] ?? "";
+    if (!isName(name) || !VALUE.test(value))
+      throw new TypeError(`request header ${JSON.stringify(name)} cannot be sent`);
+    head += `${name}: ${value}\r\n`;
+  }
+  head += `Content-Length: ${bytes}\r\n\r\n`;
+  if (typeof body === "string") return head + body;
+  return Buffer.concat([Buffer.from(head), body]);
+}
+
+/**
+ * The most bytes of all heads of one response, interim ones included; trailers may have as many again (contract 7.10).
+ */
 export const MAX_HEAD_BYTES = 16 * 1024;
-/** How long the line of a chunk's size may be with its extensions; nobody needs more (our choice). */
+/** The longest size line of a chunk with its extensions (our choice). */
 export const MAX_CHUNK_LINE_BYTES = 1024;
-/** How many heads are remembered (our choice): at 16 KiB each they take 16 MB. */
+/** The most heads that are remembered (our choice): at 16 KiB each they take 16 MB. */
 const MAX_HEADS_KEPT = 1_000;
 
 const BAD_CHUNK = "the answer's body has a malformed chunk";
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
-/** The body of every answer that has no head yet; nothing is ever pushed into it. */
+/** The body of every response whose head has not arrived. Nothing is ever pushed into it. */
 const NO_BODY = new BodyRecord({});
 
-/** It has no capitals, because names are lower-cased before the test. */
+/** Names are lower-cased before this test, so it has no capitals. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const FORBIDDEN_IN_LINE = /[\0\r\n]/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
 const KEPT_FOR = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
 const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
-/** At most 15 digits, which stay exact in a double. */
+/** The limit of 15 digits keeps the number exact in a double. */
 const LENGTH = /^\d{1,15}$/;
-/** At most eight hex digits: a chunk of 4 GiB is far beyond what is read anyway. */
+/** The limit is eight hex digits: a chunk of 4 GiB is far beyond the part that is read. */
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\0\r\n]*)?$/;
 
 /**
- * How the end of the body is found (RFC 9112, 6.3): after so many bytes, by its chunks, or when the receiver closes. A
- * text says why it cannot be found.
+ * The way to find the end of the body (RFC 9112, 6.3): after a number of bytes, by its chunks, or at the close of the
+ * connection. `problem`: the end cannot be found.
  */
 type BodyFraming = number | "chunked" | "until_close" | { readonly problem: string };
 
 export interface ResponseHead {
   readonly statusCode: number;
-  /** Lower-case names; repeated fields joined by a comma. */
+  /** Lower-case names; the values of repeated fields are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   readonly framing: BodyFraming;
-  /** Whether the receiver lets the connection serve another request. */
+  /** Whether the receiver allows another request on the connection. */
   readonly keepAlive: boolean;
-  /** How long the connection may idle before that: a second less than the receiver says, for the way. */
+  /** The time that the connection may idle: a second less than the receiver says, for the network. */
   readonly keptForMs: number;
 }
 
-/** What comes next. `data` is a part of the body; `data_end` is the empty line behind a chunk. */
+/**
+ * The part of the message that is expected next. `data` is a part of the body; `data_end` is the empty line after a
+ * chunk.
+ */
 type State = "head" | "data" | "size" | "data_end" | "trailer" | "complete" | "invalid";
 
-/** Reads one answer as it arrives, across any cuts the network makes. Once the final head is complete, the answer's status is decided. */
+/** Parses one response as it arrives, in any pieces. The status is decided once the final head is complete. */
 export class ResponseParser {
   state: State = "head";
   head: ResponseHead | undefined;
   body: BodyRecord = NO_BODY;
-  /** Why the state is `invalid`. */
+  /** The reason for the state `invalid`. */
   problem = "";
-  /** More came than the answer. */
+  /** Bytes arrived after the end of the response. */
   hasExcess = false;
   readonly #isToConnect: boolean;
-  /** The beginning of a head whose end has not come yet. */
+  /** The beginning of an incomplete head. */
   #pending: Buffer = EMPTY;
   #headBytes = 0;
-  /** How much is left of the body, or of its current chunk. */
+  /** The bytes that are left of the body or of its current chunk. */
   #left = 0;
-  /** The beginning of a line of the chunked coding. */
+  /** The beginning of an incomplete line of the chunked coding. */
   #line = "";
   #trailerBytes = 0;
 
-  /** `isToConnect`: the answer is one to CONNECT, which has no body, whatever its fields say (RFC 9110, 9.3.6). */
+  /** `isToConnect`: the request was CONNECT, whose response has no body, whatever its fields say (RFC 9110, 9.3.6). */
   constructor(isToConnect = false) {
     this.#isToConnect = isToConnect;
   }
 
-  /** Whether another request may follow on the connection: nothing is unread, and nothing came unasked. */
+  /** Whether another request may follow on the connection: nothing is unread, and nothing arrived unasked. */
   get isReusable(): boolean {
     if (this.state !== "complete" || this.hasExcess || this.body.cut) return false;
     return this.head !== undefined && this.head.keepAlive;
@@ -86,7 +122,7 @@ export class ResponseParser {
     if (at < chunk.length) this.hasExcess = true;
   }
 
-  /** The receiver has closed. That ends a body without a length, and cuts any other. */
+  /** Notes that the receiver has closed. That ends a body without a length and cuts any other. */
   end(): void {
     if (this.head === undefined || this.state === "complete" || this.state === "invalid") return;
     if (this.head.framing !== "until_close") this.body.cut = true;
@@ -94,13 +130,13 @@ export class ResponseParser {
     this.hasExcess = true;
   }
 
-  /** Stops reading where it is. */
+  /** Ends the response before its body is complete. */
   cut(): void {
     this.body.cut = true;
     this.state = "complete";
   }
 
-  /** Takes one head and returns the offset behind it, or keeps what there is until more comes. */
+  /** Parses one head and returns the offset after it, or keeps the bytes until more arrive. */
   #takeHead(chunk: Buffer, from: number): number {
     const seen = this.#pending.length;
     const bytes = seen + from === 0 ? chunk : Buffer.concat([this.#pending, chunk.subarray(from)]);
@@ -111,7 +147,7 @@ export class ResponseParser {
     if (this.#headBytes + size > MAX_HEAD_BYTES)
       return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`, behind);
     if (end === -1) {
-      // Otherwise we would wait until the deadline for a receiver that ends its lines with LF alone.
+      // Fails now, because a receiver that ends lines with LF only would otherwise be waited for until the deadline.
       if (bytes.includes("\n\n", Math.max(0, seen - 1)))
         this.#fail("the answer has a line without CR", behind);
       return behind;
@@ -141,11 +177,11 @@ export class ResponseParser {
     return end;
   }
 
-  /** Takes a line of the chunked coding (RFC 9112, 7.1). */
+  /** Parses a line of the chunked coding (RFC 9112, 7.1). */
   #takeLine(chunk: Buffer, from: number): number {
     const newline = chunk.indexOf(0x0a, from);
     const end = newline === -1 ? chunk.length : newline + 1;
-    // The longest line allowed and its CR LF, so that an endless line is never gathered.
+    // Limits the line with its CR LF, so that an endless line is not collected.
     const room = MAX_CHUNK_LINE_BYTES + 2 - this.#line.length;
     if (end - from > room) return this.#fail(BAD_CHUNK, end);
     this.#line += chunk.toString("latin1", from, end);
@@ -158,7 +194,7 @@ export class ResponseParser {
     return end;
   }
 
-  /** Answers what comes behind a line; undefined for one that is malformed. */
+  /** Returns the state after a line; undefined for a malformed line. */
   #behindLine(line: string): State | undefined {
     if (this.state === "data_end") return line === "" ? "size" : undefined;
     if (this.state === "trailer") {
@@ -172,7 +208,7 @@ export class ResponseParser {
     return this.#left === 0 ? "trailer" : "data";
   }
 
-  /** Returns the offset that it was given. */
+  /** Makes the response invalid. Returns the given offset. */
   #fail(problem: string, behind: number): number {
     this.state = "invalid";
     this.problem = problem;
@@ -181,9 +217,9 @@ export class ResponseParser {
 }
 
 /**
- * Reads the text of one complete head, without its last blank line. Returns the reason as a string
- * where it is not HTTP. Stricter than RFC 9112 obliges where two readers could disagree: no folded
- * lines, no bare CR or LF, no repeated Content-Length, no transfer coding other than chunked.
+ * Parses the text of one complete head, without its last blank line. Returns the reason as a string if it is not HTTP.
+ * Stricter than RFC 9112 where two parsers could disagree: no folded lines, no bare CR or LF, no repeated
+ * Content-Length, no transfer coding other than chunked.
  */
 function parseHead(text: string): ResponseHead | string {
   let end = lineEnd(text, 0);
@@ -218,7 +254,7 @@ function readField(line: string, headers: Record<string, string>): string | unde
   return undefined;
 }
 
-/** Trims spaces and tabs only: trim() would also take bytes that another reader counts to the value. */
+/** Trims spaces and tabs only. trim() would also remove bytes that another parser counts as part of the value. */
 function trimField(line: string, from: number): string {
   let start = from;
   let end = line.length;
@@ -244,7 +280,7 @@ function decideFraming(
     if (!isHttp11 || coding.toLowerCase() !== "chunked")
       return { problem: "the answer has an unknown Transfer-Encoding" };
   }
-  // A repeated length arrives here joined by a comma, equal or not.
+  // A repeated length is joined by a comma, equal or not.
   if (length !== undefined && !LENGTH.test(length))
     return { problem: "the answer has a bad Content-Length" };
   if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
@@ -257,5 +293,5 @@ function keptFor(keepAlive: string | undefined): number {
   return seconds === undefined ? Number.POSITIVE_INFINITY : (Number(seconds) - 1) * 1_000;
 }
 
-/** Most receivers repeat their head, at least for the second in which `Date` stays. */
+/** Remembered, because most receivers repeat their head at least while `Date` stays the same. */
 const readHead = remember(parseHead, MAX_HEADS_KEPT);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import { Alarm } from "../../../../dispatcher/shards/alarm.ts";
+import { Scheduler } from "../../../../dispatcher/shards/scheduler.ts";
 import type { DispatchStore } from "../../../../dispatcher/store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { addMs } from "../../../../src/lib/clock.ts";
@@ -16,11 +16,11 @@ let clock: FakeClock;
 let start: Date;
 let ended: AbortController;
 let held: Map<number, unknown>;
-/** Subscriptions that were rung for, with a star those that a sweep has found. */
-let rung: string[];
+/** Subscriptions that were woken for, with a star those that a sweep has found. */
+let woken: string[];
 let swept: number[];
 let warned: unknown[][];
-let hear: (wake: Wake) => void;
+let publish: (wake: Wake) => void;
 let planned: (Wake & { readonly at: Date })[];
 /** The subscriptions of each command that removes some from the sorted sets. */
 let cleared: string[][];
@@ -31,14 +31,14 @@ let limits: number[];
 let find: () => { due: string[]; nextAt: Date | undefined };
 let inPostgres: SweptSubscription[];
 let schedule: Schedule;
-let alarm: Alarm;
+let scheduler: Scheduler;
 let running: Promise<void>;
 
 beforeEach(async () => {
   clock = createFakeClock();
   start = clock.now();
   held = new Map([[SHARD, {}]]);
-  [rung, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
+  [woken, swept, warned, planned, cleared, looks, limits] = [[], [], [], [], [], [], []];
   inPostgres = [];
   find = () => ({ due: [], nextAt: undefined });
   schedule = {
@@ -52,7 +52,7 @@ beforeEach(async () => {
       limits.push(limit);
       return find();
     },
-    onWake: async (listener) => void (hear = listener),
+    onWake: async (listener) => void (publish = listener),
   };
   await run();
 });
@@ -71,15 +71,14 @@ async function run(): Promise<void> {
       void warned.push([event, fields && Reflect.get(fields, "shard")]),
     error() {},
   };
-  alarm = new Alarm(
-    { clock, log, schedule, store },
-    {
-      shards: () => held,
-      ring: ({ subscriptionId }, isSwept) => void rung.push(subscriptionId + (isSwept ? "*" : "")),
-      swept: (shards) => void swept.push(...shards),
+  scheduler = new Scheduler(
+    { clock, log, schedule, store, holdings: { shards: held } },
+    (event) => {
+      if (event.kind === "shards_swept") swept.push(...event.shards);
+      else woken.push(event.wake.subscriptionId + (event.isSwept ? "*" : ""));
     },
   );
-  running = alarm.run(ended.signal);
+  running = scheduler.run(ended.signal);
   await Bun.sleep(0);
 }
 
@@ -97,34 +96,34 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-describe("a wake that is heard", () => {
-  test("rings at once if its shard is held, and else not at all", async () => {
-    hear(wake("A"));
-    hear(wake("B", 8));
-    hear(wake("C"));
+describe("a received wake", () => {
+  test("is reported at once if its shard is held, and otherwise not at all", async () => {
+    publish(wake("A"));
+    publish(wake("B", 8));
+    publish(wake("C"));
     await Bun.sleep(0);
-    expect(rung).toEqual(["A", "C"]);
+    expect(woken).toEqual(["A", "C"]);
   });
 
   test("is removed from the sorted sets with those of the next 250 ms", async () => {
-    hear(wake("A"));
+    publish(wake("A"));
     await pass(240);
-    hear(wake("B"));
+    publish(wake("B"));
     await Bun.sleep(0);
     expect(cleared).toEqual([]);
     await pass(10);
     expect(cleared).toEqual([["A", "B"]]);
-    hear(wake("C"));
+    publish(wake("C"));
     await pass(250);
     expect(cleared).toEqual([["A", "B"], ["C"]]);
   });
 
-  test("is removed before a look at its subscription is planned, and not again", async () => {
-    hear(wake("A"));
-    hear(wake("B"));
+  test("is removed before a wake of its subscription is planned, and not again", async () => {
+    publish(wake("A"));
+    publish(wake("B"));
     await pass(100);
     expect(cleared).toEqual([]);
-    await alarm.plan(wake("A"), at(60_000));
+    await scheduler.plan(wake("A"), at(60_000));
     expect(cleared).toEqual([["A"]]);
     expect(planned).toEqual([{ ...wake("A"), at: at(60_000) }]);
     await pass(150);
@@ -133,10 +132,10 @@ describe("a wake that is heard", () => {
 });
 
 describe("a sorted set", () => {
-  test("is looked at when the earliest planned look is due", async () => {
-    await alarm.plan(wake("A"), at(150));
-    await alarm.plan(wake("B"), at(500));
-    await alarm.plan(wake("C"), at(130));
+  test("is read when the earliest planned wake is due", async () => {
+    await scheduler.plan(wake("A"), at(150));
+    await scheduler.plan(wake("B"), at(500));
+    await scheduler.plan(wake("C"), at(130));
     await pass(120);
     expect(looks).toEqual([]);
     await pass(480);
@@ -144,41 +143,41 @@ describe("a sorted set", () => {
     expect(cleared).toEqual([]);
   });
 
-  test("tells who is due and when to look at it again", async () => {
-    await alarm.plan(wake("A"), at(20));
+  test("returns the due subscriptions and the time of the next read", async () => {
+    await scheduler.plan(wake("A"), at(20));
     find = () => ({ due: ["A", "B"], nextAt: at(330) });
     await pass(20);
-    expect(rung).toEqual(["A", "B"]);
+    expect(woken).toEqual(["A", "B"]);
     find = () => ({ due: [], nextAt: undefined });
     await pass(1_000);
     expect(looks).toEqual([
       [SHARD, 20],
       [SHARD, 330],
     ]);
-    expect(rung).toEqual(["A", "B"]);
+    expect(woken).toEqual(["A", "B"]);
     expect(limits).toEqual([256, 256]);
   });
 
-  test("that cannot be read is looked at again after a second", async () => {
+  test("that cannot be read is read again after a second", async () => {
     find = () => {
       throw new Error("The connection is closed.");
     };
-    await alarm.plan(wake("A"), at(10));
+    await scheduler.plan(wake("A"), at(10));
     await pass(2_000);
     expect(looks).toEqual([
       [SHARD, 10],
       [SHARD, 1_010],
     ]);
     expect(warned).toEqual([
-      ["schedule.unreadable", SHARD],
-      ["schedule.unreadable", SHARD],
+      ["schedule.read_failed", SHARD],
+      ["schedule.read_failed", SHARD],
     ]);
   });
 
-  test("of a shard that is held no more is not looked at", async () => {
+  test("of a shard that is not held any more is not read", async () => {
     held.set(8, {});
-    await alarm.plan(wake("A"), at(50));
-    await alarm.plan(wake("B", 8), at(50));
+    await scheduler.plan(wake("A"), at(50));
+    await scheduler.plan(wake("B", 8), at(50));
     held.delete(SHARD);
     await pass(100);
     expect(looks).toEqual([[8, 50]]);
@@ -188,8 +187,8 @@ describe("a sorted set", () => {
     expect(looks).toEqual([[8, 50]]);
   });
 
-  test("is looked at within 200 ms after the clock is set forward over its time", async () => {
-    await alarm.plan(wake("A"), at(3_600_000));
+  test("is read within 200 ms after the clock is set forward past its time", async () => {
+    await scheduler.plan(wake("A"), at(3_600_000));
     // The sleep that has begun does not hear of it.
     const { now } = clock;
     clock.now = () => addMs(now(), 3_600_000);
@@ -199,45 +198,45 @@ describe("a sorted set", () => {
 });
 
 describe("a shard that was just claimed", () => {
-  test("is looked at and swept at once", async () => {
+  test("is read and swept at once", async () => {
     const found = { dueInMs: 0, waitedMs: 4_000 };
     inPostgres = [
       { subscriptionId: "A", shard: SHARD, ...found },
       { subscriptionId: "B", shard: 8, ...found },
     ];
-    alarm.claimed([SHARD]);
+    scheduler.claimed([SHARD]);
     await Bun.sleep(0);
     expect(looks).toEqual([[SHARD, 0]]);
     // A first query finds a few of each shard, a second one all.
-    expect([rung, swept]).toEqual([["A*", "A*"], [SHARD]]);
+    expect([woken, swept]).toEqual([["A*", "A*"], [SHARD]]);
   });
 });
 
 describe("a sweep of all shards", () => {
-  test("rings for what is due, has the rest looked at in time, and tells how long it waited", async () => {
+  test("reports due subscriptions, plans the others in time, and returns the longest wait", async () => {
     inPostgres = [
       { subscriptionId: "A", shard: SHARD, dueInMs: 0, waitedMs: 4_000 },
       { subscriptionId: "B", shard: SHARD, dueInMs: 500, waitedMs: -500 },
     ];
     await pass(SWEEP_MS);
-    expect([rung, swept]).toEqual([["A*"], [SHARD]]);
-    expect(alarm.lagMs).toBe(4_000);
+    expect([woken, swept]).toEqual([["A*"], [SHARD]]);
+    expect(scheduler.lagMs).toBe(4_000);
     expect(planned).toEqual([{ ...wake("B"), at: at(SWEEP_MS + 500) }]);
     await pass(600);
     expect(looks).toEqual([[SHARD, SWEEP_MS + 500]]);
   });
 
-  test("goes on while wakes cannot be heard", async () => {
+  test("continues while wakes cannot be received", async () => {
     await stop();
     schedule.onWake = () => Promise.reject(new Error("The connection is closed."));
     await run();
-    expect(warned).toEqual([["schedule.unheard", undefined]]);
+    expect(warned).toEqual([["schedule.subscribe_failed", undefined]]);
     await pass(SWEEP_MS);
     expect(swept).toEqual([SHARD]);
   });
 });
 
-test("the end does not wait for the next look", async () => {
+test("the shutdown does not wait for the next read", async () => {
   const sleeping = clock.sleepers;
   ended.abort();
   await running;

@@ -3,10 +3,10 @@ import { expect, test } from "bun:test";
 import {
   budgetOf,
   countDescriptors,
+  LIMITS,
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
-} from "../../../dispatcher/descriptors.ts";
-import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
+} from "../../../../dispatcher/delivery/limits.ts";
 
 test.each([
   [Number.POSITIVE_INFINITY, LIMITS.requests],

@@ -1,55 +1,54 @@
-import type { Plant } from "./plant.ts";
-import { replaceFunction, replaceMethod } from "./replace.ts";
+import { type InjectedFault, replaceFunction, replaceMethod } from "./replace.ts";
 
-/** Bugs of the leases, of what a takeover tells, and of the clocks. */
-export const PLANTS_IN_LEASES: readonly Plant[] = [
+/** Bugs in the leases, in the records of a takeover, and in the clocks. */
+export const FAULTS_IN_LEASES: readonly InjectedFault[] = [
   {
     name: "early-takeover",
     seed: 2,
-    bug: "A lease is taken over before it has run out.",
-    async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
+    bug: "A lease is taken over before it has expired.",
+    async inject() {
+      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
       replaceMethod(
         Heartbeats.prototype,
-        "look",
+        "read",
         (real) =>
           function (this: InstanceType<typeof Heartbeats>, rows, look) {
             return real.call(this, rows, { ...look, askedMs: look.askedMs + 3_100 });
           },
       );
     },
-    breaks: ["one owner", "no burial of the living", "one request per lane"],
+    breaks: ["one owner", "no expiry of a live lease", "one request per lane"],
   },
   {
     name: "lease-by-store-clock",
     seed: 146,
-    bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
-    async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
-      replaceMethod(Heartbeats.prototype, "look", () => (rows) => {
-        // The last renewal of all is what Postgres takes for now.
+    bug: "A lease expires when its last renewal is long ago by the clock of PostgreSQL.",
+    async inject() {
+      const { Heartbeats } = await import("../../dispatcher/shards/failure-detector.ts");
+      replaceMethod(Heartbeats.prototype, "read", () => (rows) => {
+        // Takes the latest renewal as the time of PostgreSQL.
         const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
         return rows.filter(({ renewedAt }) => renewedAt.getTime() < nowMs - 4_000);
       });
     },
-    breaks: ["no burial of the living", "one owner"],
+    breaks: ["no expiry of a live lease", "one owner"],
   },
   {
-    name: "walked-dead",
+    name: "slow-expiry",
     seed: 22,
-    bug: "The renewal waits for a burial, which walks through all that the dead had to do.",
-    async grow() {
+    bug: "The renewal waits for the expiry of another lease, which walks through all work of the crashed process.",
+    async inject() {
       const { createLeases } = await import("./leases.ts");
       replaceFunction(createLeases, (real) => (deps, process) => {
         const leases = real(deps, process);
         let walking: Promise<unknown> = Promise.resolve();
         return {
           ...leases,
-          async bury(dead) {
+          async expire(dead) {
             const walk = process.clock.sleep(8_000);
             walking = walk;
             await walk;
-            return leases.bury(dead);
+            return leases.expire(dead);
           },
           async renew(id) {
             await walking;
@@ -58,16 +57,16 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
         };
       });
     },
-    breaks: ["takeover", "no burial of the living", "no starvation"],
+    breaks: ["takeover", "no expiry of a live lease", "no starvation"],
   },
   {
-    name: "record-of-the-dead",
+    name: "invented-record",
     seed: 6,
-    bug: "Whoever ends a lease records what the dead may have sent, as if it had been.",
-    async grow() {
-      const { orphanShards } = await import("./bury.ts");
+    bug: "The process that expires a lease writes records for attempts that the crashed one may have made.",
+    async inject() {
+      const { freeAsUnclean } = await import("./leases.ts");
       const { queueOf } = await import("./log.ts");
-      replaceFunction(orphanShards, (real) => (tables, id) => {
+      replaceFunction(freeAsUnclean, (real) => (tables, id) => {
         const shards = real(tables, id);
         for (const one of tables.subscriptions.values()) {
           const [head] = queueOf(one);
@@ -89,49 +88,49 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     breaks: ["no invented record"],
   },
   {
-    name: "untold-repeat",
+    name: "unflagged-repeat",
     seed: 22,
-    bug: "The record of a possible repeat does not say that it is one.",
-    async grow() {
-      const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
+    bug: "The record of a possible repeat is not flagged.",
+    async inject() {
+      const { recordAttempt } = await import("../../dispatcher/delivery/compose.ts");
       replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
         return real({ ...posted, possiblyRepeated: false }, outcome, decision);
       });
     },
-    breaks: ["possible repeats told"],
+    breaks: ["possible repeats flagged"],
   },
   {
     name: "unmarked-lanes",
     seed: 84,
-    bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
-    async grow() {
-      const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
-      replaceFunction(inherit, (real) => (inheritance, entry) => {
-        if ((inheritance.lanes?.size ?? 0) < 2) real(inheritance, entry);
+    bug: "Only entries of the lanes in the first load are treated as possibly sent by the crashed process.",
+    async inject() {
+      const { markInDoubt } = await import("../../dispatcher/actor/in-doubt.ts");
+      replaceFunction(markInDoubt, (real) => (inDoubt, entry) => {
+        if ((inDoubt.lanes?.size ?? 0) < 2) real(inDoubt, entry);
       });
     },
-    breaks: ["possible repeats told"],
+    breaks: ["possible repeats flagged"],
   },
   {
-    name: "endless-inheritance",
+    name: "endless-doubt",
     seed: 6,
-    bug: "What comes long after a takeover is told as a possible repeat, too.",
-    async grow() {
-      const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
+    bug: "Entries from long after a takeover are flagged as possible repeats, too.",
+    async inject() {
+      const { markInDoubt } = await import("../../dispatcher/actor/in-doubt.ts");
       replaceFunction(
-        inherit,
+        markInDoubt,
         () =>
           ({ marked }, { sequence }) =>
             void marked.add(sequence),
       );
     },
-    breaks: ["possible repeats told"],
+    breaks: ["possible repeats flagged"],
   },
   {
-    name: "forgotten-orphan",
+    name: "forgotten-unclean",
     seed: 34,
-    bug: "A claim clears what the burial has noted, and its answer is lost.",
-    async grow() {
+    bug: "A claim clears the unclean flag of the shard, and its response is lost.",
+    async inject() {
       const { claimOf } = await import("./leases.ts");
       replaceFunction(claimOf, (real) => (tables, shard) => {
         const claim = real(tables, shard);
@@ -139,13 +138,13 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
         return claim;
       });
     },
-    breaks: ["possible repeats told"],
+    breaks: ["possible repeats flagged"],
   },
   {
     name: "own-clock",
     seed: 18,
-    bug: "The clock of the process says when a retry is due.",
-    async grow() {
+    bug: "The clock of the process determines the due time of a retry.",
+    async inject() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");
       replaceMethod(PostgresClock.prototype, "heard", () => () => {});
     },
@@ -154,8 +153,8 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   {
     name: "unsafe-after-suspension",
     seed: 60,
-    bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
-    async grow() {
+    bug: "A process that was suspended trusts its monotonic clock only, and sends before it checks its lease.",
+    async inject() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");
       replaceMethod(
         PostgresClock.prototype,

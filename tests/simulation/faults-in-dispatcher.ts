@@ -1,18 +1,17 @@
 import { REFUSED, UNREADABLE } from "./network.ts";
-import type { Plant } from "./plant.ts";
-import { drawInstead, replaceFunction, replaceMethod } from "./replace.ts";
+import { drawInstead, type InjectedFault, replaceFunction, replaceMethod } from "./replace.ts";
 
-/** Bugs of the dispatcher itself. */
-export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
+/** Bugs in the dispatcher. */
+export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
   {
     name: "endless-closing",
     seed: 1380,
-    bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
-    async grow() {
+    bug: "A surplus shard waits for a hanging request without a limit, and so does all its other work.",
+    async inject() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
       replaceMethod(
         Sender.prototype,
-        "breakOff",
+        "abort",
         (real) =>
           function (this: InstanceType<typeof Sender>, shard) {
             if (shard === undefined) real.call(this);
@@ -25,8 +24,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     name: "retry-from-start",
     seed: 2,
     bug: "The delay of a retry counts from the start of the failed attempt.",
-    async grow() {
-      const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
+    async inject() {
+      const { recordAttempt } = await import("../../dispatcher/delivery/compose.ts");
       replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
         if (decision.kind !== "retry") return real(posted, outcome, decision);
         const delayMs = decision.delayMs - outcome.durationMs;
@@ -39,7 +38,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     name: "unbounded-ahead",
     seed: 2,
     bug: "An actor sends ahead of any number of commits.",
-    async grow() {
+    async inject() {
       const { isBlocked } = await import("../../dispatcher/actor/lane.ts");
       replaceFunction(isBlocked, () => (lane) => lane.sending || lane.halted);
     },
@@ -48,18 +47,18 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "unbounded-lanes",
     seed: 188,
-    bug: "An actor with lanes by review sends from any number of them while no commit succeeds.",
-    async grow() {
+    bug: "An actor with a lane per review sends from any number of lanes while no commit succeeds.",
+    async inject() {
       const { countUnrecorded } = await import("../../dispatcher/actor/lane.ts");
       replaceFunction(countUnrecorded, () => () => 0);
     },
     breaks: ["bounded attempts without a record"],
   },
   {
-    name: "joined-load",
+    name: "unsplit-load",
     seed: 2,
     bug: "A load that fails for one subscription is retried as the same group for ever.",
-    async grow() {
+    async inject() {
       await drawInstead((noFaults) => ({ partners: 8, faults: { ...noFaults, unreadable: 0.2 } }));
       const { failureOf } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(failureOf, (real) => (error) => {
@@ -67,13 +66,13 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return isUnreadable ? "store" : real(error);
       });
     },
-    breaks: ["prompt", "punctual", "no starvation", "possible repeats told"],
+    breaks: ["prompt", "punctual", "no starvation", "possible repeats flagged"],
   },
   {
     name: "ahead-of-failure",
     seed: 2,
     bug: "An actor sends the next entry before a failure is committed.",
-    async grow() {
+    async inject() {
       const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
       replaceFunction(takeDecision, (real) => (lane, decision, now) => {
         real(lane, decision, now);
@@ -86,20 +85,20 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     name: "lost-wanted",
     seed: 1388,
     bug: "A wake that comes during a load is dropped.",
-    async grow() {
+    async inject() {
       const { step } = await import("../../dispatcher/actor/step.ts");
       replaceFunction(step, (real) => (actor, event, now) => {
         if (event.kind === "loaded") actor.wanted = false;
         return real(actor, event, now);
       });
     },
-    breaks: ["possible repeats told", "prompt", "punctual", "no starvation", "no loss"],
+    breaks: ["possible repeats flagged", "prompt", "punctual", "no starvation", "no loss"],
   },
   {
     name: "unsafe-start",
     seed: 648,
-    bug: "A process that stood still sends before it looks at its lease.",
-    async grow() {
+    bug: "A process that stood still sends before it checks its lease.",
+    async inject() {
       const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(obstacleTo, (real) => (send, actor, { now }) => {
         return real(send, actor, { isSafe: true, now });
@@ -110,8 +109,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "slow-look-up",
     seed: 46,
-    bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
-    async grow() {
+    bug: "The lease is checked before the look-up of the host, and not when the first byte leaves.",
+    async inject() {
       const { mayLeave } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(mayLeave, () => () => true);
     },
@@ -120,8 +119,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "stale-settings",
     seed: 103,
-    bug: "What waited for its slot is sent with the settings of long ago.",
-    async grow() {
+    bug: "A send that waited for its slot uses the settings of long ago.",
+    async inject() {
       const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(obstacleTo, (real) => (send, actor, at) => {
         const obstacle = real(send, actor, at);
@@ -133,8 +132,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "stale-load",
     seed: 159,
-    bug: "The answer to a load is used although the queues were thrown away since it began.",
-    async grow() {
+    bug: "The result of a load is used although the queues were discarded since it began.",
+    async inject() {
       const { isOutdated } = await import("../../dispatcher/actor/load.ts");
       replaceFunction(isOutdated, () => () => false);
     },
@@ -149,8 +148,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "repeating-load",
     seed: 579,
-    bug: "A load after the ordering changed shows what is under way again.",
-    async grow() {
+    bug: "A load after a change of the ordering shows entries that are under way.",
+    async inject() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
       replaceFunction(decideLoad, (real) => (state) => real({ ...state, repeats: false }));
     },
@@ -166,7 +165,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     name: "forgotten-test",
     seed: 43,
     bug: "A test event that was delivered during a load is sent again.",
-    async grow() {
+    async inject() {
       const { hasWork } = await import("../../dispatcher/actor/lane.ts");
       const { step } = await import("../../dispatcher/actor/step.ts");
       replaceFunction(step, (real) => (actor, event, now) => {
@@ -182,8 +181,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "unseen-lane",
     seed: 49,
-    bug: "What was written for a review while its lane was busy is not read.",
-    async grow() {
+    bug: "Entries that were written for a review while its lane was busy are not read.",
+    async inject() {
       const { planLoad } = await import("../../dispatcher/actor/load.ts");
       replaceFunction(planLoad, (real) => (actor, now, effects) => {
         real(actor, now, effects);
@@ -195,8 +194,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "unplanned-wait",
     seed: 1782,
-    bug: "An actor that is busy in one lane plans nothing for a retry in another.",
-    async grow() {
+    bug: "An actor that is busy in one lane plans no wake for a retry in another.",
+    async inject() {
       const { step } = await import("../../dispatcher/actor/step.ts");
       replaceFunction(step, (real) => (actor, event, now) => {
         const effects = real(actor, event, now);
@@ -206,13 +205,13 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return effects.filter((effect) => !isSleep(effect));
       });
     },
-    breaks: ["possible repeats told", "punctual", "prompt"],
+    breaks: ["possible repeats flagged", "punctual", "prompt"],
   },
   {
-    name: "joined-wait",
+    name: "unsplit-wait",
     seed: 76,
-    bug: "A commit that waits for a row of one subscription is not split: all of it waits.",
-    async grow() {
+    bug: "A commit that waits for a row of one subscription is not split, so all of it waits.",
+    async inject() {
       const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(halvesOf, () => (group) => [[...group], []]);
     },
@@ -221,8 +220,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "lossy-split",
     seed: 60,
-    bug: "A record gets lost when its group is split.",
-    async grow() {
+    bug: "A record is lost when its group is split.",
+    async inject() {
       const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(halvesOf, (real) => (group, keyOf) => {
         const [first, second] = real(group, keyOf);
@@ -234,8 +233,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "overtaking-split",
     seed: 5,
-    bug: "The next records of a subscription do not wait for those of it that are quarantined.",
-    async grow() {
+    bug: "The next records of a subscription do not wait for its quarantined ones.",
+    async inject() {
       const { joinPending } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(joinPending, () => () => false);
     },
@@ -244,8 +243,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "skipped-poison",
     seed: 7,
-    bug: "A record that Postgres refuses is given up as if it were committed.",
-    async grow() {
+    bug: "A record that PostgreSQL rejects is dropped as if it were committed.",
+    async inject() {
       const { createStore } = await import("./dispatch-store.ts");
       replaceFunction(createStore, (real) => (deps, process) => {
         const store = real(deps, process);
