@@ -18,7 +18,7 @@ interface AuthRouteDeps
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 
-/** See contract 4. */
+/** Defines the routes of contract 4. */
 export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))

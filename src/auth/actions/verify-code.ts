@@ -34,28 +34,29 @@ export interface VerifyCodeDeps {
   readonly failures: FailureAudit;
 }
 
-/** Contract 4.14: how long the token for a new password lives, and how long the proof of a signup. */
+/** Lifetime of the token that sets a new password, and of the proof of a signup (contract 4.14). */
 const TOKEN_TTL_S = 900;
 const RESET_SCOPE = "password:reset";
 /**
- * The context that the proof of a verified address is sealed in; the signup wizard, which is another program, opens it.
+ * Associated data of the signup proof, which shows that an address was verified. The signup wizard is another program
+ * and opens the proof with the same value.
  */
 export const SIGNUP_CONTEXT = "signup-verification";
 
-/** No user has this id. */
+/** User id that no user has; it makes a missing user take the same path as a wrong code. */
 const NOBODY = 0;
 
 interface Try {
-  /** Normalised. */
+  /** The normalised email address. */
   readonly email: string;
-  /** The email's digest, and the address that tries. */
+  /** Digest of the email, and network of the client that tries the code. */
   readonly place: { readonly emailDigest: string; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;
 }
 
-/** `POST /email-otp/verify`: every failure is the same 422. */
+/** Handles `POST /email-otp/verify`. Every failure gives the same 422. */
 export async function verifyCode(
   deps: VerifyCodeDeps,
   { email: typed, otp, type }: VerifyBody,
@@ -64,7 +65,8 @@ export async function verifyCode(
   const email = normaliseEmail(typed);
   const place = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
   const one = { email, place, otp, type, now: deps.clock.now() };
-  // Two transactions: a try stays counted whatever becomes of it, and only a right one touches the user.
+  // Two transactions: the first one counts the try and stays committed in any case. Only a correct code gets to the
+  // second one, which locks the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
   const answer =
     codeMac === undefined
@@ -79,8 +81,8 @@ export async function verifyCode(
 }
 
 /**
- * Counts the try and then compares, by the same statements for every email. Answers the MAC of the code if it was
- * right.
+ * Counts the try, then compares the code. The statements are the same for every email. Returns the MAC of the code if
+ * it was correct.
  */
 async function tryCode(
   tx: Tx,
@@ -102,7 +104,7 @@ async function tryCode(
 type Place = Pick<Try, "place" | "now">;
 type CountedTries = Pick<WrongTries, "wrongAt" | "wrongHereAt">;
 
-/** Holds the email; the wrong tries from anywhere, and those from here. */
+/** Locks the limits of the email. Returns its wrong tries from anywhere, and those from the client's own network. */
 async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<CountedTries> {
   const { wrongAt } = await holdCodeLimits(tx, place.emailDigest, now);
   return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, place) };
@@ -118,7 +120,10 @@ async function saveTries(
   await saveWrongTriesFrom(tx, place, { wrongAt: change(wrongHereAt), now });
 }
 
-/** Consumes the code that a try found right, unless a parallel try, a reset or a new code came in between. */
+/**
+ * Consumes the code that `tryCode` found correct, unless a parallel try, a password reset or a new code came in
+ * between.
+ */
 async function redeemCode(
   tx: Tx,
   deps: VerifyCodeDeps,
@@ -131,7 +136,7 @@ async function redeemCode(
     requestContext,
   }: Try & { codeMac: string; requestContext: RequestContext },
 ): Promise<VerifyCodeAnswer | undefined> {
-  // The user is held before the email's row, because a password reset takes them in this order.
+  // The user is locked before the email's limits, because a password reset takes the locks in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
   const digest = place.emailDigest;
   const tries = await holdWrongTries(tx, { place, now });
@@ -144,7 +149,7 @@ async function redeemCode(
   return issueResetToken(tx, deps, { userId, requestContext, now });
 }
 
-/** Takes the instant of a right try out of the wrong ones. */
+/** Removes the instant of a correct try, which `tryCode` had counted as a wrong one. */
 function withoutOne(instants: readonly Date[], at: Date): Date[] {
   const index = instants.findIndex((one) => one.getTime() === at.getTime());
   return instants.filter((_, i) => i !== index);

@@ -1,4 +1,4 @@
-// One raw statement (db/statement.ts): the rule of the lock, which must be one statement.
+// Contains one raw statement (db/statement.ts): the rule of the sign-in lock must be one statement.
 
 import { and, eq, gt, or, sql } from "drizzle-orm";
 
@@ -26,7 +26,7 @@ export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime
 
 const wrongAttempt = statement({
   name: "settleWrongAttempt",
-  // The builder cannot set several columns from one select, which holds the rule once.
+  // Drizzle's builder cannot set several columns from one subselect, which lets the rule be written once.
   params: {
     digest: emailDigest,
     now: instant,
@@ -55,8 +55,9 @@ const wrongAttempt = statement({
 });
 
 /**
- * `decideWrongAttempt` in one statement, so that of any number of parallel attempts each sees the ones before it.
- * Answers the lock that this attempt brought about, if any; undefined if sign-in was locked and nothing was counted.
+ * Applies the rule of `decideWrongAttempt` in one statement, so that each of several parallel attempts sees the ones
+ * before it. Returns the row, with `lockedUntil` set if this attempt caused a lock. Returns undefined if sign-in was
+ * locked already; then nothing was counted.
  */
 export async function settleWrongAttempt(
   tx: DbOrTx,
@@ -82,8 +83,8 @@ const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { dige
 });
 
 /**
- * Forgets the wrong answers before a right one. Answers the lock if there is one, and then leaves everything as it is:
- * a right password does not open a lock.
+ * Resets the wrong attempts before a correct one. If sign-in is locked, the row stays unchanged and is returned: a
+ * correct password does not lift a lock.
  */
 export async function settleRightAttempt(
   tx: DbOrTx,
@@ -112,7 +113,10 @@ const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) 
     .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
 );
 
-/** How the addresses of a domain sign in; undefined: with a password, like everybody else's. */
+/**
+ * Returns how addresses of this domain sign in; undefined means with a password, as addresses of all other domains
+ * do.
+ */
 export async function findDomainPolicy(
   db: DbOrTx,
   domain: string,

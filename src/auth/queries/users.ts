@@ -1,4 +1,4 @@
-// One raw statement (db/statement.ts): what the login object shows, which is measured hot.
+// Contains one raw statement (db/statement.ts): the query of the login object, which is measured as hot.
 
 import {
   and,
@@ -29,7 +29,7 @@ import {
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditions.ts";
 import { emailDomain } from "../email.ts";
 
-/** Whether the user may sign in with a password, as far as the company's identity provider has a say. */
+/** Returns the condition that the company's identity provider lets the user sign in with a password. */
 function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
   const refusing = db
     .select({ domain: ssoDomains.domain })
@@ -65,15 +65,18 @@ const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
     .where(eq(users.email, email)),
 );
 
-/** Who might sign in with an email. */
+/** The user with an email, and the facts that decide whether a sign-in is possible. */
 export interface SignInUser {
   readonly id: number;
   readonly companyId: number;
   /** The tenant: the partner itself, or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
-  /** Null for users who sign in only through an identity provider: they have none, or their domain takes none. */
+  /**
+   * Null for users who can sign in only through an identity provider: they have no password, or their domain allows
+   * none.
+   */
   readonly passwordHash: string | null;
-  /** The user, the company and the partner above it. */
+  /** Whether the user, the company and the company's partner are all active. */
   readonly isActive: boolean;
 }
 
@@ -99,9 +102,9 @@ const personsWithPassword = prepared({ id, passwordHash: users.passwordHash }, (
 );
 
 /**
- * Whether the password that was just verified is still the user's. The lock on the row orders a sign-in against a
- * password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or the sign-in sees the
- * new hash.
+ * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
+ * sign-in against a password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or
+ * the sign-in sees the new hash.
  */
 export async function holdPassword(
   tx: Tx,
@@ -111,7 +114,7 @@ export async function holdPassword(
   return rows.length > 0;
 }
 
-/** Changes the form of a hash, unless the password has changed meanwhile. */
+/** Replaces a hash by another hash of the same password, unless the password was changed meanwhile. */
 export async function replaceHash(
   db: DbOrTx,
   { userId, from, to }: { userId: number; from: string; to: string },
@@ -124,7 +127,7 @@ export async function replaceHash(
 
 const context = statement({
   name: "findContext",
-  // The builder has no word for a case.
+  // Written whole, because Drizzle's builder has no CASE expression.
   params: { userId: id },
   columns: {
     id,
@@ -162,13 +165,13 @@ const context = statement({
         else 0 end as "tenantStores"
     from users u
     join companies c on c.id = u.company_id
-    -- White label is what a partner shows to its accounts.
+    -- An account shows the white label of its partner.
     join companies b on b.id = coalesce(c.partner_id, c.id)
     left join plans on plans.id = c.plan_id
     where u.id = ${userId}`,
 });
 
-/** Everything that the login object shows of a user. */
+/** The columns from which the login object is built. */
 export type ContextRow = ValuesOf<typeof context.columns>;
 
 export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
@@ -181,7 +184,7 @@ export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow 
   return row;
 }
 
-/** Whose name and looks an account shows: the partner's above it; other companies show their own. */
+/** The company that gives an account its name and looks: its partner. Other companies show their own. */
 const brands = alias(companies, "brands");
 
 const mailRecipients = prepared(ofEmail, (db, given) =>
@@ -199,10 +202,10 @@ const mailRecipients = prepared(ofEmail, (db, given) =>
     .where(and(eq(email, given.email), isUserActive)),
 );
 
-/** An active user who is written to, and in whose name. */
+/** An active user that receives a mail, and the brand that the mail uses. */
 export interface MailRecipient {
   readonly userId: number;
-  /** The tenant's own name, where white label is on. */
+  /** The tenant's own brand name if white label is on, otherwise null. */
   readonly brand: string | null;
   /** Whether the user may sign in with a password. */
   readonly takesPassword: boolean;
@@ -218,7 +221,7 @@ export async function findMailRecipient(
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
 }
 
-/** Who is sent a code for a new password. */
+/** Finds the active user with this address, but only one that may sign in with a password. */
 export async function findCodeRecipient(
   db: DbOrTx,
   address: string,
@@ -236,17 +239,19 @@ const activeUsers = prepared({ id }, (db, given) =>
 );
 
 /**
- * Makes whoever issues a token for the user wait for a password reset, and the reverse: afterwards either the reset
- * has seen the token, or the issuer sees what the reset has revoked. One holder at a time: locks that are shared let
- * each other in past a reset that waits, and a thief who keeps refreshing would keep the reset from ever happening.
- * False if the user is not active.
+ * Locks the user's row exclusively. A transaction that issues a token for the user and a password reset wait for each
+ * other: either the reset sees the new token, or the issuer sees the revocations of the reset. Returns false if the
+ * user is not active.
+ *
+ * A shared lock would not do: shared locks overtake a waiting reset, so a thief who keeps refreshing could delay the
+ * reset forever.
  */
 export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
   const rows = await activeUsers(tx, { id: userId });
   return rows.length > 0;
 }
 
-/** `holdUser` by email; undefined, for the same work, if nobody active has it. */
+/** Does what `holdUser` does, by email. Returns undefined, after the same work, if no active user has the email. */
 export async function holdUserOf(tx: Tx, address: string): Promise<number | undefined> {
   const [row] = await tx
     .select({ id })
@@ -256,7 +261,10 @@ export async function holdUserOf(tx: Tx, address: string): Promise<number | unde
   return row?.id;
 }
 
-/** The first statement of a reset: it waits for tokens that are being issued. Undefined if the user is not active. */
+/**
+ * Sets the password hash and locks the user's row. It is the first statement of a reset, so that it waits for tokens
+ * that are being issued. Returns undefined if the user is not active.
+ */
 export async function changePassword(
   tx: Tx,
   { userId, hash, now }: { userId: number; hash: string; now: Date },
@@ -269,7 +277,7 @@ export async function changePassword(
   return row;
 }
 
-/** The account of an id, with its first active owner if it has one. */
+/** Finds an account with its first active owner, if it has one. */
 export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
   const { partnerId, isActive } = companies;
   const isOwner = and(eq(companyId, companies.id), eq(users.role, "account_owner"), users.isActive);
@@ -285,12 +293,12 @@ export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
 
 const { userId, codeHash, expiresAt } = invitations;
 
-/** Takes the place of the user's last one, which works no more. */
+/** Replaces the user's last invitation, which stops working. */
 export async function saveInvitation(tx: Tx, one: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(one).onConflictDoUpdate({ target: userId, set: one });
 }
 
-/** Whose invitation has this hash: an active user who has no password yet. */
+/** Finds the invited user by the hash of the code. The user must be active and must not have a password yet. */
 export async function findInvited(
   db: DbOrTx,
   hash: string,
@@ -306,7 +314,9 @@ export async function findInvited(
   return row?.userId;
 }
 
-/** False if it is gone: used meanwhile, replaced, or ended by a password that was set in another way. */
+/**
+ * Deletes the invitation. Returns false if it was used, replaced, or ended by a password that was set in another way.
+ */
 export async function consumeInvitation(tx: Tx, hash: string, now: Date): Promise<boolean> {
   const { count } = await tx.delete(invitations).where(and(eq(codeHash, hash), gt(expiresAt, now)));
   return count > 0;

@@ -17,10 +17,10 @@ export interface SignInRouteDeps extends LogInDeps {
 
 const LOGOUT = "/logout";
 const REVOKING_TOKEN = "/sso/revoking-token";
-/** The GETs that end a token: a HEAD of them must not. */
+/** The GET routes that end a token. They must not accept HEAD, which clients expect to have no effect. */
 export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
 
-/** See contract 4.6. */
+/** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
 export function signInRoutes(deps: SignInRouteDeps) {
   return new Elysia().use(beginningRoutes(deps)).use(signOutRoutes(deps));
 }
