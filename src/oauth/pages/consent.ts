@@ -2,7 +2,7 @@ import type { Authorization } from "../actions/authorize.ts";
 import { placeOf } from "../redirect-uri.ts";
 import { html, pageResponse } from "./page.ts";
 
-/** Each scope in the words of the person who grants it. */
+/** Describes each scope to the user who grants it. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   "*": "do everything that you can do here",
   "reviews:read": "see your reviews",

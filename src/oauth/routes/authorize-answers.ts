@@ -19,17 +19,17 @@ import { departurePage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
 import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
 
-/* What every step at `/oauth/authorize` may end with. */
+/* Contains the responses that every step at `/oauth/authorize` may end with. */
 
 export const STALE = "This page has expired or belongs to another browser.";
 
-/** A request that was looked at, and the browser that shows its pages. */
+/** A validated request at one of the pages, and the browser that shows the page. */
 export interface Asked {
   readonly browser: string;
-  /** The query of the authorization request. */
+  /** Query string of the authorization request. */
   readonly query: string;
   readonly authorization: Authorization;
-  /** What was typed before. */
+  /** The email that the user typed before. */
   readonly email: string | undefined;
 }
 
@@ -44,10 +44,10 @@ export function turnAway(
 }
 
 type Redirect = 302 | 303;
-/** After a form: no browser sends the password on (RFC 9700, 4.12). */
+/** Redirects after a form with 303, because a browser would send the password on with 307 (RFC 9700, 4.12). */
 const SEE_OTHER: Redirect = 303;
 
-/** Back to the client, with `iss` (RFC 9207). */
+/** Redirects back to the client, with `iss` (RFC 9207). */
 export function sendBack(
   { config }: OAuthDeps,
   { redirectUri, state }: { redirectUri: string; state: string | undefined },
@@ -74,7 +74,7 @@ export const EXPIRED: Again = {
   problem: "This page has expired. Please sign in again.",
 };
 
-/** The sign-in form once more, with what is wrong. */
+/** Renders the sign-in form again, with the problem. */
 export function again(
   deps: OAuthDeps,
   { browser, query, authorization, email }: Asked,
@@ -84,7 +84,7 @@ export function again(
   return signInPage({ authorization, ticket, problem, ...(email && { email }) }, head);
 }
 
-/** Back with the code, or the question whether the client may. */
+/** Continues after a sign-in: redirects to the client with the code, or asks the user for consent. */
 export function goOn(
   deps: OAuthDeps,
   { browser, query, authorization }: Asked,
@@ -97,15 +97,16 @@ export function goOn(
 }
 
 /*
- * Single sign-on at `/oauth/authorize`. The trip ends at an address of our own that no caller can name: it carries the
- * ticket of the page, which opens in this browser alone, and the one-time code counts only with the verifier within.
+ * Single sign-on at `/oauth/authorize`. The flow returns to an address of our own, which no caller can choose. The
+ * address carries the ticket of the page, which opens only in this browser, and the one-time code is valid only with
+ * the verifier in that ticket.
  */
 
 export interface ProviderDeps extends OAuthDeps, SsoDeps {
   readonly config: OAuthDeps["config"] & SsoDeps["config"];
 }
 
-/** A browser at one of our pages. */
+/** A request of a browser at one of our pages. */
 export interface PageVisit {
   readonly requestContext: RequestContext;
   readonly query: string;
@@ -140,7 +141,7 @@ export async function leaveForProvider(
   return departurePage(authorization, begun.location, { status: 200, headers });
 }
 
-/** `GET /oauth/authorize/sso`. */
+/** Handles `GET /oauth/authorize/sso`. */
 export async function returnFromProvider(
   deps: ProviderDeps & { readonly cookie: BrowserCookie },
   visit: PageVisit,

@@ -43,7 +43,10 @@ interface PageDeps extends ProviderDeps {
   readonly cookie: BrowserCookie;
 }
 
-/** Contract 5.4. Every step starts from the request itself: nothing of it is remembered here. */
+/**
+ * Defines the pages of the code flow (contract 5.4). The server keeps no state between the steps: each one validates
+ * the authorization request again.
+ */
 export function authorizeRoutes(oauth: AuthorizeDeps) {
   const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
   return new Elysia({ tags: ["OAuth"] })
@@ -104,7 +107,7 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
   const checked = await checkAuthorization(deps, ticket.query);
   if (checked.kind !== "good") return turnAway(deps, checked);
   const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
-  // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.
+  // A form that was sent without a button means signing in, unless the user already has.
   const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return again(deps, askedOf(step), EXPIRED);
@@ -115,8 +118,9 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
 }
 
 /**
- * Browsers name the origin of a form, or keep it to themselves and say whether the site is the same. What names neither
- * is no browser that another site could use; the cookie and the ticket sealed for it hold it back as well.
+ * Returns whether the form was sent from our own page. Browsers send `Origin`, or hide it and send `Sec-Fetch-Site`.
+ * A request with neither does not come from a browser that another site could misuse; the cookie and the sealed
+ * ticket protect the form as well.
  */
 function isOwnForm(headers: Headers, serverRoot: string): boolean {
   const [origin, site] = [headers.get("origin"), headers.get("sec-fetch-site")];

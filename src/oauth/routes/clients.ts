@@ -26,17 +26,20 @@ interface ClientRouteDeps extends actions.ClientDeps {
   readonly checks: Checks;
 }
 
-/** One of the two places where the same routes stand. */
+/** One of the two paths at which the same routes are mounted. */
 interface Group<P extends string> {
   readonly path: P;
   readonly tag: string;
-  /** Ends the summaries. */
+  /** Text at the end of each summary. */
   readonly whose: string;
   readonly access: Access;
   readonly isPlatform: boolean;
 }
 
-/** Contract 5.6: the platform's administrators see them all, a partner its own. */
+/**
+ * Defines the routes that manage clients (contract 5.6): administrators of the platform see all clients, a partner
+ * its own.
+ */
 export function clientRoutes(deps: ClientRouteDeps) {
   return new Elysia({ name: "oauth-clients" })
     .use(
@@ -111,7 +114,10 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
     );
 }
 
-/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see or change it. */
+/**
+ * Creates an instance at the group's path. Its macro `client: true` loads the client of `:id` if the caller may see
+ * or change it.
+ */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
   { path, tag, isPlatform }: Group<P>,
@@ -148,7 +154,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
     const administrator = { ...caller, isPlatform };
     return showClient(await actions.changeClient(deps, administrator, { client, changes }));
   };
-  // Elysia writes into the hooks that it is given, so each route has its own.
+  // A function, because Elysia modifies the hook objects that it gets, so each route needs its own.
   const updating = () =>
     ({
       access,
