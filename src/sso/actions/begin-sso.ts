@@ -12,15 +12,16 @@ import { findLiveConnection, type LiveConnection } from "../queries/connections.
 import { insertState } from "../queries/sign-ins.ts";
 import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** Where the browser goes next, and the secret that its cookie holds. */
+/** The URL to which the browser is redirected, and the secret for its cookie. */
 export interface Begun {
   readonly location: string;
-  /** Absent if the sign-in did not begin. */
+  /** Absent if the sign-in could not start. */
   readonly browser?: string;
 }
 
 /**
- * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (contract 4.13).
+ * Handles `GET /auth/sso/redirect`: redirects the browser to the provider, with state, nonce and PKCE (contract
+ * 4.13).
  */
 export async function beginSso(
   deps: SsoDeps,
@@ -28,7 +29,7 @@ export async function beginSso(
   requestContext: RequestContext,
 ): Promise<Begun> {
   const returnTo = returnPlace(deps.config, query.return_to);
-  if (returnTo === undefined) throw new Error("A place passed the rules that is not allowed.");
+  if (returnTo === undefined) throw new Error("return_to passed the validation but is not allowed.");
   const codeChallenge = query.code_challenge ?? null;
   const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, requestContext);
   return begun ?? { location: refusedPlace(deps.config) };
@@ -36,14 +37,17 @@ export async function beginSso(
 
 interface Departure {
   readonly query: Pick<RedirectQuery, "email" | "connection">;
-  /** The secret of a cookie that the browser has already. */
+  /** The secret of a cookie that the browser already has. */
   readonly known: string | undefined;
-  /** The place that gets the code; it must be of our own choice, or from the allow-list. */
+  /** The URL that receives the code. It must be one of our own or on the allow-list. */
   readonly returnTo: string;
   readonly codeChallenge: string | null;
 }
 
-/** Stores a new state and answers where the browser goes; undefined, after an audit row, where there is no provider. */
+/**
+ * Stores a new state and returns the provider's URL for the browser. If there is no usable provider, it writes an
+ * audit row and returns undefined.
+ */
 export async function departSso(
   deps: SsoDeps,
   { query, known, returnTo, codeChallenge }: Departure,
@@ -71,7 +75,10 @@ export async function departSso(
   });
 }
 
-/** Says what is wrong with the request: the caller wrote it, so the answer shows nothing of users or connections. */
+/**
+ * Validates the query. The errors may be specific, because the caller wrote the query: they reveal nothing about
+ * users or connections.
+ */
 export function redirectErrors(
   { config }: Pick<SsoDeps, "config">,
   query: ValidParts<RedirectQuery>,
@@ -86,7 +93,7 @@ export function redirectErrors(
   };
 }
 
-/** Finds the connection by its id or by the email's domain, and looks up no user. */
+/** Finds the connection by its id or by the email's domain, without looking up a user. */
 async function findConnectionOf(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
@@ -105,7 +112,7 @@ interface Trip {
   readonly state: string;
 }
 
-/** OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3. */
+/** Builds the authentication request (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3). */
 function authorizationUrl(
   { config }: SsoDeps,
   { endpoint, connection, browser, state }: Trip,

@@ -19,18 +19,21 @@ import {
 import * as queries from "../queries/sign-ins.ts";
 import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** See contract 4.13. */
+/** Lifetime of the one-time code (contract 4.13). */
 const CODE_TTL_MS = 60_000;
 
 interface ProviderAnswer {
-  /** From the path. */
+  /** The connection id in the path. */
   readonly connectionId: string;
   readonly query: CallbackQuery;
-  /** The secret of the browser's cookie, if it has one. */
+  /** The secret in the browser's cookie, if it has one. */
   readonly browser: string | undefined;
 }
 
-/** `GET /auth/sso/callback/{connection}` takes the provider's answer; answers where the browser goes. */
+/**
+ * Handles `GET /auth/sso/callback/{connection}`: processes the provider's response and returns the URL for the
+ * browser.
+ */
 export async function finishSso(
   deps: SsoDeps,
   answered: ProviderAnswer,
@@ -52,7 +55,7 @@ export async function finishSso(
   return place ?? refusedPlace(deps.config, returnTo);
 }
 
-/** Uses the state up: it counts once, in the browser that it was given to, at the callback of its own connection. */
+/** Consumes the state. It is valid once, in the browser that received it, at the callback of its own connection. */
 async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<queries.StateRow> {
   const { query, browser, connectionId } = answered;
   const now = deps.clock.now();
@@ -70,7 +73,10 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
   return claimed.state;
 }
 
-/** RFC 6749, 4.1.2 and RFC 9207, 2.4: the issuer is compared before anything else of the answer is looked at. */
+/**
+ * Validates the provider's response (RFC 6749, 4.1.2 and RFC 9207, 2.4). The issuer is checked before any other
+ * parameter.
+ */
 async function readAnswer(
   { providers }: SsoDeps,
   { issuer }: LiveConnection,
@@ -108,14 +114,16 @@ interface Admission {
   readonly attempted: AttemptedLeg;
 }
 
-/** Finds the user, links them at the first sign-in, and writes the one-time code that the exchange takes. */
+/**
+ * Finds the user, links the user to the provider at the first sign-in, and stores the one-time code for the exchange.
+ */
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
   const { subject } = redeemed.identity;
   const { issuer } = connection;
   const known = await queries.findLinkedUser(deps.db, { issuer, subject });
   const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
-  // The clock is read again: the provider took its time, and the code's minute begins now.
+  // The clock is read again, because the provider may have been slow and the code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
@@ -139,12 +147,12 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   return withCode(state.returnTo, code);
 }
 
-/** Asks for the email where the id_token has none: many providers name it at the userinfo endpoint only. */
+/** Requests the email from the userinfo endpoint if the id_token has none, as is the case with many providers. */
 async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity> {
   return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
 }
 
-/** Contract 4.13: finds the user of a verified email, in a domain and in the company of the connection. */
+/** Finds the user with the verified email. Its domain and company must be those of the connection (contract 4.13). */
 async function findNewcomer(
   tx: Tx,
   { issuer, domains, companyId }: LiveConnection,
