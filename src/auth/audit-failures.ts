@@ -7,7 +7,7 @@ import type { AuditAction } from "./audit-model.ts";
 /** Time after an audit row during which repeats of the same failure are only counted. */
 const COUNTED_MS = 60_000;
 /** Failures of one action that are distinguished within `COUNTED_MS`. Further ones share one row with null details. */
-const TOLD_APART = 100;
+const MAX_DISTINCT = 100;
 
 export interface Failure {
   readonly action: Extract<
@@ -51,18 +51,18 @@ export class FailureAudit {
       return;
     }
     ofAction.delete(keyOf(failure));
-    const over = Object.values(this.#recorded).flatMap((some) => takeOver(some, nowMs));
-    const told = ofAction.size < TOLD_APART ? failure : ofNobody(failure);
-    const same = ofAction.get(keyOf(told));
+    const expired = Object.values(this.#recorded).flatMap((some) => removeExpired(some, nowMs));
+    const counted = ofAction.size < MAX_DISTINCT ? failure : withoutDetails(failure);
+    const same = ofAction.get(keyOf(counted));
     // All memory is updated before the first `await`, so that only one of several concurrent failures writes the row.
     if (same !== undefined) same.repeats++;
     else
       await this.#begin(
-        { ...told, untilMs: nowMs + COUNTED_MS, repeats: 0 },
+        { ...counted, untilMs: nowMs + COUNTED_MS, repeats: 0 },
         known,
         requestContext,
       );
-    for (const one of over) await this.#write(one, null);
+    for (const one of expired) await this.#write(one, null);
   }
 
   /** Writes the first row. If the write fails, the next failure becomes the first and counts this one as a repeat. */
@@ -98,17 +98,17 @@ export class FailureAudit {
 
 const keyOf = ({ details }: Failure): string => JSON.stringify(details);
 
-function ofNobody({ action, details }: Failure): Failure {
+function withoutDetails({ action, details }: Failure): Failure {
   return { action, details: Object.fromEntries(Object.keys(details).map((name) => [name, null])) };
 }
 
 /** Removes entries after their minute is over. Returns those with repeats that no other row will report. */
-function takeOver(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
-  const over: Recorded[] = [];
+function removeExpired(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
+  const expired: Recorded[] = [];
   for (const [key, one] of recorded) {
     if (nowMs < one.untilMs) break;
     recorded.delete(key);
-    if (one.repeats > 0) over.push(one);
+    if (one.repeats > 0) expired.push(one);
   }
-  return over;
+  return expired;
 }

@@ -60,7 +60,7 @@ export const AUDIT_ACTIONS = [
   // A portal link that was used: session_id, jti, pages, scope. Details of every action in that session contain its
   // id as portal_session.
   "PORTAL_LINK_REDEEMED",
-  // A rejected single sign-on: leg (redirect, callback or exchange) and reason (`RefusalReason` in src/sso/model.ts).
+  // A rejected single sign-on: leg (redirect, callback or exchange) and reason (`SsoErrorReason` in src/sso/model.ts).
   // As far as known also connection_id and, from the provider's response, status, error, field or claim; fault if the
   // provider did not respond.
   "SSO_REFUSED",

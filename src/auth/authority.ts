@@ -19,7 +19,7 @@ export interface Authority {
 }
 
 /** The authority of the service itself: every scope and every tenant, without the consent of a user. */
-export const OF_THE_SERVICE: Authority = {
+export const SERVICE_AUTHORITY: Authority = {
   partnerId: null,
   accountId: null,
   scopes: ["*"],

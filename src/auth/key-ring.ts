@@ -174,7 +174,7 @@ class LoadedKeys implements KeyRing {
   readonly #deps: KeyRingDeps;
   readonly #issuer: Issuer;
   #keys: ReadonlyMap<string, SigningKey> = new Map();
-  #soughtAtMs = Number.NEGATIVE_INFINITY;
+  #unknownKidReloadAtMs = Number.NEGATIVE_INFINITY;
   #loading: Promise<void> | undefined;
 
   constructor(deps: KeyRingDeps) {
@@ -252,8 +252,8 @@ class LoadedKeys implements KeyRing {
   async #seek(kid: string): Promise<SigningKey | undefined> {
     await this.#loading;
     const nowMs = this.#deps.clock.monotonicMs();
-    if (!this.#keys.has(kid) && nowMs - this.#soughtAtMs >= UNKNOWN_KID_RELOAD_MS) {
-      this.#soughtAtMs = nowMs;
+    if (!this.#keys.has(kid) && nowMs - this.#unknownKidReloadAtMs >= UNKNOWN_KID_RELOAD_MS) {
+      this.#unknownKidReloadAtMs = nowMs;
       await this.#reload();
     }
     return this.#keys.get(kid);

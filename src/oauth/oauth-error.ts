@@ -37,9 +37,9 @@ export class OAuthError extends HttpError {
 }
 
 /** Translates an error of the HTTP layer, such as a body that is too large, into a code of RFC 6749. */
-function oauthErrorOf(refusal: HttpError): OAuthError {
-  if (refusal instanceof OAuthError) return refusal;
-  const { status, message, headers } = refusal;
+function oauthErrorOf(error: HttpError): OAuthError {
+  if (error instanceof OAuthError) return error;
+  const { status, message, headers } = error;
   const detail = { status, headers };
   if (status === 429 || status === 503)
     return new OAuthError("temporarily_unavailable", message, detail);
@@ -57,8 +57,8 @@ export function jsonAnswer(body: unknown): Response {
 export const OAUTH_ERRORS: readonly ErrorLook[] = [
   {
     path: "/oauth",
-    render(refusal) {
-      const { code, message, status, headers } = oauthErrorOf(refusal);
+    render(error) {
+      const { code, message, status, headers } = oauthErrorOf(error);
       const body = { error: code, error_description: message };
       return Response.json(body, { status, headers: { ...NO_STORE, ...headers } });
     },

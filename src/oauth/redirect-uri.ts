@@ -60,7 +60,7 @@ export function withParams(uri: string, params: Readonly<Record<string, string |
 }
 
 /** Returns the part of a redirect URI that people recognise: its origin, or the scheme of an app. */
-export function placeOf(uri: string): string {
+export function destinationOf(uri: string): string {
   const { origin, protocol } = new URL(uri);
   return protocol === "https:" || protocol === "http:" ? origin : protocol;
 }
@@ -71,8 +71,8 @@ export function placeOf(uri: string): string {
  * character that has a meaning in a policy.
  */
 export function formTargetsOf(uri: string): string {
-  const place = placeOf(uri);
-  return place.startsWith("https:") ? "https:" : `https: ${place}`;
+  const destination = destinationOf(uri);
+  return destination.startsWith("https:") ? "https:" : `https: ${destination}`;
 }
 
 /** The caller that sets the fields, and the client that is changed. */
@@ -91,7 +91,7 @@ export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit
   const { isPlatform, before } = edit;
   const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
   return {
-    redirect_uris: uselessError(fields, before),
+    redirect_uris: missingUriError(fields, before),
     ...uriErrors(fields.redirect_uris ?? []),
     grant_types: grantError(fields, edit),
     first_party: isClaimed ? "is set by a super-admin only" : undefined,
@@ -102,7 +102,7 @@ export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit
  * Requires a redirect URI for the code flow, which nobody could use without one. A change of other fields is not
  * affected.
  */
-function uselessError(
+function missingUriError(
   fields: ValidParts<NewClientBody>,
   before: ClientEdit["before"],
 ): string | undefined {

@@ -21,7 +21,7 @@ export function s256(verifier: string): string {
  * Derives the nonce and the PKCE verifier of one SSO flow from the secret in the browser's cookie, so that the
  * database contains neither.
  */
-export function tripSecrets(
+export function flowSecrets(
   browser: string,
   state: string,
 ): { readonly nonce: string; readonly codeVerifier: string } {

@@ -1,4 +1,4 @@
-import type { RefusalReason } from "./model.ts";
+import type { SsoErrorReason } from "./model.ts";
 
 /** The values of a callback that are compared with the stored state. */
 interface StateCheck {
@@ -20,10 +20,10 @@ export interface StoredState {
  * Returns the reason to reject a state; undefined if it is valid. The browser is compared first, so that a client
  * without the cookie learns nothing and cannot consume the state. Every later check consumes it (`consumesState`).
  */
-export function refuseState(
+export function stateError(
   state: StoredState | undefined,
   { connectionId, browserHash, now }: StateCheck,
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (state === undefined) return "unknown_state";
   if (state.browserHash !== browserHash) return "foreign_browser";
   if (state.consumedAt !== null) return "replayed_state";
@@ -33,8 +33,8 @@ export function refuseState(
 }
 
 /** Returns whether this callback consumes the state. */
-export function usesUp(refusal: RefusalReason | undefined): boolean {
-  return refusal === undefined || refusal === "mixed_up_provider";
+export function consumesState(error: SsoErrorReason | undefined): boolean {
+  return error === undefined || error === "mixed_up_provider";
 }
 
 export interface StoredCode {
@@ -47,10 +47,10 @@ export interface StoredCode {
  * Returns the reason to reject a one-time code; undefined if it is valid. `challenge` is computed from the presented
  * verifier (RFC 7636, 4.6).
  */
-export function refuseCode(
+export function codeError(
   code: StoredCode,
   { challenge, now }: { challenge: string | null; now: Date },
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (code.consumedAt !== null) return "replayed_code";
   if (code.expiresAt <= now) return "expired_code";
   return code.codeChallenge === challenge ? undefined : "wrong_verifier";
@@ -73,10 +73,10 @@ export interface KnownUser {
 }
 
 /** Applies the rules of the first sign-in to the provider's statements (contract 4.13). */
-export function refuseNewcomer(
+export function newcomerError(
   newcomer: Newcomer,
   domains: readonly string[],
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (newcomer.email === null) return "no_email";
   if (!newcomer.emailVerified) return "unverified_email";
   return domains.includes(newcomer.domain) ? undefined : "foreign_domain";
@@ -86,16 +86,16 @@ export function refuseNewcomer(
  * Applies the rules of the first sign-in to the user with the email, if there is one. `isLinked` means that the user
  * is linked to another subject of the same issuer.
  */
-export function refuseCandidate(
+export function candidateError(
   candidate: (KnownUser & { readonly isLinked: boolean }) | undefined,
   companyId: number,
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (candidate === undefined) return "unknown_user";
-  return refuseUser(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
+  return userError(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
 }
 
 /** Checks the user at every sign-in and not only at the first, because role and company may have changed since. */
-export function refuseUser(user: KnownUser, companyId: number): RefusalReason | undefined {
+export function userError(user: KnownUser, companyId: number): SsoErrorReason | undefined {
   if (user.isSuperAdmin) return "super_admin";
   if (user.companyId !== companyId) return "foreign_user";
   return user.isCompanyActive ? undefined : "inactive_user";

@@ -5,7 +5,7 @@ import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 /** The reason why a sign-in through a provider failed. Only the audit log shows it. */
-export type RefusalReason =
+export type SsoErrorReason =
   // The redirect.
   | "unknown_connection"
   // The provider does not respond, or sends an invalid response.

@@ -3,7 +3,7 @@ import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
 import { isBase64Url } from "../lib/encodings.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import { type IdentityProviders, parseObject } from "./identity-providers.ts";
-import type { RefusalReason } from "./model.ts";
+import type { SsoErrorReason } from "./model.ts";
 import { SsoError } from "./places.ts";
 
 export interface Redemption {
@@ -65,7 +65,7 @@ async function requestTokens(
     ...(method !== "client_secret_basic" && { client_id: clientId }),
     ...(method === "client_secret_post" && { client_secret: clientSecret }),
   });
-  const { status, body } = await providers.requestContext({
+  const { status, body } = await providers.request({
     url: tokenEndpoint,
     method: "POST",
     headers: {
@@ -186,7 +186,7 @@ async function verifySignature(token: string, expected: Expected): Promise<JWTPa
   }
 }
 
-const BY_CLAIM: Readonly<Record<string, RefusalReason>> = {
+const BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
   iss: "wrong_issuer",
   aud: "wrong_audience",
   exp: "expired_id_token",
@@ -195,7 +195,7 @@ const BY_CLAIM: Readonly<Record<string, RefusalReason>> = {
   nonce: "wrong_nonce",
 };
 
-function reasonOf(error: errors.JOSEError): RefusalReason {
+function reasonOf(error: errors.JOSEError): SsoErrorReason {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired)
     return BY_CLAIM[error.claim] ?? "malformed_id_token";
   if (error instanceof errors.JOSEAlgNotAllowed) return "wrong_algorithm";

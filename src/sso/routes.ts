@@ -52,13 +52,13 @@ export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg
 /** Defines the routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
   return new Elysia({ name: "sso" })
-    .use(departureRoute(deps))
-    .use(returnRoutes(deps))
+    .use(redirectRoute(deps))
+    .use(callbackRoutes(deps))
     .use(connectionRoutes(deps));
 }
 
 /** Defines the first step, the redirect to the provider. */
-function departureRoute(deps: LegRouteDeps) {
+function redirectRoute(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
     REDIRECT,
@@ -87,7 +87,7 @@ function departureRoute(deps: LegRouteDeps) {
 /**
  * Defines the steps after that: the callback from the provider, and the exchange of the one-time code for a token.
  */
-function returnRoutes(deps: LegRouteDeps) {
+function callbackRoutes(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] })
     .use(deps.checks)

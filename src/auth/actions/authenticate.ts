@@ -115,15 +115,15 @@ interface Use {
  * fails with it.
  */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
-  const underWay = new Set<string>();
+  const inFlight = new Set<string>();
   return (principal: Principal, requestContext: RequestContext, use: Use): void => {
     const { jti } = principal;
     const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
-    if (isRecent || underWay.has(jti)) return;
-    underWay.add(jti);
+    if (isRecent || inFlight.has(jti)) return;
+    inFlight.add(jti);
     void recordUse(deps.db, principal, { requestContext, use })
       .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
-      .finally(() => underWay.delete(jti));
+      .finally(() => inFlight.delete(jti));
   };
 }
 

@@ -131,13 +131,13 @@ export async function resendCode(
   { email: typed, type }: ResendBody,
   requestContext: RequestContext,
 ): Promise<void> {
-  const asked = {
+  const request = {
     email: normaliseEmail(typed),
     type,
     ip: requestContext.ip,
     now: deps.clock.now(),
   };
-  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, asked));
+  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
   if (wake !== undefined) await deps.schedule.wake([wake]);
 }
 

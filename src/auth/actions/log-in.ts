@@ -37,10 +37,10 @@ export async function logIn(
     openOwnSession(tx, deps, { user, method: "login", requestContext, now }),
   );
   if (outcome.kind === "right") return outcome.value;
-  throw refusal(outcome);
+  throw problemOf(outcome);
 }
 
-function refusal(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
+function problemOf(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
   if (outcome.kind === "wrong") return new Problem("invalid_credentials");
   return new Problem("account_locked", {
     headers: { "Retry-After": String(outcome.retryAfterS) },

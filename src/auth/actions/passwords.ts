@@ -145,8 +145,8 @@ async function mailCode(
   { email, userId, now }: { email: string; userId: number; now: Date },
 ): Promise<Wake | undefined> {
   // A correct password is stronger evidence than a known address, so the code uses the budget of known addresses.
-  const asked = { type: "change_password", email } as const;
-  const held = await holdCodes(tx, asked, { isKnownAddress: true, now });
+  const request = { type: "change_password", email } as const;
+  const held = await holdCodes(tx, request, { isKnownAddress: true, now });
   if (!hasCodesLeft(held.budget, now)) return undefined;
   const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
   return issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });

@@ -50,7 +50,7 @@ interface Try {
   /** The normalised email address. */
   readonly email: string;
   /** Digest of the email, and network of the client that tries the code. */
-  readonly place: { readonly emailDigest: string; readonly network: string };
+  readonly origin: { readonly emailDigest: string; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;
@@ -63,8 +63,8 @@ export async function verifyCode(
   requestContext: RequestContext,
 ): Promise<VerifyCodeAnswer> {
   const email = normaliseEmail(typed);
-  const place = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
-  const one = { email, place, otp, type, now: deps.clock.now() };
+  const origin = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
+  const one = { email, origin, otp, type, now: deps.clock.now() };
   // Two transactions: the first one counts the try and stays committed in any case. Only a correct code gets to the
   // second one, which locks the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
@@ -75,7 +75,7 @@ export async function verifyCode(
           redeemCode(tx, deps, { ...one, codeMac, requestContext }),
         );
   if (answer !== undefined) return answer;
-  const details = { email_digest: place.emailDigest, type };
+  const details = { email_digest: origin.emailDigest, type };
   await deps.failures.record({ action: "OTP_FAILED", details }, requestContext);
   throw invalid({ otp: ["is wrong, expired or already used"] });
 }
@@ -87,37 +87,37 @@ export async function verifyCode(
 async function tryCode(
   tx: Tx,
   codes: CodeMac,
-  { email, place, otp, type, now }: Try,
+  { email, origin, otp, type, now }: Try,
 ): Promise<string | undefined> {
-  const digest = place.emailDigest;
-  const isKnownAddress = await hasSignedInFrom(tx, email, place.network);
-  const tries = await holdWrongTries(tx, { place, now });
+  const digest = origin.emailDigest;
+  const isKnownAddress = await hasSignedInFrom(tx, email, origin.network);
+  const tries = await holdWrongTries(tx, { origin, now });
   const code = await findCode(tx, digest, type);
   if (code === undefined || !mayTryCode({ ...tries, isKnownAddress }, code, now)) return undefined;
   await countTry(tx, digest, type);
-  await saveTries(tx, { place, now }, tries, (instants) => [...withinWindow(instants, now), now]);
+  await saveTries(tx, { origin, now }, tries, (instants) => [...withinWindow(instants, now), now]);
   const isSent = type === "signup" || code.userId !== null;
   const matches = codes.matches(code.codeMac, otp, codeContext(type, digest));
   return matches && isSent ? code.codeMac : undefined;
 }
 
-type Place = Pick<Try, "place" | "now">;
+type TryOrigin = Pick<Try, "origin" | "now">;
 type CountedTries = Pick<WrongTries, "wrongAt" | "wrongHereAt">;
 
 /** Locks the limits of the email. Returns its wrong tries from anywhere, and those from the client's own network. */
-async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<CountedTries> {
-  const { wrongAt } = await holdCodeLimits(tx, place.emailDigest, now);
-  return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, place) };
+async function holdWrongTries(tx: Tx, { origin, now }: TryOrigin): Promise<CountedTries> {
+  const { wrongAt } = await holdCodeLimits(tx, origin.emailDigest, now);
+  return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, origin) };
 }
 
 async function saveTries(
   tx: Tx,
-  { place, now }: Place,
+  { origin, now }: TryOrigin,
   { wrongAt, wrongHereAt }: CountedTries,
   change: (instants: readonly Date[]) => Date[],
 ): Promise<void> {
-  await saveWrongTries(tx, place.emailDigest, change(wrongAt));
-  await saveWrongTriesFrom(tx, place, { wrongAt: change(wrongHereAt), now });
+  await saveWrongTries(tx, origin.emailDigest, change(wrongAt));
+  await saveWrongTriesFrom(tx, origin, { wrongAt: change(wrongHereAt), now });
 }
 
 /**
@@ -129,7 +129,7 @@ async function redeemCode(
   deps: VerifyCodeDeps,
   {
     email,
-    place,
+    origin,
     type,
     now,
     codeMac,
@@ -138,13 +138,13 @@ async function redeemCode(
 ): Promise<VerifyCodeAnswer | undefined> {
   // The user is locked before the email's limits, because a password reset takes the locks in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
-  const digest = place.emailDigest;
-  const tries = await holdWrongTries(tx, { place, now });
+  const digest = origin.emailDigest;
+  const tries = await holdWrongTries(tx, { origin, now });
   const code = await findCode(tx, digest, type);
   if (!isOpenCode(code, now) || code?.codeMac !== codeMac || code.userId !== userId)
     return undefined;
   await consumeCode(tx, { digest, type, now });
-  await saveTries(tx, { place, now }, tries, (instants) => withoutOne(instants, now));
+  await saveTries(tx, { origin, now }, tries, (instants) => withoutOne(instants, now));
   if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
   return issueResetToken(tx, deps, { userId, requestContext, now });
 }

@@ -52,20 +52,20 @@ export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): 
 }
 
 const { network } = emailCodeTries;
-const ofAddress = { emailDigest: emailCodeTries.emailDigest, network };
+const emailAndNetwork = { emailDigest: emailCodeTries.emailDigest, network };
 /** Key of the tries for one email from one network. */
-type OfAddress = ValuesOf<typeof ofAddress>;
+type EmailAndNetwork = ValuesOf<typeof emailAndNetwork>;
 
-const triesOfAddress = prepared(ofAddress, (db, given) =>
+const triesOfAddress = prepared(emailAndNetwork, (db, given) =>
   db
     .select({ wrongAt: emailCodeTries.wrongAt })
     .from(emailCodeTries)
-    .where(and(eq(ofAddress.emailDigest, given.emailDigest), eq(network, given.network))),
+    .where(and(eq(emailAndNetwork.emailDigest, given.emailDigest), eq(network, given.network))),
 );
 
 /** The caller must hold the lock on the email's limits; the same goes for `saveWrongTriesFrom`. */
-export async function findWrongTriesFrom(tx: Tx, place: OfAddress): Promise<readonly Date[]> {
-  const [row] = await triesOfAddress(tx, place);
+export async function findWrongTriesFrom(tx: Tx, key: EmailAndNetwork): Promise<readonly Date[]> {
+  const [row] = await triesOfAddress(tx, key);
   return row?.wrongAt ?? [];
 }
 
@@ -74,17 +74,17 @@ const savedTriesOfAddress = prepared(getTableColumns(emailCodeTries), (db, given
     .insert(emailCodeTries)
     .values(given)
     .onConflictDoUpdate({
-      target: [ofAddress.emailDigest, network],
+      target: [emailAndNetwork.emailDigest, network],
       set: { wrongAt: given.wrongAt, touchedAt: given.touchedAt },
     }),
 );
 
 export async function saveWrongTriesFrom(
   tx: Tx,
-  place: OfAddress,
+  key: EmailAndNetwork,
   { wrongAt: instants, now }: { wrongAt: Date[]; now: Date },
 ): Promise<void> {
-  await savedTriesOfAddress(tx, { ...place, wrongAt: instants, touchedAt: now });
+  await savedTriesOfAddress(tx, { ...key, wrongAt: instants, touchedAt: now });
 }
 
 const { tries, consumedAt, ...issued } = getTableColumns(emailCodes);

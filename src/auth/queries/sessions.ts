@@ -130,8 +130,8 @@ export function sessionsOf(
   ownerId: number,
   { now, page }: { now: Date; page: Page },
 ): Promise<SessionRow[]> {
-  const behind = page.after === undefined ? undefined : lt(id, page.after);
-  const where = and(eq(tokens.userId, ownerId), behind);
+  const afterCursor = page.after === undefined ? undefined : lt(id, page.after);
+  const where = and(eq(tokens.userId, ownerId), afterCursor);
   return selectSessions(db, { where, now, limit: page.limit + 1 });
 }
 

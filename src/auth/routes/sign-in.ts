@@ -22,10 +22,10 @@ export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_
 
 /** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
 export function signInRoutes(deps: SignInRouteDeps) {
-  return new Elysia().use(beginningRoutes(deps)).use(signOutRoutes(deps));
+  return new Elysia().use(signInStartRoutes(deps)).use(signOutRoutes(deps));
 }
 
-function beginningRoutes(deps: SignInRouteDeps) {
+function signInStartRoutes(deps: SignInRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
     .use(deps.checks)
     .post("/login", ({ body, requestContext }) => logIn(deps, body, requestContext), {

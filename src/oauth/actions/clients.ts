@@ -4,7 +4,7 @@ import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/actions/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
-import { type Authority, authorityOf, excessOf, OF_THE_SERVICE } from "../../auth/authority.ts";
+import { type Authority, authorityOf, excessOf, SERVICE_AUTHORITY } from "../../auth/authority.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { toFieldErrors } from "../../http/rules.ts";
@@ -105,7 +105,7 @@ export async function createClient(
   const details = { scopes: client.scopes, first_party: client.firstParty };
   await refuseExcess(deps, caller, authorityOfClient(client), details);
   await deps.db.transaction(async (tx) => {
-    await refuseOneMore(tx, client);
+    await enforceClientLimit(tx, client);
     await queries.insertClient(tx, client);
     await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
   });
@@ -115,7 +115,7 @@ export async function createClient(
 /** Limits the OAuth clients of one partner (contract 3.7). */
 const CLIENTS_PER_PARTNER = 50;
 
-async function refuseOneMore(tx: Tx, { companyId }: OAuthClient): Promise<void> {
+async function enforceClientLimit(tx: Tx, { companyId }: OAuthClient): Promise<void> {
   if (companyId === null) return;
   await queries.holdTenant(tx, companyId);
   if ((await queries.countClients(tx, companyId)) >= CLIENTS_PER_PARTNER)
@@ -139,7 +139,7 @@ export async function changeClient(
     );
     if (Object.keys(fieldErrors).length > 0) throw invalid(fieldErrors);
     const after = { ...changed(before, changes), updatedAt: now };
-    refuseMore(caller, after);
+    denyExcess(caller, after);
     await queries.updateClient(tx, after);
     const { fields } = details;
     await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
@@ -169,11 +169,11 @@ async function holdOwnClient(
 ): Promise<OAuthClient> {
   const client = await queries.holdClient(tx, clientId);
   if (client === undefined) throw new Problem("not_found");
-  refuseMore(caller, client);
+  denyExcess(caller, client);
   return client;
 }
 
-function refuseMore({ principal }: ClientAdministrator, client: OAuthClient): void {
+function denyExcess({ principal }: ClientAdministrator, client: OAuthClient): void {
   const excess = excessOf(principal, authorityOfClient(client));
   if (excess !== undefined) throw new Problem(excess);
 }
@@ -233,7 +233,7 @@ async function audit(
  * handle passwords, so only a super-admin in person may create or change one.
  */
 function authorityOfClient(client: OAuthClient): Authority {
-  if (client.firstParty) return OF_THE_SERVICE;
+  if (client.firstParty) return SERVICE_AUTHORITY;
   const { companyId: partnerId, scopes, createdBy } = client;
   return { partnerId, accountId: null, scopes, thirdParty: createdBy, inPerson: false };
 }

@@ -1,5 +1,5 @@
 import type { Authorization } from "../actions/authorize.ts";
-import { placeOf } from "../redirect-uri.ts";
+import { destinationOf } from "../redirect-uri.ts";
 import { html, pageResponse } from "./page.ts";
 
 /** Describes each scope to the user who grants it. */
@@ -27,7 +27,7 @@ export function consentPage(
       ${scopes}
     </ul>
     <p class="soft">
-      Afterwards you are sent to ${placeOf(redirectUri)}. Go on only if you trust it.
+      Afterwards you are sent to ${destinationOf(redirectUri)}. Go on only if you trust it.
     </p>
     <form method="post" action="/oauth/authorize">
       <input type="hidden" name="ticket" value="${ticket}" />

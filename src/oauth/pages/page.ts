@@ -45,7 +45,7 @@ interface PageContent {
   /** The redirect URI to which the page's form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
   /** URL to which the browser continues without a click. */
-  readonly goesOnTo?: string;
+  readonly refreshTo?: string;
 }
 
 export interface PageHead {
@@ -72,7 +72,7 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
   });
 }
 
-function document({ branding, title, body, goesOnTo }: PageContent, nonce: string): Html {
+function document({ branding, title, body, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
   // This meta element replaces the header's `no-referrer` within the document. Under `no-referrer`, browsers would
   // submit the form with `Origin: null`, and the origin check could not tell it from a form of another site.
@@ -82,7 +82,7 @@ function document({ branding, title, body, goesOnTo }: PageContent, nonce: strin
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <meta name="referrer" content="same-origin" />
       <meta name="robots" content="noindex" />
-      ${goesOnTo && html`<meta http-equiv="refresh" content="0;url=${goesOnTo}" />`}
+      ${refreshTo && html`<meta http-equiv="refresh" content="0;url=${refreshTo}" />`}
       <title>${title} – ${branding.name}</title>
       <style nonce="${nonce}">
         ${styleSheet(branding)}

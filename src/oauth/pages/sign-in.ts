@@ -64,11 +64,11 @@ export function signInPage(
  * Renders a page that takes the browser to an identity provider with a meta refresh. A redirect would not work after
  * a form: browsers apply the form's policy to it, which does not name the provider.
  */
-export function departurePage({ client }: Authorization, place: string, head: PageHead): Response {
+export function redirectPage({ client }: Authorization, url: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
-    <p><a href="${place}">Go on, if nothing happens</a></p>`;
+    <p><a href="${url}">Go on, if nothing happens</a></p>`;
   const title = "On to your company's sign-in";
-  return pageResponse({ branding: client.branding, title, body, goesOnTo: place }, head);
+  return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }
 
 /** Formats the remaining time of a lock for people, such as "1 minute 5 seconds". */

@@ -58,7 +58,7 @@ function brandingOf({
 }
 
 /** Restricts the clients that a caller may see. */
-interface Sight {
+interface ClientFilter {
   /** Undefined if the caller sees the clients of every tenant. */
   readonly tenantId: number | undefined;
   readonly scopes: ReadonlySet<string>;
@@ -71,7 +71,7 @@ interface Sight {
  */
 export function clientsOf(
   db: DbOrTx,
-  { tenantId, scopes, thirdParty }: Sight,
+  { tenantId, scopes, thirdParty }: ClientFilter,
   page: Page,
 ): Promise<OAuthClient[]> {
   const { firstParty, createdBy } = oauthClients;

@@ -1,8 +1,8 @@
 import type { RequestContext } from "../../http/request-context.ts";
-import { departSso } from "../../sso/actions/begin-sso.ts";
+import { startSso } from "../../sso/actions/begin-sso.ts";
 import type { SsoDeps } from "../../sso/actions/deps.ts";
 import { browserCookie, newOneTimeSecret, s256 } from "../../sso/browser.ts";
-import { authorizePlace } from "../../sso/places.ts";
+import { authorizeReturnUrl } from "../../sso/places.ts";
 import {
   type Authorization,
   checkAuthorization,
@@ -15,7 +15,7 @@ import type { OAuthDeps } from "../actions/deps.ts";
 import { Params } from "../form.ts";
 import { consentPage } from "../pages/consent.ts";
 import { failurePage } from "../pages/page.ts";
-import { departurePage, signInPage } from "../pages/sign-in.ts";
+import { redirectPage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
 import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
 
@@ -24,7 +24,7 @@ import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
 export const STALE = "This page has expired or belongs to another browser.";
 
 /** A validated request at one of the pages, and the browser that shows the page. */
-export interface Asked {
+export interface PageRequest {
   readonly browser: string;
   /** Query string of the authorization request. */
   readonly query: string;
@@ -33,7 +33,7 @@ export interface Asked {
   readonly email: string | undefined;
 }
 
-export function turnAway(
+export function rejectRequest(
   deps: OAuthDeps,
   checked: Exclude<CheckedAuthorization, { kind: "good" }>,
   status: Redirect = SEE_OTHER,
@@ -63,31 +63,31 @@ export function sendBack(
   return new Response(null, { status, headers });
 }
 
-interface Again {
+interface SignInProblem {
   readonly status: number;
   readonly problem: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export const EXPIRED: Again = {
+export const EXPIRED: SignInProblem = {
   status: 400,
   problem: "This page has expired. Please sign in again.",
 };
 
 /** Renders the sign-in form again, with the problem. */
-export function again(
+export function showSignInAgain(
   deps: OAuthDeps,
-  { browser, query, authorization, email }: Asked,
-  { problem, ...head }: Again,
+  { browser, query, authorization, email }: PageRequest,
+  { problem, ...head }: SignInProblem,
 ): Response {
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
   return signInPage({ authorization, ticket, problem, ...(email && { email }) }, head);
 }
 
 /** Continues after a sign-in: redirects to the client with the code, or asks the user for consent. */
-export function goOn(
+export function continueFlow(
   deps: OAuthDeps,
-  { browser, query, authorization }: Asked,
+  { browser, query, authorization }: PageRequest,
   { kind, secret, email }: SignedIn & { readonly email: string },
 ): Response {
   if (kind === "code") return sendBack(deps, authorization, { code: secret });
@@ -115,30 +115,30 @@ export interface PageVisit {
 const UNKNOWN = "There is no single sign-on for this address. Sign in with your password.";
 const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
 
-export async function leaveForProvider(
+export async function startProviderSignIn(
   deps: ProviderDeps,
-  asked: Asked,
+  request: PageRequest,
   requestContext: RequestContext,
 ): Promise<Response> {
-  const { browser, query, authorization, email } = asked;
+  const { browser, query, authorization, email } = request;
   if (email === undefined)
-    return again(deps, asked, { status: 400, problem: "Please fill in your email." });
+    return showSignInAgain(deps, request, { status: 400, problem: "Please fill in your email." });
   const verifier = newOneTimeSecret();
-  const trip = { query, signedIn: null, verifier, ttlMs: PAGE_TTL_MS };
+  const flow = { query, signedIn: null, verifier, ttlMs: PAGE_TTL_MS };
   const cookie = browserCookie(deps.config);
-  const begun = await departSso(
+  const begun = await startSso(
     deps,
     {
       query: { email },
       known: cookie.read(requestContext.headers),
-      returnTo: authorizePlace(deps.config, sealTicket(deps, browser, trip)),
+      returnTo: authorizeReturnUrl(deps.config, sealTicket(deps, browser, flow)),
       codeChallenge: s256(verifier),
     },
     requestContext,
   );
-  if (begun === undefined) return again(deps, asked, { status: 400, problem: UNKNOWN });
+  if (begun === undefined) return showSignInAgain(deps, request, { status: 400, problem: UNKNOWN });
   const headers = { "Set-Cookie": cookie.write(begun.browser) };
-  return departurePage(authorization, begun.location, { status: 200, headers });
+  return redirectPage(authorization, begun.location, { status: 200, headers });
 }
 
 /** Handles `GET /oauth/authorize/sso`. */
@@ -154,15 +154,16 @@ export async function returnFromProvider(
   if (!browser || !opened || verifier === undefined) return failurePage(STALE, { status: 400 });
   const { query } = opened.ticket;
   const checked = await checkAuthorization(deps, query);
-  if (checked.kind !== "good") return turnAway(deps, checked);
+  if (checked.kind !== "good") return rejectRequest(deps, checked);
   const { authorization } = checked;
-  const asked = { browser, query, authorization, email: undefined };
-  if (opened.isExpired) return again(deps, asked, EXPIRED);
+  const request = { browser, query, authorization, email: undefined };
+  if (opened.isExpired) return showSignInAgain(deps, request, EXPIRED);
   const code = params.one("code");
   const signedIn =
     code === undefined
       ? undefined
       : await signInByProvider(deps, authorization, { code, verifier, requestContext });
-  if (signedIn === undefined) return again(deps, asked, { status: 400, problem: REFUSED });
-  return goOn(deps, asked, signedIn);
+  if (signedIn === undefined)
+    return showSignInAgain(deps, request, { status: 400, problem: REFUSED });
+  return continueFlow(deps, request, signedIn);
 }

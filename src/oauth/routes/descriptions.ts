@@ -39,7 +39,7 @@ const ERROR_SCHEMA: Schema = {
 };
 
 /** Describes error responses by status (RFC 6749, 5.2). */
-function refusals(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
+function errorResponses(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, codes]) => {
       const content = {
@@ -147,7 +147,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       refresh_token: "eyJ…",
       scope: "*",
     }),
-    ...refusals({
+    ...errorResponses({
       "400": [
         "invalid_request",
         "invalid_grant",
@@ -176,7 +176,7 @@ export const REVOKE_DETAIL: DocumentDecoration = {
   ),
   responses: {
     "200": answer("It is revoked, or was none.", { type: "object" }, {}),
-    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
 
@@ -188,7 +188,7 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
   requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
   responses: {
     "200": answer("What the token is worth at this moment.", INTROSPECTION, { active: false }),
-    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
 

@@ -95,7 +95,7 @@ export async function createConnection(
   const sealedClientSecret = deps.box.seal(body.client_secret ?? "", clientSecretContext(row));
   await deps.db.transaction(async (tx) => {
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
-    await giveDomains(tx, row.id, domains);
+    await assignDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
   });
   return { ...row, domains };
@@ -118,7 +118,7 @@ export async function updateConnection(
     await queries.updateConnection(tx, { ...connection, sealedClientSecret });
     if (domains !== undefined) {
       await queries.deleteDomains(tx, id);
-      await giveDomains(tx, id, domains);
+      await assignDomains(tx, id, domains);
     }
     const fields = Object.keys(body);
     await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
@@ -153,7 +153,7 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
 /**
  * Assigns the domains. Rejects a domain that already has a connection, because `/auth/discover` can name only one.
  */
-async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
+async function assignDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
   const taken = takenError(domains.filter((one) => !given.has(one)));
   if (taken !== undefined) throw invalid({ domains: [taken] });

@@ -31,7 +31,7 @@ export interface AttemptedLeg {
  * Runs one step (leg) of the sign-in. If it throws an `SsoError`, the error is audited outside of the step's own
  * transaction, and undefined is returned.
  */
-export async function auditRefusal<T>(
+export async function auditSsoError<T>(
   { db, clock }: Pick<SsoDeps, "db" | "clock">,
   attempted: AttemptedLeg,
   run: () => Promise<T>,

@@ -6,12 +6,12 @@ import type { RequestContext } from "../../http/request-context.ts";
 import { Problem } from "../../lib/problem.ts";
 import { hashSecret } from "../../lib/secrets.ts";
 import { s256 } from "../browser.ts";
-import { refuseCode, refuseUser } from "../decide.ts";
+import { codeError, userError } from "../decide.ts";
 import { isVerifier, type ExchangeQuery } from "../model.ts";
 import { findLiveConnection } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
 import { SsoError } from "../places.ts";
-import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
+import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /**
  * Handles `GET /auth/sso/exchange`: exchanges the one-time code for a session. Every failure gives the same 400
@@ -52,7 +52,7 @@ export async function redeemSsoCode<T>(
 ): Promise<T | undefined> {
   const attempted: AttemptedLeg = { leg: "exchange", requestContext };
   const presented = { codeHash: hashSecret(code), challenge: challengeOf(verifier), attempted };
-  return auditRefusal(deps, attempted, async () => {
+  return auditSsoError(deps, attempted, async () => {
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
     // Thrown after the commit, because a code that was presented stays used, whether the attempt was valid or not.
@@ -91,13 +91,13 @@ async function redeem<T>(
   // The user is locked before the code, because a password reset takes the locks in this order.
   const person = await holdPerson(tx, id);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
-  const refusal = refuseCode(code, { challenge, now });
+  const error = codeError(code, { challenge, now });
   if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoError("replayed_code");
-  if (refusal !== undefined) return new SsoError(refusal);
+  if (error !== undefined) return new SsoError(error);
   if (person === undefined) return new SsoError("inactive_user");
   const connection = await findLiveConnection(tx, { id: code.connectionId });
   if (connection === undefined) return new SsoError("unknown_connection");
-  const denied = refuseUser(user, connection.companyId);
+  const denied = userError(user, connection.companyId);
   if (denied !== undefined) return new SsoError(denied);
   return onUser(tx, user, now);
 }

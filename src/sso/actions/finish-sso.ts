@@ -6,18 +6,18 @@ import { isUlid } from "../../http/list.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret } from "../../lib/secrets.ts";
-import { newOneTimeSecret, tripSecrets } from "../browser.ts";
-import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from "../decide.ts";
+import { newOneTimeSecret, flowSecrets } from "../browser.ts";
+import { candidateError, newcomerError, stateError, userError, consumesState } from "../decide.ts";
 import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
-import { callbackUri, refusedPlace, SsoError, withCode } from "../places.ts";
+import { callbackUri, errorUrl, SsoError, withCode } from "../places.ts";
 import {
   findLiveConnection,
   shareConnection,
   type LiveConnection,
 } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
-import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
+import { auditSsoError, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** Lifetime of the one-time code (contract 4.13). */
 const CODE_TTL_MS = 60_000;
@@ -43,7 +43,7 @@ export async function finishSso(
   const attempted: AttemptedLeg = { leg: "callback", requestContext };
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
   let returnTo: string | undefined;
-  const place = await auditRefusal(deps, attempted, async () => {
+  const location = await auditSsoError(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
     const connection = await findLiveConnection(deps.db, { id: connectionId });
@@ -52,7 +52,7 @@ export async function finishSso(
     const redeemed = await redeem(deps, connection, { answered, code });
     return admit(deps, { connection, redeemed, state, requestContext, attempted });
   });
-  return place ?? refusedPlace(deps.config, returnTo);
+  return location ?? errorUrl(deps.config, returnTo);
 }
 
 /** Consumes the state. It is valid once, in the browser that received it, at the callback of its own connection. */
@@ -63,13 +63,13 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
   const browserHash = browser === undefined ? null : hashSecret(browser);
   const claimed = await deps.db.transaction(async (tx) => {
     const state = await queries.holdState(tx, stateHash);
-    const refusal = refuseState(state, { connectionId, browserHash, now });
-    if (usesUp(refusal)) await queries.consumeState(tx, stateHash, now);
-    return { state, refusal };
+    const error = stateError(state, { connectionId, browserHash, now });
+    if (consumesState(error)) await queries.consumeState(tx, stateHash, now);
+    return { state, error };
   });
   // Thrown after the commit, so that a used state stays used.
-  if (claimed.refusal !== undefined || claimed.state === undefined)
-    throw new SsoError(claimed.refusal ?? "unknown_state");
+  if (claimed.error !== undefined || claimed.state === undefined)
+    throw new SsoError(claimed.error ?? "unknown_state");
   return claimed.state;
 }
 
@@ -101,7 +101,7 @@ function redeem(
     clientSecret: deps.box.open(connection.sealedClientSecret, clientSecretContext(connection)),
     redirectUri: callbackUri(deps.config, connection.id),
     code,
-    ...tripSecrets(browser, query.state ?? ""),
+    ...flowSecrets(browser, query.state ?? ""),
     now: deps.clock.now(),
   });
 }
@@ -130,8 +130,8 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     const user = known ?? (await findNewcomer(tx, connection, { identity, attempted }));
     attempted.actor = actorOf(user);
     const person = await holdPerson(tx, user.id);
-    const refusal = refuseUser(user, connection.companyId);
-    if (refusal !== undefined) throw new SsoError(refusal);
+    const error = userError(user, connection.companyId);
+    if (error !== undefined) throw new SsoError(error);
     if (person === undefined) throw new SsoError("inactive_user");
     if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
@@ -164,11 +164,11 @@ async function findNewcomer(
     emailVerified: identity.emailVerified,
     domain: emailDomain(email ?? ""),
   };
-  const refusal = refuseNewcomer(newcomer, domains);
-  if (refusal !== undefined) throw new SsoError(refusal);
+  const error = newcomerError(newcomer, domains);
+  if (error !== undefined) throw new SsoError(error);
   const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
   if (candidate !== undefined) attempted.actor = actorOf(candidate);
-  const denied = refuseCandidate(candidate, companyId);
+  const denied = candidateError(candidate, companyId);
   if (denied !== undefined || candidate === undefined) throw new SsoError(denied ?? "unknown_user");
   return candidate;
 }

@@ -81,11 +81,11 @@ export function listConnections(
   page: Page,
 ): Promise<Connection[]> {
   const ofCompany = ownerId === undefined ? undefined : eq(companyId, ownerId);
-  const isBehind = page.after === undefined ? undefined : lt(connectionId, page.after);
+  const isAfterCursor = page.after === undefined ? undefined : lt(connectionId, page.after);
   return db
     .select(connectionColumns(db))
     .from(ssoConnections)
-    .where(and(ofCompany, isBehind))
+    .where(and(ofCompany, isAfterCursor))
     .orderBy(desc(connectionId))
     .limit(page.limit + 1);
 }

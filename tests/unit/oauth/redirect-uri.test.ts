@@ -5,7 +5,7 @@ import {
   isHttpsOrigin,
   isRegistrable,
   matchesRedirect,
-  placeOf,
+  destinationOf,
   withParams,
 } from "../../../src/oauth/redirect-uri.ts";
 
@@ -14,7 +14,7 @@ test.each([
   ["http://[::1]:4000/cb", "http://[::1]:4000"],
   ["com.example.app:/cb", "com.example.app:"],
 ])("the place of %s is %s", (uri, place) => {
-  expect(placeOf(uri)).toBe(place);
+  expect(destinationOf(uri)).toBe(place);
 });
 
 test.each([
