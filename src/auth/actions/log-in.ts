@@ -15,10 +15,13 @@ import type { DiscoverAnswer } from "../password-model.ts";
 import {
   findDomainPolicy,
   findLockTime,
+  findSignInUser,
+  holdPassword,
+  replaceHash,
   settleRightAttempt,
   settleWrongAttempt,
+  type SignInUser,
 } from "../queries/sign-in.ts";
-import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
 
 export interface LogInDeps extends AttemptDeps {

@@ -14,7 +14,8 @@ import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, SessionContext } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdToken, insertToken } from "../queries/tokens.ts";
-import { type ContextRow, findContext, holdUser } from "../queries/users.ts";
+import { holdUser } from "../queries/users.ts";
+import { type ContextRow, findContext } from "../queries/sign-in.ts";
 
 export interface SessionDeps {
   readonly keys: KeyRing;
