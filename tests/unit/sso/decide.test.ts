@@ -12,7 +12,7 @@ import {
 const now = new Date("2026-06-01T12:00:00.000Z");
 const later = new Date("2026-06-01T12:00:00.001Z");
 
-describe("a state", () => {
+describe("a state of an SSO flow", () => {
   const state = { connectionId: "A", browserHash: "b", expiresAt: later, consumedAt: null };
   const check = { connectionId: "A", browserHash: "b", now };
 
@@ -34,7 +34,7 @@ describe("a state", () => {
     expect(stateError(stored, request)).toBe(error);
   });
 
-  test("is used up where its browser used it, and there only", () => {
+  test("is consumed by a callback in its own browser, and by no other", () => {
     expect([undefined, "mixed_up_provider"].map((one) => consumesState(one as never))).toEqual([
       true,
       true,
@@ -59,7 +59,7 @@ describe("a one-time code", () => {
   });
 });
 
-describe("the first link", () => {
+describe("the first sign-in through a provider", () => {
   const newcomer = { email: "a@corp.test", emailVerified: true, domain: "corp.test" };
   test.each([
     [newcomer, undefined],
@@ -67,7 +67,7 @@ describe("the first link", () => {
     [{ ...newcomer, emailVerified: false }, "unverified_email"],
     [{ ...newcomer, domain: "other.test" }, "foreign_domain"],
     [{ ...newcomer, domain: "" }, "foreign_domain"],
-  ] as const)("of %p is %p", (one, error) => {
+  ] as const)("with the provider's statements %p ends with %p", (one, error) => {
     expect(newcomerError(one, ["corp.test", "b.test"])).toBe(error);
   });
 
@@ -79,9 +79,9 @@ describe("the first link", () => {
     [{ ...user, companyId: 2 }, "foreign_user"],
     [{ ...user, isCompanyActive: false }, "inactive_user"],
     [{ ...user, isLinked: true }, "other_subject"],
-  ] as const)("with %p is %p", (one, error) => {
+  ] as const)("with the user %p ends with %p", (one, error) => {
     expect(candidateError(one, 1)).toBe(error);
-    // Who is linked already is looked at in the same way, but for the link.
+    // A linked user is checked by the same rules, except for the link.
     if (one !== undefined && !one.isLinked) expect(userError(one, 1)).toBe(error);
   });
 });
