@@ -117,7 +117,7 @@ describe("the sign-in lock", () => {
   });
 
   test.each(["known", "unknown"] as const)(
-    "of a %s email lasts 60, 120, 240, 480, 900 and 900 s",
+    "of an email that is %s lasts 60, 120, 240, 480, 900 and 900 s",
     async (known) => {
       const email = await freshEmail(known, `plain ${PASSWORD}`);
       for (const seconds of [...SCHEDULE_S, 900]) {

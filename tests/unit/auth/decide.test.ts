@@ -16,7 +16,7 @@ function lock(over: Partial<SignInLock> = {}): SignInLock {
   return { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: addMs(now, -1000), ...over };
 }
 
-/** Length in seconds of the lock after the fifth wrong password, by the number of locks before it. */
+/** Decides the fifth wrong password, which locks, after the given number of earlier locks. */
 function fifth(locks: number) {
   return decideWrongAttempt(lock({ failures: 4, locks }), now, SCHEDULE_S);
 }
