@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 
 import { isStoreFailure } from "../db/errors.ts";
 import { apiRoutes, type ApiDeps } from "./api/routes.ts";
-import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
+import { SIGN_OUT_PATHS } from "./auth/routes.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { accessLog, cors, edge, refuseOtherMethods, trustAnswers } from "./http/edge.ts";

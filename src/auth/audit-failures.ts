@@ -4,17 +4,17 @@ import type { Clock } from "../lib/clock.ts";
 import { recordAudit } from "./actions/audit.ts";
 import type { AuditAction } from "./audit-model.ts";
 
-/** For so long after its row repeats of a failure are counted, not written. */
+/** Time after an audit row during which repeats of the same failure are only counted. */
 const COUNTED_MS = 60_000;
-/** So many failures of one action are told apart within that time; what comes beyond is one of nobody in particular. */
-const TOLD_APART = 100;
+/** Failures of one action that are distinguished within `COUNTED_MS`. Further ones share one row with null details. */
+const MAX_DISTINCT = 100;
 
 export interface Failure {
   readonly action: Extract<
     AuditAction,
     "CLIENT_AUTH_FAILED" | "OTP_FAILED" | "PROVIDER_AUTH_FAILED"
   >;
-  /** Failures with the same details are repeats of each other. */
+  /** Failures with equal details are repeats of each other. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
@@ -24,13 +24,14 @@ interface Recorded extends Failure {
 }
 
 /**
- * Audits what strangers try: the first failure at once, as a row of its own, and the repeats of the minute after it as a
- * number in the next row. That is the next of its kind, or, where none comes, a row of their own that is written beside
- * the next failure of any kind. So nobody writes rows as fast as they can guess. Each process counts for itself.
+ * Audits failed attempts of unauthenticated clients without writing a row for each guess. The first failure is
+ * written at once. Repeats within the next minute are counted, and the count goes into the next row of the same
+ * failure. If no such failure follows, a separate row with the count is written together with the next failure of any
+ * kind. Each process counts separately.
  */
 export class FailureAudit {
   readonly #deps: { readonly db: Db; readonly clock: Clock };
-  /** By action and details, in the order of their rows. */
+  /** Recent failures by action and details, in the order of their rows. */
   readonly #recorded: Record<Failure["action"], Map<string, Recorded>> = {
     CLIENT_AUTH_FAILED: new Map(),
     OTP_FAILED: new Map(),
@@ -50,21 +51,21 @@ export class FailureAudit {
       return;
     }
     ofAction.delete(keyOf(failure));
-    const over = Object.values(this.#recorded).flatMap((some) => takeOver(some, nowMs));
-    const told = ofAction.size < TOLD_APART ? failure : ofNobody(failure);
-    const same = ofAction.get(keyOf(told));
-    // All that is remembered changes before anything is awaited, so that of several at once one has the row.
+    const expired = Object.values(this.#recorded).flatMap((some) => removeExpired(some, nowMs));
+    const counted = ofAction.size < MAX_DISTINCT ? failure : withoutDetails(failure);
+    const same = ofAction.get(keyOf(counted));
+    // All memory is updated before the first `await`, so that only one of several concurrent failures writes the row.
     if (same !== undefined) same.repeats++;
     else
       await this.#begin(
-        { ...told, untilMs: nowMs + COUNTED_MS, repeats: 0 },
+        { ...counted, untilMs: nowMs + COUNTED_MS, repeats: 0 },
         known,
         requestContext,
       );
-    for (const one of over) await this.#write(one, null);
+    for (const one of expired) await this.#write(one, null);
   }
 
-  /** Writes the first row. If that fails, the next failure is the first, and counts this one as a repeat. */
+  /** Writes the first row. If the write fails, the next failure becomes the first and counts this one as a repeat. */
   async #begin(
     first: Recorded,
     known: Recorded | undefined,
@@ -97,17 +98,17 @@ export class FailureAudit {
 
 const keyOf = ({ details }: Failure): string => JSON.stringify(details);
 
-function ofNobody({ action, details }: Failure): Failure {
+function withoutDetails({ action, details }: Failure): Failure {
   return { action, details: Object.fromEntries(Object.keys(details).map((name) => [name, null])) };
 }
 
-/** Forgets what is over, and answers what of it no other row will tell. */
-function takeOver(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
-  const over: Recorded[] = [];
+/** Removes entries after their minute is over. Returns those with repeats that no other row will report. */
+function removeExpired(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
+  const expired: Recorded[] = [];
   for (const [key, one] of recorded) {
     if (nowMs < one.untilMs) break;
     recorded.delete(key);
-    if (one.repeats > 0) over.push(one);
+    if (one.repeats > 0) expired.push(one);
   }
-  return over;
+  return expired;
 }

@@ -5,117 +5,120 @@ import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 /**
- * Every action of the audit log (contract 3.8). Comments name what the `details` of the actions below them
- * hold.
+ * Lists every action of the audit log (contract 3.8). A comment names the keys in the `details` of the actions below
+ * it.
  */
 export const AUDIT_ACTIONS = [
-  // A sign-in that succeeded: method, jti.
+  // A successful sign-in: method, jti.
   "AUTH_LOGIN",
-  // A wrong password: method. The actor is the user if the email belongs to one; the email itself is never kept.
+  // A wrong password: method. The actor is the user if the email belongs to one; the email itself is never stored.
   "AUTH_LOGIN_FAILED",
   // Five wrong passwords in a row: method, locked_until.
   "AUTH_LOCKED",
   "AUTH_LOGOUT",
-  // A client that did not prove who it is: client_id, null where the text is none. This action and the next two stand
-  // for repeats as well: a row is written at once, and repeats, how many more came within a minute, is in the next one.
+  // A client that failed to authenticate: client_id, null if the text cannot be a client id. For this action and the
+  // next two, a row is written at once; `repeats` in the next row counts the failures within a minute after it.
   "CLIENT_AUTH_FAILED",
-  // A wrong code of a mail, or one too many: email_digest, type, repeats.
+  // A wrong mailed code, or too many tries: email_digest, type, repeats.
   "OTP_FAILED",
-  // A wrong signature of a review site: provider, null where the text is none; repeats.
+  // A wrong signature of a review site: provider, null if the text cannot be a provider; repeats.
   "PROVIDER_AUTH_FAILED",
-  // A refusal by role, scope or tenant: method, path, reason.
+  // Access denied because of role, scope or tenant: method, path, reason.
   "AUTHZ_DENIED",
-  // A sign-in ended from the list of sessions: session_id, revoked.
+  // A sign-in that was ended from the list of sessions: session_id, revoked.
   "SESSION_REVOKED",
-  // A token made outside of a sign-in: kind, jti.
+  // A token that was issued outside of a sign-in: kind, jti.
   "TOKEN_ISSUED",
-  // kind, jti.
+  // A token that was revoked: kind, jti.
   "TOKEN_REVOKED",
-  // A dashboard token was shown again: kind, jti.
+  // A dashboard token that was shown again: kind, jti.
   "TOKEN_VIEWED",
-  // A token that is no sign-in was used, at most once in an hour of the clock: kind, jti.
+  // Use of a token outside of a sign-in, at most once per hour of the clock: kind, jti.
   "TOKEN_USED",
-  // A refresh token was redeemed: session_id, jti of the new access token.
+  // A redeemed refresh token: session_id, jti of the new access token.
   "TOKEN_REFRESHED",
-  // A refresh token was used again, so its sign-in was ended: session_id, revoked.
+  // A refresh token that was used twice, which ended its sign-in: session_id, revoked.
   "REFRESH_REPLAYED",
-  // An authorization code was used again, so its sign-in was ended: client_id, session_id, revoked.
+  // An authorization code that was used twice, which ended its sign-in: client_id, session_id, revoked.
   "CODE_REPLAYED",
-  // A user let a client act for them, or did not: client_id, scope.
+  // Consent of a user to an OAuth client, given or denied: client_id, scope.
   "CONSENT_GRANTED",
   "CONSENT_DENIED",
-  // An OAuth client: client_id; of an update also fields, the names of those that were sent.
+  // An OAuth client: client_id; for an update also fields, the names of the fields in the request.
   "CLIENT_CREATED",
   "CLIENT_UPDATED",
   "CLIENT_SECRET_ROTATED",
   "CLIENT_DELETED",
-  // method (the kind of token that allowed it), revoked (how many tokens it ended).
+  // A new password: method (the kind of token that allowed it), revoked (the number of ended tokens).
   "PASSWORD_RESET",
   // The actor is the account owner, the impersonator is the caller: jti, reason.
   "IMPERSONATION_STARTED",
-  // Who may frame the portal: origins, how many there are now.
+  // The origins that may embed the portal in a frame: origins, their new number.
   "EMBEDDING_UPDATED",
-  // A link to the portal was made: pages, scope, expires_at.
+  // A new portal link: pages, scope, expires_at.
   "PORTAL_LINK_CREATED",
-  // It was followed: session_id, jti, pages, scope. Details of whatever is done in that session have it as
-  // portal_session.
+  // A portal link that was used: session_id, jti, pages, scope. Details of every action in that session contain its
+  // id as portal_session.
   "PORTAL_LINK_REDEEMED",
-  // Single sign-on. leg (redirect, callback or exchange), reason (`RefusalReason` in src/sso/model.ts), and what is
-  // known of connection_id, and of the provider's answer: status, error, field, claim, or the fault of the connection
-  // to it.
+  // A rejected single sign-on: leg (redirect, callback or exchange) and reason (`SsoErrorReason` in src/sso/model.ts).
+  // As far as known also connection_id and, from the provider's response, status, error, field or claim; fault if the
+  // provider did not respond.
   "SSO_REFUSED",
-  // The first sign-in through a provider: connection_id, issuer.
+  // The first sign-in of a user through a provider: connection_id, issuer.
   "SSO_LINKED",
-  // connection_id, connection_company_id, issuer; updated also fields: the names of those that were sent.
+  // An SSO connection: connection_id, connection_company_id, issuer; for an update also fields, the names of the
+  // fields in the request.
   "SSO_CONNECTION_CREATED",
   "SSO_CONNECTION_UPDATED",
   "SSO_CONNECTION_DELETED",
-  // retired, current, next: key ids.
+  // Key ids by their new state: retired, current, next.
   "KEY_ROTATED",
   // A retired key that no token needs any more: kid.
   "KEY_DROPPED",
-  // Administration. user_id; created also company_id and role, deactivated also revoked (how many tokens it ended).
+  // Administration of users: user_id; created also company_id and role, deactivated also revoked (the number of ended
+  // tokens).
   "USER_CREATED",
-  // Somebody was sent, or handed, a link to set the first password: user_id.
+  // A link to set the first password, mailed or handed over: user_id.
   "USER_INVITED",
-  // user_id, from, to: roles.
+  // A change of role: user_id, from, to.
   "USER_ROLE_CHANGED",
   "USER_DEACTIVATED",
   "USER_ACTIVATED",
   "USER_UNLOCKED",
-  // company_id, type; deactivated also revoked.
+  // Companies: company_id, type; deactivated also revoked.
   "COMPANY_CREATED",
   "COMPANY_DEACTIVATED",
   "COMPANY_ACTIVATED",
-  // plan_id.
+  // A new plan: plan_id.
   "PLAN_CREATED",
-  // store_id, company_id.
+  // A new store: store_id, company_id.
   "STORE_CREATED",
-  // store_review_site_id, store_id, provider.
+  // A store's page on a review site: store_review_site_id, store_id, provider.
   "STORE_REVIEW_SITE_CREATED",
-  // provider.
+  // A review site: provider.
   "PROVIDER_CREATED",
   "PROVIDER_SECRET_ROTATED",
   // A webhook subscription: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",
-  // subscription_id, fields: the names of those that changed.
+  // A changed subscription: subscription_id, fields (the names of the changed fields).
   "WEBHOOK_UPDATED",
-  // subscription_id, grace_period_hours.
+  // A rotated signing secret: subscription_id, grace_period_hours.
   "WEBHOOK_SECRET_ROTATED",
-  // subscription_id.
+  // A signing secret that was ended early or shown: subscription_id.
   "WEBHOOK_PREVIOUS_SECRET_ENDED",
   "WEBHOOK_SECRET_SHOWN",
-  // subscription_id, held: deliver or skip, test: whether one was sent first.
+  // An enabled subscription: subscription_id, held (deliver or skip), test (whether a test event was sent first).
   "WEBHOOK_ENABLED",
-  // subscription_id. Only by hand: the 20th failure disables without an actor.
+  // A subscription that a user disabled: subscription_id. The system disables after the 20th failure and writes no
+  // actor.
   "WEBHOOK_DISABLED",
-  // subscription_id, event_id.
+  // A test event, or one event that was delivered again: subscription_id, event_id.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",
-  // subscription_id, since, until, queued.
+  // A range of events that was queued again: subscription_id, since, until, queued.
   "WEBHOOK_RECOVERED",
-  // What a partner is told of trouble: fields, the names of those that were sent.
+  // Alert settings of a partner: fields, the names of the fields in the request.
   "ALERTS_UPDATED",
   "ALERTS_SECRET_SHOWN",
   "ALERTS_SECRET_ROTATED",
@@ -124,7 +127,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 const ACTION_LENGTH = 64;
 
-/** An unknown action finds no rows. `since` is the first instant of the range, `until` the first one after it. */
+/** An unknown action matches no rows. `since` is inclusive, `until` exclusive. */
 export const auditQuery = Type.Object({
   ...pageQuery(isRowId),
   action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
@@ -157,7 +160,7 @@ export const auditEntry = Type.Object(
   { title: "AuditEntry" },
 );
 
-/** One row as it is stored. */
+/** A row of the audit log as it is stored. */
 export interface StoredAuditRow {
   readonly id: number;
   readonly at: Date;
@@ -171,7 +174,7 @@ export interface StoredAuditRow {
   readonly details: Record<string, unknown>;
 }
 
-/** With the names that people and companies have now. */
+/** A row with the current names of its users and company. */
 export interface AuditRow extends StoredAuditRow {
   readonly actorName: string | null;
   readonly impersonatorName: string | null;

@@ -2,7 +2,7 @@ import { SCOPES } from "../http/principal.ts";
 import type { Params } from "./form.ts";
 import { OAuthError } from "./oauth-error.ts";
 
-/** What a client requests of the token endpoint; `scopes` is undefined where it requests none in particular. */
+/** A valid request to the token endpoint; `scopes` is undefined if the client names none. */
 export type TokenRequest =
   | {
       readonly grant: "password";
@@ -22,7 +22,7 @@ export type TokenRequest =
       readonly verifier: string | undefined;
     };
 
-/** Takes the first two steps of the order of checks: grant type, then parameters (contract 5.1). */
+/** Runs the first two checks in the order of contract 5.1: the grant type, then the parameters. */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
   if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")
@@ -44,7 +44,10 @@ export function readTokenRequest(form: Params): TokenRequest {
 
 const KNOWN: ReadonlySet<string> = new Set(SCOPES);
 
-/** RFC 6749, 3.3: words with a space between, in any order. Throws `invalid_scope`; undefined if none is requested. */
+/**
+ * Reads a list of scopes separated by single spaces (RFC 6749, 3.3). Returns undefined if none is requested, and
+ * throws `invalid_scope` for an unknown one.
+ */
 export function readScopes(text: string | undefined): string[] | undefined {
   if (text === undefined) return undefined;
   const scopes = [...new Set(text.split(" "))];

@@ -2,17 +2,26 @@ import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts";
 
-/** Printable ASCII, but for characters that browsers and parsers read in more than one way. */
+/** Allows printable ASCII, except for characters that browsers and parsers interpret in different ways. */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
-/** A name of DNS or an address: what URL parsers let pass beyond it, such as `a;b`, means something where it is put later. */
+/**
+ * Allows a DNS name or an IP address as host. URL parsers accept more, such as `a;b`, which would have a meaning of
+ * its own in a header.
+ */
 const ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
-/** RFC 8252, 7.1: a domain of the app's in reverse, so there is a dot in it; `javascript` and `data` have none. */
+/**
+ * Requires a reversed domain name, and so a dot, in a private-use scheme (RFC 8252, 7.1). This excludes `javascript`
+ * and `data`.
+ */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
 const MAX_LENGTH = 2_048;
 const MAX_PORT = 65_535;
 
-/** Contract 5.6: https, loopback http, or a private-use scheme; no wildcard, no fragment. */
+/**
+ * Returns whether a client may register the URI: https, loopback http, or a private-use scheme, without wildcard or
+ * fragment (contract 5.6).
+ */
 export function isRegistrable(uri: string): boolean {
   if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
     return false;
@@ -23,15 +32,15 @@ export function isRegistrable(uri: string): boolean {
   return PRIVATE_USE.test(uri);
 }
 
-/** Whether the text is an origin of https and nothing else, so that it may stand in a header. */
+/** Returns whether the text is exactly an https origin, so that it is safe in a header. */
 export function isHttpsOrigin(text: string): boolean {
   return ORIGIN.test(text);
 }
 
 /**
- * Contract 5.4: letter by letter (RFC 9700, 2.1). The one exception is for native apps, which listen on whichever port
- * is free: a loopback address that was registered without a port stands for any (RFC 8252, 7.3). `localhost` does not:
- * it need not be this machine (8.3).
+ * Compares the redirect URI of a request with a registered one, character by character (contract 5.4; RFC 9700, 2.1).
+ * The one exception serves native apps, which listen on any free port: a loopback address that was registered without
+ * a port matches every port (RFC 8252, 7.3). `localhost` is excluded, because it need not be this machine (8.3).
  */
 export function matchesRedirect(registered: string, given: string): boolean {
   if (registered === given) return true;
@@ -42,7 +51,7 @@ export function matchesRedirect(registered: string, given: string): boolean {
   return anyPort && known[1] === sent[1] && known[3] === sent[3] && port > 0 && port <= MAX_PORT;
 }
 
-/** Adds parameters and leaves the rest as the client wrote it (RFC 6749, 4.1.2). */
+/** Appends query parameters and leaves the rest of the URI unchanged (RFC 6749, 4.1.2). */
 export function withParams(uri: string, params: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(params).filter(
     (one): one is [string, string] => one[1] !== undefined,
@@ -50,46 +59,50 @@ export function withParams(uri: string, params: Readonly<Record<string, string |
   return `${uri}${uri.includes("?") ? "&" : "?"}${new URLSearchParams(given).toString()}`;
 }
 
-/** Where the URI leads, for people: its origin, or the scheme of an app. */
-export function placeOf(uri: string): string {
+/** Returns the part of a redirect URI that people recognise: its origin, or the scheme of an app. */
+export function destinationOf(uri: string): string {
   const { origin, protocol } = new URL(uri);
   return protocol === "https:" || protocol === "http:" ? origin : protocol;
 }
 
 /**
- * What a form may lead to in a content security policy besides https, which it may as a whole: many clients lead on from
- * their callback to another host. Only loopback addresses and schemes are named, which hold no letter of a policy's own.
+ * Returns the `form-action` sources for a redirect URI. All https hosts are allowed, because many clients redirect
+ * from their callback to another host. Only loopback origins and app schemes are named individually; they contain no
+ * character that has a meaning in a policy.
  */
 export function formTargetsOf(uri: string): string {
-  const place = placeOf(uri);
-  return place.startsWith("https:") ? "https:" : `https: ${place}`;
+  const destination = destinationOf(uri);
+  return destination.startsWith("https:") ? "https:" : `https: ${destination}`;
 }
 
-/** Who sets the fields, and of what. */
+/** The caller that sets the fields, and the client that is changed. */
 interface ClientEdit {
-  /** Whether a super-admin sets them, or a partner. */
+  /** Whether the caller is a super-admin; otherwise it is a partner. */
   readonly isPlatform: boolean;
-  /** The client that is to be changed, if it is not a new one. */
+  /** The client to be changed; absent for a new one. */
   readonly before?: Pick<
     OAuthClient,
     "confidential" | "grantTypes" | "firstParty" | "redirectUris"
   >;
 }
 
-/** Rules of a new client and of changes to one that no schema can say (contract 5.6). */
+/** Validates the rules that no schema can express, for a new client and for changes (contract 5.6). */
 export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit): RuleErrors {
   const { isPlatform, before } = edit;
   const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
   return {
-    redirect_uris: uselessError(fields, before),
+    redirect_uris: missingUriError(fields, before),
     ...uriErrors(fields.redirect_uris ?? []),
     grant_types: grantError(fields, edit),
     first_party: isClaimed ? "is set by a super-admin only" : undefined,
   };
 }
 
-/** The code flow ends at a redirect URI: without one nobody can use it. A change of other fields leaves it as it was. */
-function uselessError(
+/**
+ * Requires a redirect URI for the code flow, which nobody could use without one. A change of other fields is not
+ * affected.
+ */
+function missingUriError(
   fields: ValidParts<NewClientBody>,
   before: ClientEdit["before"],
 ): string | undefined {
@@ -112,7 +125,10 @@ function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
   );
 }
 
-/** The password grant is for trusted servers of the service's own (contract 5.1), before and after a change. */
+/**
+ * Restricts the password grant to the service's own confidential first-party clients (contract 5.1), before and after
+ * a change.
+ */
 function grantError(fields: ValidParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
   const grants = fields.grant_types ?? before?.grantTypes;
   if (!grants?.includes("password")) return undefined;

@@ -4,7 +4,10 @@ import type { KeyRing } from "../auth/key-ring.ts";
 import { SCOPES } from "../http/principal.ts";
 import { GRANT_TYPES } from "./model.ts";
 
-/** The public documents that OAuth clients and resource servers configure themselves with (RFC 8414, RFC 7517). */
+/**
+ * Serves the public documents from which OAuth clients and resource servers configure themselves (RFC 8414, RFC
+ * 7517).
+ */
 export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
   return new Elysia({ prefix: "/.well-known", tags: ["Documents"] })
     .get("/jwks.json", () => keys.jwks(), {
@@ -23,7 +26,10 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
     });
 }
 
-/** RFC 8414, for `/.well-known/oauth-authorization-server`; `iss` in answers as of RFC 9207. */
+/**
+ * Returns the metadata of `/.well-known/oauth-authorization-server` (RFC 8414). Authorization responses contain `iss`
+ * as in RFC 9207.
+ */
 function authorizationServerMetadata(serverRoot: string): Record<string, unknown> {
   const withSecret = ["client_secret_basic", "client_secret_post"];
   return {

@@ -12,7 +12,7 @@ import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
 import type { Lookup } from "../lib/name-resolver.ts";
 import { SsoError } from "./places.ts";
 
-/** The deadline of one call to a provider; a person waits for it in a browser. */
+/** Deadline of one request to a provider, while a person waits in the browser. */
 const CALL_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
@@ -27,7 +27,7 @@ interface Provider {
   readonly keys: Cached<JWTVerifyGetKey>;
 }
 
-/** Keeps the documents of identity providers, and makes every call to them. */
+/** Caches the discovery documents and keys of identity providers, and sends every request to them. */
 export class IdentityProviders {
   readonly #deps: IdentityProviderDeps;
   readonly #known = new Map<string, Provider>();
@@ -36,14 +36,14 @@ export class IdentityProviders {
     this.#deps = deps;
   }
 
-  /** OpenID Connect Discovery 1.0, 4. */
+  /** Returns the discovery document of an issuer (OpenID Connect Discovery 1.0, 4). */
   metadata(issuer: string): Promise<Metadata> {
     return this.#provider(issuer).metadata.get();
   }
 
   /**
-   * Finds the key that a token's header names in the provider's key set. A key that is not in it may be new, so the set
-   * is fetched again, but not for every header that somebody invents.
+   * Returns a function that finds the key named in a token's header. If the cached key set lacks it, the set is
+   * fetched again, because the key may be new. `Cached.renew` limits how often invented key ids can cause that.
    */
   keyFor(issuer: string): JWTVerifyGetKey {
     const { keys } = this.#provider(issuer);
@@ -60,9 +60,10 @@ export class IdentityProviders {
   }
 
   /**
-   * Calls a provider. Every failure to get an answer is refused for the same reason, with the failure in the details.
+   * Sends a request to a provider. If there is no response, it throws `provider_unreachable` with the cause in the
+   * details.
    */
-  async requestContext(request: CheckedRequest): Promise<CheckedResponse> {
+  async request(request: CheckedRequest): Promise<CheckedResponse> {
     const { config, lookup } = this.#deps;
     try {
       return await checkedRequest(request, {
@@ -75,7 +76,7 @@ export class IdentityProviders {
       });
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      throw new SsoError("provider_unreachable", { fieldError: error.code });
+      throw new SsoError("provider_unreachable", { fault: error.code });
     }
   }
 
@@ -101,7 +102,7 @@ export class IdentityProviders {
   async #readKeys(url: string): Promise<JWTVerifyGetKey> {
     const set = await this.#getJson(url, "bad_keys");
     try {
-      // The library checks the form of the set, and throws if it is none.
+      // The library validates the form of the set and throws if it is invalid.
       return createLocalJWKSet({ keys: [], ...set });
     } catch {
       throw new SsoError("bad_keys");
@@ -110,14 +111,14 @@ export class IdentityProviders {
 
   async #getJson(url: string, reason: "bad_discovery" | "bad_keys"): Promise<object> {
     const headers = { Accept: "application/json" };
-    const { status, body } = await this.requestContext({ url, method: "GET", headers });
+    const { status, body } = await this.request({ url, method: "GET", headers });
     const value = status === 200 ? parseObject(body) : undefined;
     if (value === undefined) throw new SsoError(reason, { status });
     return value;
   }
 }
 
-/** A JSON object; undefined for everything else. */
+/** Parses a JSON object; returns undefined for any other text. */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -128,10 +129,13 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
   }
 }
 
-/** RFC 7518, 3.1, and RFC 8037: the signatures that only the provider can make; `none` and HMAC are none of them. */
+/**
+ * Signature algorithms that only the provider can sign with (RFC 7518, 3.1, and RFC 8037). This excludes `none` and
+ * HMAC.
+ */
 const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
 
-/** The part of a provider's discovery document that is used here (OpenID Connect Discovery 1.0, 3). */
+/** The used part of a provider's discovery document (OpenID Connect Discovery 1.0, 3). */
 interface Metadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
@@ -139,7 +143,7 @@ interface Metadata {
   readonly userinfoEndpoint: string | undefined;
   readonly algorithms: readonly string[];
   readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
-  /** Whether the callback always carries `iss` (RFC 9207, 3). */
+  /** Whether the callback always contains `iss` (RFC 9207, 3). */
   readonly sendsIss: boolean;
 }
 
@@ -148,7 +152,7 @@ export function readMetadata(
   { issuer, policy }: { issuer: string; policy: EgressPolicy },
 ): Metadata {
   const fields: Readonly<Record<string, unknown>> = { ...document };
-  // Discovery 1.0, 4.3: a document that names another issuer does not speak for this one.
+  // A document that names another issuer is not valid for this one (Discovery 1.0, 4.3).
   if (fields["issuer"] !== issuer) throw new SsoError("bad_discovery", { field: "issuer" });
   const url = (name: string) => endpoint(fields, name, policy);
   const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
@@ -167,7 +171,10 @@ export function readMetadata(
   };
 }
 
-/** Checks the addresses of the browser's pages too: one on a private network is no identity provider. */
+/**
+ * Reads the URL of an endpoint. URLs that only the browser opens are checked too: an identity provider on a private
+ * network is not allowed.
+ */
 function endpoint(
   fields: Readonly<Record<string, unknown>>,
   name: string,
@@ -179,12 +186,12 @@ function endpoint(
   return value;
 }
 
-/** Discovery 1.0, 3: a document that names no method means Basic. */
+/** Selects the client authentication. A document that names no method means Basic (Discovery 1.0, 3). */
 function authentication(supported: unknown): Metadata["clientAuthentication"] {
   const methods = texts(supported) ?? ["client_secret_basic"];
   if (methods.includes("client_secret_basic")) return "client_secret_basic";
   if (methods.includes("client_secret_post")) return "client_secret_post";
-  // Its clients are public: PKCE alone holds the code (contract 4.13).
+  // The provider's clients are public, so only PKCE protects the code (contract 4.13).
   if (methods.includes("none")) return "none";
   throw new SsoError("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
 }
@@ -194,12 +201,14 @@ function texts(value: unknown): string[] | undefined {
 }
 
 const FRESH_MS = 600_000;
-/** How long a failure is answered again, so that not every caller waits for a provider that is away. */
+/** Time for which a failure is cached, so that not every caller waits for a provider that is down. */
 const FAILED_MS = 5_000;
-/** How often `renew` fetches at most: its reason, such as an unknown key id, may be invented by a stranger. */
+/**
+ * Minimum time between two fetches by `renew`, because a stranger can cause them, for example with invented key ids.
+ */
 const RENEW_EVERY_MS = 60_000;
 
-/** A document of another server, which is fetched once for all who want it at the same time. */
+/** Caches a document of another server. Concurrent callers share one fetch. */
 export class Cached<T> {
   readonly #clock: Clock;
   readonly #load: () => Promise<T>;
@@ -222,7 +231,7 @@ export class Cached<T> {
     return this.#reload();
   }
 
-  /** Fetches a new copy, unless it did so a short while ago; then it answers the copy at hand. */
+  /** Fetches a new copy. If the last one is too recent, it returns the cached copy instead. */
   async renew(): Promise<T> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();

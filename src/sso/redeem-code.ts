@@ -3,7 +3,7 @@ import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
 import { isBase64Url } from "../lib/encodings.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import { type IdentityProviders, parseObject } from "./identity-providers.ts";
-import type { RefusalReason } from "./model.ts";
+import type { SsoErrorReason } from "./model.ts";
 import { SsoError } from "./places.ts";
 
 export interface Redemption {
@@ -20,11 +20,11 @@ export interface Redemption {
 
 export interface Redeemed {
   readonly identity: Identity;
-  /** Asks the provider for the email that the id_token does not name (OpenID Connect Core 1.0, 5.3). */
+  /** Requests the email that the id_token does not contain (OpenID Connect Core 1.0, 5.3). */
   readonly readUserinfo: () => Promise<Pick<Identity, "email" | "emailVerified">>;
 }
 
-/** Redeems the provider's code and answers who signed in there (OpenID Connect Core 1.0, 3.1.3). */
+/** Redeems the provider's code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
 export async function redeemAtProvider(
   providers: IdentityProviders,
   redemption: Redemption,
@@ -55,7 +55,7 @@ async function requestTokens(
 ): Promise<{ idToken: string; accessToken: string | undefined }> {
   const { tokenEndpoint, clientAuthentication } = await providers.metadata(redemption.issuer);
   const { clientId, clientSecret } = redemption;
-  // A connection without a secret is a public client there, whatever else the provider takes.
+  // A connection without a secret is a public client, even if the provider supports secrets.
   const method = clientSecret === "" ? "none" : clientAuthentication;
   const form = new URLSearchParams({
     grant_type: "authorization_code",
@@ -65,7 +65,7 @@ async function requestTokens(
     ...(method !== "client_secret_basic" && { client_id: clientId }),
     ...(method === "client_secret_post" && { client_secret: clientSecret }),
   });
-  const { status, body } = await providers.requestContext({
+  const { status, body } = await providers.request({
     url: tokenEndpoint,
     method: "POST",
     headers: {
@@ -87,15 +87,15 @@ async function requestUserinfo(
   { url, accessToken, subject }: { url: string; accessToken: string; subject: string },
 ): Promise<Pick<Identity, "email" | "emailVerified">> {
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
-  const { status, body } = await providers.requestContext({ url, method: "GET", headers });
+  const { status, body } = await providers.request({ url, method: "GET", headers });
   const claims = status === 200 ? parseObject(body) : undefined;
-  // OpenID Connect Core 1.0, 5.3.2: the claims of another subject say nothing about this one.
+  // Claims of another subject say nothing about this user (OpenID Connect Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
     throw new SsoError("bad_userinfo", { status });
   return readEmail(claims);
 }
 
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined by the colon. */
+/** Builds a Basic header; id and secret are form-encoded before they are joined with a colon (RFC 6749, 2.3.1). */
 function basic(clientId: string, clientSecret: string): string {
   const pair = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   return `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -105,7 +105,10 @@ function formEncode(text: string): string {
   return new URLSearchParams({ "": text }).toString().slice(1);
 }
 
-/** RFC 6749, 5.2: an error code is short and plain; any other text is left out of the audit log. */
+/**
+ * Returns the provider's error code for the audit log. A code is short and plain (RFC 6749, 5.2); any other text is
+ * dropped.
+ */
 export function errorOf(error: unknown): { error?: string } {
   return typeof error === "string" && /^[\w.-]{1,64}$/.test(error) ? { error } : {};
 }
@@ -114,14 +117,14 @@ function hasText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** How far the provider's clock may be off, or its answer late. */
+/** Tolerance for a provider's clock and for a late response. */
 const TOLERANCE_S = 60;
-/** The age from which a token is refused: the provider makes it for this very answer, so an old one is a copy. */
+/** Maximum age of an id_token. The provider creates it for this very response, so an older one is a copy. */
 const MAX_AGE_S = 600;
-/** OpenID Connect Core 1.0, 2. */
+/** Maximum length of a subject (OpenID Connect Core 1.0, 2). */
 const MAX_SUBJECT = 255;
 
-/** Who signed in at the provider. */
+/** The identity that the provider has verified. */
 export interface Identity {
   readonly subject: string;
   readonly email: string | undefined;
@@ -132,19 +135,19 @@ interface Expected {
   readonly issuer: string;
   readonly clientId: string;
   readonly nonce: string;
-  /** Those that the provider's discovery names; none of them symmetric. */
+  /** Algorithms from the provider's discovery document; none of them is symmetric. */
   readonly algorithms: readonly string[];
   readonly keyFor: JWTVerifyGetKey;
   readonly now: Date;
 }
 
-/** OpenID Connect Core 1.0, 3.1.3.7. */
+/** Verifies an id_token (OpenID Connect Core 1.0, 3.1.3.7). */
 async function verifyIdToken(token: string, expected: Expected): Promise<Identity> {
   const payload = await verifySignature(token, expected);
   const { aud, azp, nonce, sub } = payload;
   if (typeof nonce !== "string" || !equalInConstantTime(nonce, expected.nonce))
     throw new SsoError("wrong_nonce");
-  // 3.1.3.7, 3 to 5: a token with other audiences beside us must name us as the party that it was made for.
+  // A token with several audiences must name us as the authorized party (3.1.3.7, 3 to 5).
   const isShared = Array.isArray(aud) && aud.length > 1;
   if (azp === undefined ? isShared : azp !== expected.clientId)
     throw new SsoError("wrong_authorized_party");
@@ -152,7 +155,7 @@ async function verifyIdToken(token: string, expected: Expected): Promise<Identit
   return { subject: sub, ...readEmail(payload) };
 }
 
-/** Takes only `true` for verified: a provider that writes anything else has not said that it verified the address. */
+/** Reads the email claims. Only the boolean `true` counts as verified: some providers send other values. */
 function readEmail(
   claims: Readonly<Record<string, unknown>>,
 ): Pick<Identity, "email" | "emailVerified"> {
@@ -183,7 +186,7 @@ async function verifySignature(token: string, expected: Expected): Promise<JWTPa
   }
 }
 
-const BY_CLAIM: Readonly<Record<string, RefusalReason>> = {
+const BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
   iss: "wrong_issuer",
   aud: "wrong_audience",
   exp: "expired_id_token",
@@ -192,7 +195,7 @@ const BY_CLAIM: Readonly<Record<string, RefusalReason>> = {
   nonce: "wrong_nonce",
 };
 
-function reasonOf(error: errors.JOSEError): RefusalReason {
+function reasonOf(error: errors.JOSEError): SsoErrorReason {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired)
     return BY_CLAIM[error.claim] ?? "malformed_id_token";
   if (error instanceof errors.JOSEAlgNotAllowed) return "wrong_algorithm";
@@ -202,8 +205,8 @@ function reasonOf(error: errors.JOSEError): RefusalReason {
 }
 
 /**
- * Refuses NUL, which Postgres takes in no text, and lone halves of characters, which would all be stored as the same
- * one.
+ * Validates a subject. PostgreSQL stores no NUL, and lone surrogates are rejected because all of them would be stored
+ * as the same character.
  */
 function isSubject(sub: unknown): sub is string {
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT) return false;

@@ -43,19 +43,22 @@ const PREFIX = `${BASE_PATH}/auth/sso`;
 const REDIRECT = "/redirect";
 const CALLBACK = "/callback/:connection";
 const EXCHANGE = "/exchange";
-/** The GETs that make a state, use it up and use a one-time code up: a HEAD of them must not. */
+/**
+ * The GET routes that create or consume a state or a one-time code. They must not accept HEAD, which clients expect
+ * to have no effect.
+ */
 export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg);
 
-/** See contract 4.13. */
+/** Defines the routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
   return new Elysia({ name: "sso" })
-    .use(departureRoute(deps))
-    .use(returnRoutes(deps))
+    .use(redirectRoute(deps))
+    .use(callbackRoutes(deps))
     .use(connectionRoutes(deps));
 }
 
-/** The first leg: to the provider. */
-function departureRoute(deps: LegRouteDeps) {
+/** Defines the first step, the redirect to the provider. */
+function redirectRoute(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
     REDIRECT,
@@ -81,8 +84,10 @@ function departureRoute(deps: LegRouteDeps) {
   );
 }
 
-/** The legs back from the provider, and from the one-time code to a token. */
-function returnRoutes(deps: LegRouteDeps) {
+/**
+ * Defines the steps after that: the callback from the provider, and the exchange of the one-time code for a token.
+ */
+function callbackRoutes(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] })
     .use(deps.checks)
@@ -120,7 +125,7 @@ function returnRoutes(deps: LegRouteDeps) {
     });
 }
 
-/** The address may carry a code or a state, so it must not reach the next page as a referrer. */
+/** The URL may contain a code or a state, which must not leak to the next page in the Referer header. */
 function redirectHeaders(location: string) {
   return { location, "referrer-policy": "no-referrer" };
 }
@@ -131,10 +136,10 @@ interface ConnectionRouteDeps extends actions.ConnectionDeps {
 }
 
 const reading = superAdmin();
-/** A connection says who is signed in as whom (contract 3.9). */
+/** A connection decides as which user somebody is signed in, so a change needs the user in person (contract 3.9). */
 const changing = inPerson(reading);
 
-/** See contract 4.13 and 10.2. */
+/** Defines the routes that manage connections (contract 4.13 and 10.2). */
 function connectionRoutes(deps: ConnectionRouteDeps) {
   return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
 }
@@ -182,7 +187,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
     );
 }
 
-/** `connection: true` finds what `:id` names. */
+/** Creates an instance whose macro `connection: true` loads the connection of `:id`. */
 function instance(deps: ConnectionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
     .use(deps.checks)

@@ -6,7 +6,10 @@ import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { type Authority, excessOf } from "../authority.ts";
 
-/** Contract 3.5: a refusal by role, or of a record outside the caller's account, leaves an AUTHZ_DENIED row. */
+/**
+ * Writes the AUTHZ_DENIED row of contract 3.5: the caller's role does not allow the request, or the record belongs to
+ * another account.
+ */
 export async function recordAccessDenied(
   deps: { db: Db; clock: Clock },
   actor: Principal,
@@ -21,7 +24,10 @@ export async function recordAccessDenied(
   });
 }
 
-/** Refuses, with an AUTHZ_DENIED row, to make or touch what could do more than the caller (contract 3.9). */
+/**
+ * Throws a 403 and writes an AUTHZ_DENIED row if the thing to be made or changed could do more than the caller
+ * (contract 3.9).
+ */
 export async function refuseExcess(
   deps: { readonly db: Db; readonly clock: Clock },
   { principal, requestContext }: Caller,

@@ -27,10 +27,13 @@ export interface ApiTokenDeps {
 }
 
 const KIND = "api_pat";
-/** See contract 3.7. */
+/** Limits the live personal access tokens of one user (contract 3.7). */
 const API_TOKENS_PER_USER = 100;
 
-/** `POST /account/personal-access-tokens`. Without `scopes` the new token has those of the caller's token. */
+/**
+ * Handles `POST /account/personal-access-tokens`. Without `scopes` in the body, the new token has the scopes of the
+ * caller's token.
+ */
 export async function makeApiToken(
   deps: ApiTokenDeps,
   { principal, requestContext }: Caller,
@@ -80,7 +83,7 @@ export function listApiTokens(
   return apiTokensOf(db, principal, { now: clock.now(), page });
 }
 
-/** `GET /partner/tokens`: what the people of a partner act by apart from a sign-in. */
+/** Handles `GET /partner/tokens`: lists the tokens that the partner's users hold outside of a sign-in session. */
 export function listTeamTokens(
   { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
   partnerId: number,
@@ -89,19 +92,22 @@ export function listTeamTokens(
   return tokensOfTeam(db, partnerId, { now: clock.now(), page });
 }
 
-/** The key of a token in a list's cursor; `apiTokensOf` and `tokensOfTeam` read it. */
+/**
+ * Returns the sort key of a token for the list cursor, as `<issued at in ms>.<jti>`. `apiTokensOf` and `tokensOfTeam`
+ * parse it.
+ */
 export function apiTokenKey({ issuedAt, jti }: Pick<ApiTokenRow, "issuedAt" | "jti">): string {
   return `${issuedAt.getTime()}.${jti}`;
 }
 
 export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
 
-/** The form of a jti of ours; any other text cannot be in the database. */
+/** Matches the form of a `jti`. Any other text cannot be in the database, so it is not looked up. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /**
- * 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6), or where the caller's
- * token could not have made it.
+ * Loads the caller's own API token. Throws 404 if there is no live token with this id, and 403 with an AUTHZ_DENIED
+ * row if it belongs to another user (contract 2.6) or has more authority than the caller's token.
  */
 export async function findOwnApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
@@ -136,8 +142,9 @@ export async function deleteApiToken(
 type TeamTokenRow = NonNullable<Awaited<ReturnType<typeof findTeamToken>>>;
 
 /**
- * A token of the partner's own people that the caller may end: an owner everybody's, an admin their own. 404 where there
- * is none, 403 and an AUTHZ_DENIED row where it is not theirs to end.
+ * Loads a token of the partner's users that the caller may revoke: an owner may revoke everybody's tokens, an admin
+ * only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not revoke
+ * it.
  */
 export async function findEndableToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
@@ -154,7 +161,7 @@ export async function findEndableToken(
   throw new Problem("forbidden");
 }
 
-/** `DELETE /partner/tokens/{id}` ends the token, and what was made with it. */
+/** Handles `DELETE /partner/tokens/{id}`: revokes the token and every token that was made with it. */
 export async function endTeamToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
   { principal: actor, requestContext }: Caller,

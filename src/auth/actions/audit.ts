@@ -9,17 +9,20 @@ import * as queries from "../queries/audit.ts";
 interface AuditEntry {
   readonly at: Date;
   readonly action: AuditAction;
-  /** The user who acted; null where nobody is signed in, or a command line acted. */
+  /** The acting user; null if nobody is signed in or a command line tool acted. */
   readonly actor: AuditActor | null;
   readonly requestContext: Pick<RequestContext, "ip" | "userAgent" | "requestId"> | null;
-  /** Must never hold a secret, a password, or an address that somebody typed. */
+  /** Must never hold a secret, a password, or an email address that somebody typed. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId"> &
   Partial<Pick<Principal, "tokenKind" | "familyId">>;
 
-/** Writes one row of the audit log, in the transaction of the change that it records. */
+/**
+ * Writes one row of the audit log. It must run in the transaction of the change that it records, so that both are
+ * committed or neither.
+ */
 export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, requestContext, details }: AuditEntry,
@@ -33,18 +36,19 @@ export async function recordAudit(
     ip: requestContext?.ip ?? null,
     userAgent: requestContext?.userAgent ?? null,
     requestId: requestContext?.requestId ?? null,
-    // What was done by a portal link was done in the name of whoever made it, and perhaps not by them.
+    // A portal session acts in the name of the link's maker, but somebody else may be using it. The session id tells
+    // the two apart.
     details:
       actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
   });
 }
 
-/** `GET /admin/audit-log`. */
+/** Handles `GET /admin/audit-log`. */
 export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
   return withNames(db, await queries.auditRows(db, filterOf(query), page));
 }
 
-/** `GET /partner/audit-log`: what was done by the people of a partner and of its accounts. */
+/** Handles `GET /partner/audit-log`: lists the actions of the users of a partner and of its accounts. */
 export async function listAuditOfTenant(
   db: DbOrTx,
   partnerId: number,

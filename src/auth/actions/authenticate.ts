@@ -13,12 +13,18 @@ import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
 import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts";
 import { recordAccessDenied } from "./access-denied.ts";
 
-/** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */
+/**
+ * Minimum time between two writes of a token's `last_used_at`. One minute is exact enough to show which tokens are in
+ * use, and saves a write per request.
+ */
 const LAST_USE_STEP_MS = 60_000;
-/** The audit log tells of a token's use once in an hour of the clock. */
+/** The audit log records the use of a token at most once per hour of the clock. */
 const HOUR_MS = 3_600_000;
 
-/** RFC 6750, 2.1. The scheme knows no case; a JWT is three parts of base64url. */
+/**
+ * Matches a bearer token in the Authorization header (RFC 6750, 2.1). The scheme is case-insensitive; a JWT is three
+ * parts of base64url.
+ */
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
 interface AuthenticateDeps {
@@ -36,9 +42,9 @@ const LOOK_UPS = {
 };
 
 /**
- * Makes the bearer check (contract 4.3). Nothing is cached: requests that come at the same time share a look-up that
- * begins after the last of them, so a token that was revoked anywhere is refused at the next request. All failures are
- * the same 401.
+ * Creates the bearer check of contract 4.3. Nothing is cached. Concurrent requests share one look-up, which starts
+ * after the last of them has arrived, so a token that was revoked anywhere is rejected at the next request. Every
+ * failure is the same 401.
  */
 export function createAuthenticate(
   deps: AuthenticateDeps,
@@ -50,7 +56,7 @@ export function createAuthenticate(
     LOOK_UPS,
   );
   return async (requestContext) => {
-    // Two Authorization fields arrive joined by a comma, which is no token.
+    // Two Authorization headers arrive joined by a comma, which never matches a token.
     const token = BEARER.exec(requestContext.headers.get("authorization") ?? "")?.[1];
     const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
     if (claims === undefined) throw new Problem("unauthenticated");
@@ -104,21 +110,27 @@ interface Use {
   readonly at: Date;
 }
 
-/** Writes the last use, one write at a time per token. The request neither waits for it nor fails with it. */
+/**
+ * Writes `last_used_at`, with at most one write in flight per token. The request neither waits for the write nor
+ * fails with it.
+ */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
-  const underWay = new Set<string>();
+  const inFlight = new Set<string>();
   return (principal: Principal, requestContext: RequestContext, use: Use): void => {
     const { jti } = principal;
     const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
-    if (isRecent || underWay.has(jti)) return;
-    underWay.add(jti);
+    if (isRecent || inFlight.has(jti)) return;
+    inFlight.add(jti);
     void recordUse(deps.db, principal, { requestContext, use })
       .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
-      .finally(() => underWay.delete(jti));
+      .finally(() => inFlight.delete(jti));
   };
 }
 
-/** The tokens that live apart from a sign-in: the audit log tells when they are used, and `token_uses` where. */
+/**
+ * Token kinds that exist outside of a sign-in session. The audit log records that they are used, and the table
+ * `token_uses` records where.
+ */
 const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
@@ -153,18 +165,19 @@ interface TokenUsesDeps {
   readonly log: Log;
 }
 
-/** A use that was written is written again after so long: a minute is exact enough. */
+/** Minimum time between two writes of the same use (token, route and address). One minute is exact enough. */
 const STEP_MS = 60_000;
-/** So many uses are remembered; where there are more, all are forgotten and written once more. */
+/** Upper bound on remembered uses. At the bound the map is cleared, which costs one repeated write per use. */
 const REMEMBERED = 10_000;
 
 /**
- * Writes where tokens are used that live apart from a sign-in, once a minute for each route and address. The request
- * neither waits for it nor fails with it. Each process remembers for itself what it has written.
+ * Records from which route and address a token outside of a sign-in session is used, at most once a minute for each
+ * pair. The request neither waits for the write nor fails with it. Every process keeps its own memory of the uses
+ * that it has written.
  */
 class TokenUses {
   readonly #deps: TokenUsesDeps;
-  /** By token, route and address: until when there is nothing to write. */
+  /** Instant until which a use need not be written again, by token, address and route. */
   readonly #written = new Map<string, Date>();
 
   constructor(deps: TokenUsesDeps) {
@@ -190,7 +203,10 @@ class TokenUses {
   }
 }
 
-/** Makes what the HTTP edge checks bearer tokens and records denials with. */
+/**
+ * Creates the functions that the HTTP layer uses to check bearer tokens, to record their use, and to audit denied
+ * access.
+ */
 export function createAuthenticator(deps: {
   readonly db: Db;
   readonly clock: Clock;

@@ -27,15 +27,15 @@ interface ClientSignIn {
 export interface ClientSession {
   readonly familyId: string;
   readonly access: string;
-  /** Null for a client that may not refresh. */
+  /** Null if the client may not use the refresh grant. */
   readonly refresh: string | null;
 }
 
 const GRANT_OF = { password_grant: "password", authorization_code: "authorization_code" } as const;
 
 /**
- * Opens the session of a user in an OAuth client. The caller holds the user's row; undefined if the client is gone, or
- * may not use the grant any more.
+ * Opens a session of a user in an OAuth client. The caller must have locked the user's row. Returns undefined if the
+ * client was deleted or may not use the grant any more.
  */
 export async function openClientSession(
   tx: Tx,
@@ -51,14 +51,18 @@ export async function openClientSession(
   return { familyId, access, refresh: (await issueRefreshToken(tx, deps, holder)).token };
 }
 
-/** Holds the user against a password reset, before anything else is locked; undefined if the user is not active. */
+/**
+ * Locks the user's row against a concurrent password reset. It must be the first lock of the transaction. Returns
+ * undefined if the user is not active.
+ */
 export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
   return (await holdUser(tx, userId)) ? findPerson(tx, userId) : undefined;
 }
 
 /**
- * Does what `holdPerson` does, and then holds the client against its deletion: locks are taken on the user, then on the
- * client, then on what belongs to both. Undefined as well if the client is gone, or lacks the grant.
+ * Locks the user's row as `holdPerson` does, then locks the client against deletion. Every transaction takes locks in
+ * this order: the user, the client, then the rows that belong to both. Returns undefined if the user is not active,
+ * or if the client was deleted or lacks the grant.
  */
 export async function holdPersonInClient(
   tx: Tx,
@@ -68,7 +72,7 @@ export async function holdPersonInClient(
   return person !== undefined && (await shareClient(tx, clientId, grant)) ? person : undefined;
 }
 
-/** Ends all tokens of a sign-in and says why in the audit log. */
+/** Revokes all tokens of a sign-in and records the reason in the audit log. */
 export async function endClientSession(
   tx: Tx,
   familyId: string,

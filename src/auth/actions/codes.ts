@@ -38,22 +38,27 @@ interface CodeDeps {
   readonly config: Pick<Config, "otpTtlS">;
 }
 
-/** The codes that were issued for an email lately, held against others who issue one until the commit. */
+/**
+ * The codes that were recently issued for an email. The rows are locked until the commit, so that concurrent requests
+ * for the same email are processed one after the other.
+ */
 export interface HeldCodes {
   readonly type: CodeType;
-  /** Normalised. */
+  /** The normalised email address. */
   readonly email: string;
   readonly digest: string;
-  /** Of all types, which share the cooldown. */
+  /** Limits of the email itself, which codes of all types share: they enforce the cooldown. */
   readonly limits: CodeLimits;
-  /** Of the budget that the next code is issued from. */
+  /** The daily budget that pays for the next code (see `codeBudget`). */
   readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: string };
 }
 
 interface NewCode extends HeldCodes {
-  /** Whether the code is mailed. */
+  /**
+   * Whether the code is mailed. If not, the mail is queued and rolled back, so that both cases take the same time.
+   */
   readonly isMailed: boolean;
-  /** The user whose password it may set; null for a signup, and where it is not mailed. */
+  /** The user whose password the code may set; null for a signup and for a code that is not mailed. */
   readonly userId: number | null;
   readonly brand: string | null;
   readonly now: Date;
@@ -61,10 +66,13 @@ interface NewCode extends HeldCodes {
 
 const CODES = 1_000_000;
 const CODE_DIGITS = 6;
-/** The recipient of a mail that is queued only to be rolled back. */
+/** Placeholder recipient of a mail that is queued only to be rolled back. */
 const NOBODY = "nobody@invalid";
 
-/** Holds the email and then the budget. Every caller takes the two locks in this order. */
+/**
+ * Locks the limits of the email, then those of the budget. Every caller takes the two locks in this order, so that
+ * they cannot deadlock.
+ */
 export async function holdCodes(
   tx: Tx,
   { type, email }: Pick<HeldCodes, "type" | "email">,
@@ -78,9 +86,9 @@ export async function holdCodes(
 }
 
 /**
- * Replaces the code of an email and purpose and queues its mail, in one transaction. Where the code is not mailed, the
- * mail is queued as well and rolled back, so that the time of an answer shows no difference (contract 4.14).
- * Answers what to wake after the commit.
+ * Replaces the code for an email and purpose, and queues its mail in the same transaction. If the code is not to be
+ * mailed, the mail is queued and rolled back, so that the response time does not reveal the difference (contract
+ * 4.14). Returns the wake-up to send after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
   const { type, digest, email, userId, now } = one;
@@ -99,7 +107,10 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
   return MAIL_WAKE;
 }
 
-/** The context of a code's MAC, which ties the code to its email and purpose. */
+/**
+ * Returns the associated data of a code's MAC. It ties the code to its email and purpose, so that the MAC is
+ * worthless in another row.
+ */
 export function codeContext(type: CodeType, digest: string): string {
   return `${type}:${digest}`;
 }
@@ -112,21 +123,21 @@ export interface ResendDeps extends CodeDeps {
 }
 
 /**
- * `POST /email-otp/resend`. Does the same for every email and answers nothing of it, so that nobody learns who is a
- * user.
+ * Handles `POST /email-otp/resend`. It does the same work and gives the same answer for every email, so that a
+ * stranger cannot find out which addresses belong to users.
  */
 export async function resendCode(
   deps: ResendDeps,
   { email: typed, type }: ResendBody,
   requestContext: RequestContext,
 ): Promise<void> {
-  const asked = {
+  const request = {
     email: normaliseEmail(typed),
     type,
     ip: requestContext.ip,
     now: deps.clock.now(),
   };
-  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, asked));
+  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
   if (wake !== undefined) await deps.schedule.wake([wake]);
 }
 
@@ -145,7 +156,8 @@ async function startOrRepeat(
 }
 
 /**
- * Decides whether to mail the code. One for a change of password is mailed only where the user has begun the change.
+ * Decides whether the code is mailed. A `change_password` code is mailed only if the user has started the change,
+ * which shows as an open code that belongs to a user.
  */
 function addresseeOf(
   type: ResendBody["type"],

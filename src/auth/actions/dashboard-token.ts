@@ -19,7 +19,7 @@ export interface DashboardTokenDeps {
 
 const KIND = "dashboard_pat";
 
-/** `GET /account/api-token` shows the token itself again. */
+/** Handles `GET /account/api-token`, which shows the token itself again and is audited as TOKEN_VIEWED. */
 export async function viewDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -34,7 +34,7 @@ export async function viewDashboardToken(
   });
 }
 
-/** `POST /account/api-token`: a user has at most one token. */
+/** Handles `POST /account/api-token`. A user has at most one dashboard token. */
 export async function makeDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -48,7 +48,10 @@ export async function makeDashboardToken(
   });
 }
 
-/** The old token stops working with the commit that brings the new one (contract 4.2). */
+/**
+ * Replaces the token in one transaction: the old one stops working at the commit that creates the new one (contract
+ * 4.2).
+ */
 export async function regenerateDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,

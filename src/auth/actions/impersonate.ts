@@ -28,8 +28,8 @@ interface Owner {
 }
 
 /**
- * `POST /partner/account-owner/token` (contract 4.20): a token that acts as the owner of one of the partner's
- * accounts.
+ * Handles `POST /partner/account-owner/token` (contract 4.20): issues a token that acts as the owner of one of the
+ * partner's accounts.
  */
 export async function impersonateOwner(
   deps: ImpersonateDeps,
@@ -39,7 +39,7 @@ export async function impersonateOwner(
   const owner = await findOwner(deps, caller, account_id);
   const now = deps.clock.now();
   const { token, context } = await deps.db.transaction(async (tx) => {
-    // Users are held before tokens, as everybody does who ends them.
+    // Users are locked before tokens, as in every transaction that revokes tokens, so that the two cannot deadlock.
     if (!(await holdUser(tx, owner.userId))) throw noOwner();
     await holdCaller(tx, caller.principal);
     const issued = await start(tx, deps, { caller, owner, now, reason });
@@ -57,8 +57,8 @@ export async function impersonateOwner(
 }
 
 /**
- * The fault of an account that nobody can act as the owner of. A missing or foreign one has its 404 or 403 in the
- * action.
+ * Returns the validation error for an account that has no active owner to act as. A missing or foreign account is
+ * left to the action, which answers 404 or 403.
  */
 export async function accountErrors(
   { db }: Pick<ImpersonateDeps, "db">,
@@ -72,8 +72,8 @@ export async function accountErrors(
 }
 
 /**
- * Refuses a missing account with 404, another partner's with 403 and an AUTHZ_DENIED row, one without an active owner
- * with 422 (contract 4).
+ * Finds the owner of the account. Throws 404 for a missing account, 403 with an AUTHZ_DENIED row for an account of
+ * another partner, and 422 for one without an active owner (contract 4).
  */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
@@ -98,7 +98,10 @@ function noOwner(): Problem {
   return invalid({ account_id: [NO_OWNER] });
 }
 
-/** The token has at most the scopes of the caller's token, and ends with it and with its client. */
+/**
+ * Issues the impersonation token. It has at most the scopes of the caller's token, and it ends when that token or its
+ * client ends.
+ */
 async function start(
   tx: Tx,
   { keys, config }: ImpersonateDeps,

@@ -21,11 +21,14 @@ interface LiveToken {
   readonly companyId: number;
   readonly impersonatorId: number | null;
   readonly familyId: string | null;
-  /** Whether it is a refresh token that was used: it refreshes no more, yet its sign-in can be revoked with it. */
+  /**
+   * Whether it is a refresh token that was already used. It can no longer refresh, but a client can still revoke its
+   * sign-in with it.
+   */
   readonly isRedeemed: boolean;
 }
 
-/** The token, if it was issued to this client and has not ended; undefined for every other text. */
+/** Returns the token if it was issued to this client and has not expired; undefined for any other text. */
 export async function findClientToken(
   deps: InspectDeps,
   token: string,
@@ -45,8 +48,8 @@ export async function findClientToken(
 }
 
 /**
- * RFC 7009, 2.1: a refresh token ends with its whole sign-in, an access token with the refresh token of its sign-in and
- * what was made in it.
+ * Revokes a token as RFC 7009, 2.1 says. A refresh token ends its whole sign-in. An access token ends together with
+ * the refresh tokens of its sign-in and every token that was made in that sign-in.
  */
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
@@ -61,7 +64,7 @@ export async function revokeClientToken(
   });
 }
 
-/** False if it had ended already. */
+/** Returns false if the token had already ended. */
 async function endClientToken(
   tx: Tx,
   { kind, jti, familyId }: Pick<LiveToken, "kind" | "familyId"> & { readonly jti: string },

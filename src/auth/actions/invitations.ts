@@ -20,25 +20,28 @@ import {
 import { openOwnSession } from "./open-session.ts";
 import type { ResetDeps } from "./passwords.ts";
 
-/** Contract 4.22: how long the link works. */
+/** Validity of an invitation link (contract 4.22). */
 const INVITATION_TTL_MS = 7 * 86_400_000;
 
-/** Where the dashboard takes an invitation; the code stands in the fragment, which no server and no log sees. */
+/**
+ * The dashboard page that accepts an invitation. The code is in the URL fragment, which browsers do not send, so no
+ * server and no log sees it.
+ */
 const PAGE = "/dashboard/welcome";
 
 interface Invited {
   readonly userId: number;
-  /** Normalised, and one plain address. */
+  /** Normalised, and a plain address without a display name. */
   readonly email: string;
-  /** Null where a command line invites. */
+  /** Null if a command line tool invites. */
   readonly actor: AuditActor | null;
   readonly requestContext: RequestContext | null;
   readonly now: Date;
 }
 
 /**
- * Makes the user's link in the transaction of the caller, and with it the last one useless. The user must not have a
- * password: the link would not work.
+ * Creates the user's invitation link in the caller's transaction. An earlier link of the user stops working. The user
+ * must not have a password yet, otherwise the link does not work.
  */
 export async function makeInvitation(
   tx: Tx,
@@ -55,8 +58,8 @@ export async function makeInvitation(
 }
 
 /**
- * Mails the user how to sign in for the first time: by a link that sets a password or, where the company's domain takes
- * none, through its identity provider. Wake `MAIL_WAKE` after the commit.
+ * Mails the user how to sign in for the first time: a link that sets a password or, if the company's domain allows no
+ * passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
  */
 export async function inviteUser(
   tx: Tx,
@@ -65,7 +68,7 @@ export async function inviteUser(
 ): Promise<void> {
   const { email: to, now } = invited;
   const recipient = await findMailRecipient(tx, to);
-  // Nobody could follow the link; the operator invites again when user and company are active.
+  // The user or the company is inactive, so the link would not work. An operator can invite again after activation.
   if (recipient === undefined) return;
   if (!recipient.takesPassword) {
     const link = `${deps.config.serverRoot}/dashboard`;
@@ -76,20 +79,25 @@ export async function inviteUser(
   await queueMails(tx, deps, [invitationMail({ to, ...made }, recipient.brand)], now);
 }
 
-/** `POST /auth/invitation`: sets the first password and signs in. Every failure of the code is the same 400. */
+/**
+ * Handles `POST /auth/invitation`: sets the first password and signs the user in. Every failure of the code gives the
+ * same 400.
+ */
 export async function acceptInvitation(
   deps: Omit<ResetDeps, "schedule" | "box">,
   { code, password }: AcceptBody,
   requestContext: RequestContext,
 ): Promise<ResetAnswer> {
   const codeHash = hashSecret(code);
-  // This comes first, so that nobody without an invitation has a password hashed.
+  // Checks the code before hashing, so that only the holder of an invitation can make the server spend CPU on a
+  // password hash.
   const userId = await findInvited(deps.db, codeHash, deps.clock.now());
   if (userId === undefined) throw new Problem("invalid_code");
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
-    // The row of the user is held from here on: of a reset and this one the second finds the invitation gone.
+    // `changePassword` locks the user's row until the commit. If a password reset runs at the same time, the second
+    // of the two no longer finds the invitation.
     const person = await changePassword(tx, { userId, hash, now });
     if (person === undefined || !(await consumeInvitation(tx, codeHash, now)))
       throw new Problem("invalid_code");

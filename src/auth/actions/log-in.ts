@@ -15,10 +15,13 @@ import type { DiscoverAnswer } from "../password-model.ts";
 import {
   findDomainPolicy,
   findLockTime,
+  findSignInUser,
+  holdPassword,
+  replaceHash,
   settleRightAttempt,
   settleWrongAttempt,
+  type SignInUser,
 } from "../queries/sign-in.ts";
-import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
 
 export interface LogInDeps extends AttemptDeps {
@@ -26,7 +29,7 @@ export interface LogInDeps extends AttemptDeps {
   readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS">;
 }
 
-/** `POST /login`. */
+/** Handles `POST /login`. */
 export async function logIn(
   deps: LogInDeps,
   { email, password }: LoginBody,
@@ -37,10 +40,10 @@ export async function logIn(
     openOwnSession(tx, deps, { user, method: "login", requestContext, now }),
   );
   if (outcome.kind === "right") return outcome.value;
-  throw refusal(outcome);
+  throw problemOf(outcome);
 }
 
-function refusal(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
+function problemOf(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
   if (outcome.kind === "wrong") return new Problem("invalid_credentials");
   return new Problem("account_locked", {
     headers: { "Retry-After": String(outcome.retryAfterS) },
@@ -64,27 +67,27 @@ export interface AttemptDeps {
 export interface Attempt {
   readonly email: string;
   readonly password: string;
-  /** Where the password was given, for the audit log. */
+  /** The route that took the password, for the audit log. */
   readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
   readonly requestContext: RequestContext;
-  /** Users for whom this is false are answered like a wrong password (contract 5.6). */
+  /** Decides whether the user may sign in here. If not, the answer is that of a wrong password (contract 5.6). */
   readonly admits?: (user: SignInUser) => boolean;
 }
 
-/** What checking a password came to, for every route that takes one; each of them words its own answer. */
+/** The result of a password check. Every route that takes a password turns it into its own response. */
 export type AttemptOutcome<T> =
   | { readonly kind: "right"; readonly value: T }
   | { readonly kind: "wrong" }
   | { readonly kind: "locked"; readonly retryAfterS: number };
 
 type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
-/** `stale` says that the password was changed while it was verified. */
+/** `stale` means that the password was changed while it was being verified, so the check must run again. */
 type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
- * Checks a password under the sign-in lock (contract 4.7 and 4.8). Nothing of what
- * it does depends on whether the email is known: one look-up, one argon2id verification, one settling statement.
- * `onRight` runs in the transaction that settles a right answer.
+ * Checks a password under the sign-in lock (contract 4.7 and 4.8). The work does not depend on whether the email is
+ * known: one look-up, one argon2id verification, one statement that counts the result. So the response time reveals
+ * nothing. `onRight` runs in the transaction that records the correct password.
  */
 export async function attemptSignIn<T>(
   deps: AttemptDeps,
@@ -103,7 +106,7 @@ async function settleAttempt<T>(
 ): Promise<AttemptOutcome<T>> {
   const email = normaliseEmail(attempt.email);
   const digest = emailDigest(email);
-  // This look only spares the hash; the statement after the hash decides.
+  // This early check only saves the cost of the hash. The statement that runs after the hash decides.
   const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
   if (early !== undefined) return early;
   for (;;) {
@@ -169,7 +172,7 @@ async function settleWrong(
     return true;
   });
   if (counted) return { kind: "wrong" };
-  // The lock may have run out since the statement; then the caller may try again at once.
+  // The lock may have expired since that statement; then the client may try again at once.
   return (
     lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
   );
@@ -183,7 +186,10 @@ function lockedOutcome(
   return until === undefined ? undefined : { kind: "locked", retryAfterS: retryAfterS(until, now) };
 }
 
-/** Hashes the password anew where its hash is outdated. Only a sign-in knows it in plain; it stands if this fails. */
+/**
+ * Replaces the hash if its parameters are outdated, which is possible only now because the plain password is known
+ * only during a sign-in. A failure is logged, and the sign-in still succeeds.
+ */
 async function renewHash(
   { db, log, passwords }: AttemptDeps,
   { password, requestContext }: Attempt,
@@ -198,7 +204,10 @@ async function renewHash(
   }
 }
 
-/** `POST /auth/discover` answers from the domain's policy alone and looks up no user (contract 4.12). */
+/**
+ * Handles `POST /auth/discover`. It answers from the policy of the email's domain and never looks up a user, so that
+ * the answer does not reveal whether the user exists (contract 4.12).
+ */
 export async function discover(
   { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
   email: string,

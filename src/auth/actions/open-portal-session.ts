@@ -10,7 +10,7 @@ import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
 import { issueToken } from "./open-session.ts";
 
-/** Contract 6.20: what is opened by a link ends in an hour, and is not refreshed. */
+/** A session that a portal link opens lasts one hour at most and cannot be refreshed (contract 6.20). */
 const PORTAL_SESSION_S = 3_600;
 
 export interface PortalSessionDeps {
@@ -18,19 +18,23 @@ export interface PortalSessionDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-/** What the link opens, and in whose name. */
+/** The access that a portal link gives, and the user for whom it acts. */
 interface OpenedLink {
   readonly userId: number;
-  /** The operator who made the link to the pages of a partner. */
+  /** The operator who made a link to a partner's pages; null if the partner's own user made it. */
   readonly impersonatorId: number | null;
-  /** The token that made the link. */
+  /** The token that made the link. The session ends with it. */
   readonly parentJti: string;
   readonly clientId: string | null;
   readonly scope: string;
   readonly pages: readonly string[];
 }
 
-/** Undefined if whom it names is not active any more, or its maker's token has ended. `consume` takes the link, once. */
+/**
+ * Opens the session of a portal link. `consume` marks the link as used and returns false if it already was. Returns
+ * undefined if the link was used, if the user or the operator is no longer active, or if the token that made the link
+ * has ended.
+ */
 export async function openPortalSession(
   tx: Tx,
   { keys, config }: PortalSessionDeps,
@@ -42,7 +46,8 @@ export async function openPortalSession(
   }: { consume: () => Promise<boolean>; requestContext: RequestContext; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
   const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
-  // Users are held first and then the maker's token, as everybody does who ends tokens: they take their links with them.
+  // Users are locked before the maker's token, as in every transaction that revokes tokens: revoking a token also
+  // deletes its links.
   if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
   const person = await holdPerson(tx, userId);
   if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;

@@ -14,7 +14,8 @@ import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, SessionContext } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdToken, insertToken } from "../queries/tokens.ts";
-import { type ContextRow, findContext, holdUser } from "../queries/users.ts";
+import { holdUser } from "../queries/users.ts";
+import { type ContextRow, findContext } from "../queries/sign-in.ts";
 
 export interface SessionDeps {
   readonly keys: KeyRing;
@@ -30,7 +31,7 @@ interface SignIn {
   readonly now: Date;
 }
 
-/** Opens a session of the service's own pages; answers what they show of the user (contract 4.6). */
+/** Opens a session for the service's own pages and returns the login object that they show (contract 4.6). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,
@@ -42,7 +43,7 @@ export async function openOwnSession(
   return { ...fresh, ...context, location_count: locationCount };
 }
 
-/** Records a sign-in and issues its access token, the first of its family. */
+/** Records a sign-in and issues its access token, the first token of the new family. */
 export async function openSession(
   tx: Tx,
   deps: SessionDeps,
@@ -79,27 +80,33 @@ export async function openSession(
   return { ...issued, familyId };
 }
 
-/** See contract 4.1. */
+/** Length of a token id before encoding (contract 4.1). */
 const JTI_BYTES = 16;
 
 export interface TokenGrant {
   readonly kind: TokenKind;
   readonly userId: number;
-  /** The sign-in that the token comes from; null where it stands alone. */
+  /** The sign-in (token family) that the token belongs to; null for a token outside of a sign-in session. */
   readonly familyId: string | null;
   readonly clientId: string | null;
   readonly impersonatorId: number | null;
-  /** The token that makes this one, which ends with it (contract 4.23). The caller holds it (`holdToken`). */
+  /**
+   * The token that makes this one; this one ends with it (contract 4.23). The caller must have locked it with
+   * `holdToken`.
+   */
   readonly parentJti?: string;
   readonly scope: string;
-  /** Of a portal link's session: what it is held to. */
+  /** Dashboard pages that a portal session is limited to; absent for other tokens. */
   readonly pages?: readonly string[];
   /** Null for a token that never expires. */
   readonly ttlS: number | null;
   readonly now: Date;
-  /** The name of a personal access token of the API. */
+  /** The name that the user gave to an API personal access token. */
   readonly name?: string;
-  /** Given for the dashboard's personal access token: seals it into its row, from which its user can view it again. */
+  /**
+   * Given only for the dashboard's personal access token. It encrypts the token into its row, so that the user can
+   * view it again.
+   */
   readonly box?: SecretBox;
 }
 
@@ -110,9 +117,9 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a JWT and writes the row that it lives by. The caller audits it, because only the caller knows what it is for;
- * and the caller holds the user's row (`holdUser`, `holdPassword`), else a password reset meanwhile would miss the
- * token.
+ * Signs a JWT and inserts the row that makes it valid. The caller writes the audit row, because only the caller knows
+ * the purpose. The caller must also hold the lock on the user's row (`holdUser` or `holdPassword`): without it, a
+ * concurrent password reset would miss the new token.
  */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
   const { name = null, parentJti = null, pages, box, ttlS, now, ...rest } = grant;
@@ -127,12 +134,15 @@ export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Prom
   return { token, jti, expiresAt };
 }
 
-/** The context that a dashboard token is sealed in: it does not open in another row or for another user. */
+/**
+ * Returns the associated data that a dashboard token is encrypted with, so that the ciphertext does not open in
+ * another row or for another user.
+ */
 export function sealedTokenContext({ jti, userId }: { jti: string; userId: number }): string {
   return `api-token:${userId}:${jti}`;
 }
 
-/** What login, token verification and password reset show of the user (contract 4.5). */
+/** Loads the user data that login, token verification and password reset return (contract 4.5). */
 export async function readContext(
   db: DbOrTx,
   userId: number,
@@ -142,7 +152,7 @@ export async function readContext(
   return { context: contextOf(row), locationCount: countLocations(row) };
 }
 
-/** Counts an account user's own stores; for all others those of the whole tenant. */
+/** Counts the user's own stores for an account user, and the stores of the whole tenant for everybody else. */
 function countLocations(row: ContextRow): number {
   return row.companyType === "account" ? row.storeIds.length : row.tenantStores;
 }
@@ -180,9 +190,9 @@ function planOf({ planId, planName, planFeatures }: ContextRow): Pick<SessionCon
 }
 
 /**
- * Call it first in a transaction that issues a token on the strength of another one: afterwards that token is known to
- * live, and a password reset and the end of that token wait. It looks at the token after the lock on the user, because a
- * reset may have come in between.
+ * Locks the caller's user and token. Call it first in a transaction that issues a token on the authority of another
+ * token. Afterwards the caller's token is known to be live, and a password reset or a revocation waits for the
+ * commit. The token is checked after the lock on the user, because a reset may have committed in between.
  */
 export async function holdCaller(tx: Tx, principal: Principal): Promise<void> {
   if (!(await holdUser(tx, principal.userId)) || !(await holdToken(tx, principal.jti)))

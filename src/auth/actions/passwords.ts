@@ -42,8 +42,8 @@ interface Reset extends Caller {
 }
 
 /**
- * `POST /reset-password` stores the new hash, ends every token and code of the user and issues one fresh token, in one
- * transaction (contract 4.15).
+ * Handles `POST /reset-password`. One transaction stores the new hash, ends every token and code of the user and
+ * issues one new token (contract 4.15).
  */
 export async function resetPassword(
   deps: ResetDeps,
@@ -53,10 +53,10 @@ export async function resetPassword(
   const hash = await deps.passwords.hash(password, requestContext.ip);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
-    // This comes first: whoever issues a token for the user holds the row, so this waits for it, and the token is ended
-    // too.
+    // This statement must come first. A transaction that issues a token holds the lock on the user's row, so the
+    // reset waits for it and then revokes that token as well.
     const person = await changePassword(tx, { userId: principal.userId, hash, now });
-    // Of two resets with one token the second one finds it deleted.
+    // If two resets use the same token, the second one finds the token deleted.
     if (person === undefined || !(await holdToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, requestContext, now });
@@ -110,8 +110,8 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
 }
 
 /**
- * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts towards the lock
- * (contract 4). Whoever knows the password may ask again without a cooldown, up to the day's limit of codes.
+ * Handles `POST /change-password`. A correct password mails a code and changes nothing; a wrong one counts towards
+ * the sign-in lock (contract 4). A user who knows the password has no cooldown between codes, only the daily limit.
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,
@@ -144,9 +144,9 @@ async function mailCode(
   deps: ChangeDeps,
   { email, userId, now }: { email: string; userId: number; now: Date },
 ): Promise<Wake | undefined> {
-  // The password was right, which says more than the address.
-  const asked = { type: "change_password", email } as const;
-  const held = await holdCodes(tx, asked, { isKnownAddress: true, now });
+  // A correct password is stronger evidence than a known address, so the code uses the budget of known addresses.
+  const request = { type: "change_password", email } as const;
+  const held = await holdCodes(tx, request, { isKnownAddress: true, now });
   if (!hasCodesLeft(held.budget, now)) return undefined;
   const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
   return issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });

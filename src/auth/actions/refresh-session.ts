@@ -20,11 +20,11 @@ interface RefreshDeps {
 
 interface Refresh {
   readonly token: string;
-  /** The id of the client that authenticated itself. */
+  /** The client that authenticated this request. */
   readonly clientId: string | null;
-  /** The scopes of the new access token; undefined for those of the old one. */
+  /** Requested scopes of the new access token; undefined requests those of the old one. */
   readonly scopes?: readonly string[];
-  /** The scopes that the client is registered for; undefined where nothing limits it. */
+  /** Scopes that the client is registered for now; undefined means no limit. */
   readonly ceiling?: readonly string[];
 }
 
@@ -35,17 +35,18 @@ type RefreshOutcome =
       readonly refresh: IssuedToken;
       readonly scope: string;
     }
-  /** Unknown, foreign, expired, used and replayed tokens all have this one answer. */
+  /** The same answer for unknown, foreign, expired, used and replayed tokens, so that it reveals nothing. */
   | { readonly kind: "refused" }
   | { readonly kind: "too_wide" };
 
-/** Redeems a refresh token: of any number of parallel redemptions exactly one wins (contract 5.3). */
+/** Redeems a refresh token. Of several parallel redemptions exactly one succeeds (contract 5.3). */
 export async function refreshSession(
   deps: RefreshDeps,
   refresh: Refresh,
   requestContext: RequestContext,
 ): Promise<RefreshOutcome> {
-  // Verified before the transaction, because an unknown key is looked up in the database.
+  // The token is verified before the transaction begins, because an unknown key id may need a database read of its
+  // own.
   const claims = await deps.keys.verify("rt+jwt", refresh.token);
   if (claims === undefined) return { kind: "refused" };
   const now = deps.clock.now();
@@ -65,8 +66,9 @@ export async function refreshSession(
 type HeldRow = RefreshRow & { readonly familyId: string };
 
 /**
- * Takes the locks in the order that all do: user (against a reset), client (against its deletion), family (against
- * logout, the end of the session and other redemptions). The row counts as it is after them.
+ * Takes the locks in the order that every transaction uses: user (against a password reset), client (against its
+ * deletion), family (against logout, revocation and other redemptions). The row is read again after the locks, and
+ * only that version counts.
  */
 async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undefined> {
   const known = await findRefreshToken(tx, claims.jti);
@@ -80,7 +82,8 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
 }
 
 /**
- * Ends the whole sign-in: two parties have the token, and nobody knows which of them is the client (RFC 9700, 4.14.2).
+ * Ends the whole sign-in. Two parties hold the token, and the server cannot tell which of them is the legitimate
+ * client (RFC 9700, 4.14.2).
  */
 async function endReplayed(
   tx: Tx,
@@ -116,7 +119,8 @@ async function issuePair(
     now,
     ttlS: deps.config.accessTokenTtlS,
   });
-  // The new refresh token has the scope of the old one, also where this access token is narrower (RFC 6749, 6).
+  // The new refresh token keeps the scope of the old one, even if this access token has a narrower scope (RFC 6749,
+  // 6).
   const holder = { userId, familyId, clientId, scope: row.scope, now };
   const refresh = await issueRefreshToken(tx, deps, holder);
   await recordAudit(tx, {
@@ -129,7 +133,7 @@ async function issuePair(
   return { kind: "refreshed", access, refresh, scope };
 }
 
-/** Issues the refresh token of a sign-in, beside the access token that `openSession` issues. */
+/** Issues the refresh token of a sign-in. `openSession` issues the access token that goes with it. */
 export function issueRefreshToken(
   tx: Tx,
   { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },

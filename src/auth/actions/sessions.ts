@@ -35,7 +35,10 @@ export function listSessions(
   return sessionsOf(db, userId, { now: clock.now(), page });
 }
 
-/** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
+/**
+ * Loads one of the caller's sessions. Throws 404 if there is no live session with this id, and 403 with an
+ * AUTHZ_DENIED row if it belongs to another user (contract 2.6).
+ */
 export async function findOwnSession(
   deps: OwnSessionDeps,
   { principal, requestContext }: Caller,
@@ -49,7 +52,10 @@ export async function findOwnSession(
   throw new Problem("forbidden");
 }
 
-/** Ends every token of the sign-in; meanwhile the lock on the family keeps a refresh from issuing new ones. */
+/**
+ * Ends every token of the sign-in. The lock on the family makes a concurrent refresh wait, so that it cannot issue a
+ * new token.
+ */
 export async function endSession(
   { db, clock }: OwnSessionDeps,
   { principal: actor, requestContext }: Caller,
@@ -71,7 +77,9 @@ interface SignOutDeps {
   readonly clock: Clock;
 }
 
-/** `GET /logout` ends the sign-in with all its tokens; a personal access token alone (contract 4.11). */
+/**
+ * Handles `GET /logout`: ends the sign-in with all its tokens. A personal access token ends alone (contract 4.11).
+ */
 export async function logOut(
   deps: SignOutDeps,
   { principal, requestContext }: Caller,
@@ -86,7 +94,10 @@ export async function logOut(
   });
 }
 
-/** `GET /sso/revoking-token` ends the same, but is audited as a revocation and not as a logout. */
+/**
+ * Handles `GET /sso/revoking-token`. It ends the same tokens as `logOut`, but is audited as TOKEN_REVOKED and not as
+ * a logout.
+ */
 export async function revokeOwnToken(
   deps: SignOutDeps,
   { principal, requestContext }: Caller,
@@ -106,7 +117,10 @@ export async function revokeOwnToken(
   });
 }
 
-/** The lock on the family keeps a refresh from leaving a token behind. */
+/**
+ * Ends all tokens of a sign-in. The lock on the family makes a concurrent refresh wait, so that it leaves no token
+ * behind. Returns false if there was none left.
+ */
 async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
   await lockFamily(tx, familyId);
   return (await deleteFamily(tx, familyId)) > 0;
@@ -114,11 +128,11 @@ async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
 
 async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
   const isEnded = await (familyId === null ? deleteToken(tx, jti) : endSignIn(tx, familyId));
-  // Of two calls with one token the second one finds it deleted.
+  // If two requests use the same token, the second one finds it deleted.
   if (!isEnded) throw new Problem("unauthenticated");
 }
 
-/** `GET /verify-token` answers whom the bearer token speaks for. */
+/** Handles `GET /verify-token`: returns the user, the company and, for an impersonation, the impersonator. */
 export async function verifyToken(
   deps: { db: Db },
   principal: Principal,
@@ -135,9 +149,9 @@ export async function verifyToken(
 }
 
 /**
- * Ends everything that users can act by: their tokens, those they hold for others, and codes under way (contract 4.3).
- * Call it in the transaction that deactivates the users, after their rows are held. Answers the number of
- * tokens.
+ * Ends everything that the users can act with: their tokens, the tokens with which they act for others, and codes
+ * that were not used yet (contract 4.3). Call it in the transaction that deactivates the users, after their rows are
+ * locked. Returns the number of ended tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
   await queries.consumeCodesOf(tx, userIds, now);
@@ -146,7 +160,7 @@ export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): 
   return queries.deleteTokensOf(tx, userIds);
 }
 
-/** Ends the access of everybody in these companies, whose rows it holds. */
+/** Locks all users of these companies and ends their access. Returns the number of ended tokens. */
 export async function endAccessOfCompanies(
   tx: Tx,
   companyIds: readonly number[],
@@ -155,7 +169,7 @@ export async function endAccessOfCompanies(
   return endAccess(tx, await queries.holdUsersOf(tx, companyIds), now);
 }
 
-/** Forgets the wrong passwords of an email: the lock lifts, and the next one is as short as the first. */
+/** Deletes the sign-in lock of an email. The next lock is as short as a first one. */
 export async function liftLock(tx: Tx, email: string): Promise<void> {
   await forgetLock(tx, emailDigest(email));
 }

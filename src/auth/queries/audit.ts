@@ -36,7 +36,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
   );
 }
 
-/** Newest first by id, which is the order of writing. */
+/** Lists rows by descending id, which is the reverse order of writing. */
 export function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
   return db
     .select()
@@ -47,8 +47,8 @@ export function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<
 }
 
 /**
- * The same of a partner and its accounts: the newest of each, by the index of companies, and of all of these the newest.
- * However many rows others have, none of them is read.
+ * Lists the rows of a partner and its accounts, newest first. The query takes the newest rows of each company from
+ * the index on the company and merges them, so it reads no row of another tenant.
  */
 export async function auditRowsOfTenant(
   db: DbOrTx,

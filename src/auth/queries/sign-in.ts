@@ -1,15 +1,118 @@
-// One raw statement (db/statement.ts): the rule of the lock, which must be one statement.
+// Contains two raw statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the query of the
+// login object is measured as hot.
 
-import { and, eq, gt, or, sql } from "drizzle-orm";
+import { and, eq, gt, not, notExists, or, sql, type SQL, type SQLWrapper } from "drizzle-orm";
 
-import type { DbOrTx } from "../../../db/client.ts";
-import { companies } from "../../../db/schema/companies.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import {
+  isPartnerOfCompany,
+  isTenantActive,
+  isUserActive,
+  partners,
+} from "../../../db/conditions.ts";
+import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { prepared } from "../../../db/session.ts";
-import { instant, statement, value } from "../../../db/statement.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
+import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
+import { emailDomain } from "../email.ts";
+
+/** Returns the condition that the company's identity provider lets the user sign in with a password. */
+export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
+  const refusing = db
+    .select({ domain: ssoDomains.domain })
+    .from(ssoDomains)
+    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
+    .where(
+      and(
+        eq(ssoDomains.domain, domain),
+        eq(ssoConnections.companyId, users.companyId),
+        ssoConnections.isActive,
+        not(ssoConnections.passwordLogin),
+      ),
+    );
+  return notExists(refusing);
+}
+
+export const ofEmail = { email: users.email, domain: ssoDomains.domain };
+
+const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
+  db
+    .select({
+      id: users.id,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      passwordHash: users.passwordHash,
+      takesPassword: takesPassword(db, domain).mapWith(Boolean),
+      isActive: isUserActive,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, email)),
+);
+
+/** The user with an email, and the facts that decide whether a sign-in is possible. */
+export interface SignInUser {
+  readonly id: number;
+  readonly companyId: number;
+  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  readonly partnerId: number | null;
+  /**
+   * Null for users who can sign in only through an identity provider: they have no password, or their domain allows
+   * none.
+   */
+  readonly passwordHash: string | null;
+  /** Whether the user, the company and the company's partner are all active. */
+  readonly isActive: boolean;
+}
+
+export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
+  const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
+  if (row === undefined) return undefined;
+  const { id, companyId, isActive } = row;
+  const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
+  const passwordHash = row.takesPassword ? row.passwordHash : null;
+  return { id, companyId, partnerId, passwordHash, isActive };
+}
+
+const personsWithPassword = prepared(
+  { id: users.id, passwordHash: users.passwordHash },
+  (db, given) =>
+    db
+      .select({ id: users.id })
+      .from(users)
+      .where(
+        and(eq(users.id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive),
+      )
+      .for("no key update"),
+);
+
+/**
+ * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
+ * sign-in against a password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or
+ * the sign-in sees the new hash.
+ */
+export async function holdPassword(
+  tx: Tx,
+  user: { id: number; passwordHash: string },
+): Promise<boolean> {
+  const rows = await personsWithPassword(tx, user);
+  return rows.length > 0;
+}
+
+/** Replaces a hash by another hash of the same password, unless the password was changed meanwhile. */
+export async function replaceHash(
+  db: DbOrTx,
+  { userId, from, to }: { userId: number; from: string; to: string },
+): Promise<void> {
+  await db
+    .update(users)
+    .set({ passwordHash: to })
+    .where(and(eq(users.id, userId), eq(users.passwordHash, from)));
+}
 
 type LockTime = Pick<SignInLock, "lockedUntil">;
 
@@ -26,7 +129,7 @@ export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime
 
 const wrongAttempt = statement({
   name: "settleWrongAttempt",
-  // The builder cannot set several columns from one select, which holds the rule once.
+  // Drizzle's builder cannot set several columns from one subselect, which lets the rule be written once.
   params: {
     digest: emailDigest,
     now: instant,
@@ -55,8 +158,9 @@ const wrongAttempt = statement({
 });
 
 /**
- * `decideWrongAttempt` in one statement, so that of any number of parallel attempts each sees the ones before it.
- * Answers the lock that this attempt brought about, if any; undefined if sign-in was locked and nothing was counted.
+ * Applies the rule of `decideWrongAttempt` in one statement, so that each of several parallel attempts sees the ones
+ * before it. Returns the row, with `lockedUntil` set if this attempt caused a lock. Returns undefined if sign-in was
+ * locked already; then nothing was counted.
  */
 export async function settleWrongAttempt(
   tx: DbOrTx,
@@ -82,8 +186,8 @@ const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { dige
 });
 
 /**
- * Forgets the wrong answers before a right one. Answers the lock if there is one, and then leaves everything as it is:
- * a right password does not open a lock.
+ * Resets the wrong attempts before a correct one. If sign-in is locked, the row stays unchanged and is returned: a
+ * correct password does not lift a lock.
  */
 export async function settleRightAttempt(
   tx: DbOrTx,
@@ -95,6 +199,60 @@ export async function settleRightAttempt(
 
 export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
   await tx.delete(signInLocks).where(eq(emailDigest, digest));
+}
+
+const context = statement({
+  name: "findContext",
+  // Written whole, because Drizzle's builder has no CASE expression.
+  params: { userId: users.id },
+  columns: {
+    id: users.id,
+    email: users.email,
+    name: users.name,
+    role: users.role,
+    companyId: companies.id,
+    companyType: companies.type,
+    companyName: companies.name,
+    partnerId: companies.partnerId,
+    primaryColor: companies.primaryColor,
+    logoUrl: companies.logoUrl,
+    whiteLabelEnabled: companies.whiteLabelEnabled,
+    brandName: companies.brandName,
+    whiteLabelDomain: companies.whiteLabelDomain,
+    planId: nullable(plans.id),
+    planName: nullable(plans.name),
+    planFeatures: nullable(plans.features),
+    storeIds: list(stores.id),
+    tenantStores: value("bigint"),
+  },
+  text: ({ userId }) => sql`
+    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
+      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
+      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
+      b.white_label_domain as "whiteLabelDomain",
+      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
+      case when u.role = 'location_user'
+          then array(select store_id from user_stores where user_id = u.id order by store_id)
+        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
+      case c.type
+        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
+          where a.partner_id = c.id)
+        when 'platform' then (select count(*) from stores)
+        else 0 end as "tenantStores"
+    from users u
+    join companies c on c.id = u.company_id
+    -- An account shows the white label of its partner.
+    join companies b on b.id = coalesce(c.partner_id, c.id)
+    left join plans on plans.id = c.plan_id
+    where u.id = ${userId}`,
+});
+
+/** The columns from which the login object is built. */
+export type ContextRow = ValuesOf<typeof context.columns>;
+
+export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
+  const [row] = await db.run(context, { userId });
+  return row;
 }
 
 interface DomainPolicy {
@@ -112,7 +270,10 @@ const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) 
     .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
 );
 
-/** How the addresses of a domain sign in; undefined: with a password, like everybody else's. */
+/**
+ * Returns how addresses of this domain sign in; undefined means with a password, as addresses of all other domains
+ * do.
+ */
 export async function findDomainPolicy(
   db: DbOrTx,
   domain: string,

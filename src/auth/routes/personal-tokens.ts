@@ -22,7 +22,7 @@ export interface PersonalTokenRouteDeps extends dashboard.DashboardTokenDeps, ap
   readonly checks: Checks;
 }
 
-/** See contract 4.18 and 4.19. */
+/** Defines the routes of both kinds of personal access token (contract 4.18 and 4.19). */
 export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
   return new Elysia().use(dashboardTokenRoutes(deps)).use(apiTokenRoutes(deps));
 }

@@ -21,7 +21,7 @@ export interface SessionRouteDeps extends ImpersonateDeps {
   readonly checks: Checks;
 }
 
-/** See contract 4.21. */
+/** Defines the routes of the user's own sessions (contract 4.21). */
 export function sessionRoutes(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/sessions`, tags: ["Self-service"] })
     .use(deps.checks)
@@ -68,7 +68,7 @@ export function sessionRoutes(deps: SessionRouteDeps) {
     );
 }
 
-/** See contract 4.20. */
+/** Defines the route that issues an impersonation token (contract 4.20). */
 export function impersonationRoute(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/account-owner`, tags: ["Partner"] })
     .use(deps.checks)

@@ -22,20 +22,20 @@ import { readScopes } from "../grants.ts";
 import type { OAuthDeps } from "./deps.ts";
 import { lookUpClient } from "./tokens.ts";
 
-/** See contract 5.4. */
+/** Lifetime of an authorization code (contract 5.4). */
 const CODE_TTL_MS = 60_000;
 const GRANT = "authorization_code";
-/** How long a user may think about a page. */
+/** Time that a user has to answer a page. */
 export const PAGE_TTL_MS = 10 * 60_000;
 
-/** What a sign-in at the page leads to: the authorization code at once, or the page that asks for consent. */
+/** The result of a sign-in at the page: the authorization code, or the page that asks for consent. */
 export interface SignedIn {
   readonly kind: "code" | "consent";
-  /** The code itself, or what stands for the sign-in until the user has answered. */
+  /** The code itself or, until the user has answered, a secret that identifies the sign-in. */
   readonly secret: string;
 }
 
-/** Signs in by the password form. A first-party client needs no consent: it is the service itself. */
+/** Signs in with the password form. A first-party client needs no consent, because it is part of the service. */
 export function signInAtPage(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -60,7 +60,7 @@ export function signInAtPage(
   });
 }
 
-/** Signs in by the one-time code of a single sign-on; undefined where that is refused, for whatever reason. */
+/** Signs in with the one-time code of a single sign-on. Returns undefined if the code is rejected for any reason. */
 export function signInByProvider(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -74,13 +74,13 @@ export function signInByProvider(
   });
 }
 
-/** The answer to the page that asks for consent; `secret` is that of `SignedIn`. */
+/** The user's answer on the consent page; `secret` comes from `SignedIn`. */
 interface ConsentAnswer {
   readonly secret: string;
   readonly requestContext: RequestContext;
 }
 
-/** Issues the code of a user who has agreed; undefined if the sign-in at the page has ended meanwhile. */
+/** Issues the code for a user who has agreed. Returns undefined if the sign-in at the page has ended meanwhile. */
 export async function grantConsent(
   { db, clock }: OAuthDeps,
   authorization: Authorization,
@@ -91,13 +91,15 @@ export async function grantConsent(
   return db.transaction(async (tx) => {
     const known = await findAuthorizationCode(tx, secretHash);
     const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT }));
-    // Read once the user is locked: a password reset may have ended the sign-in in between.
+    // Read after the lock on the user, because a password reset may have ended the sign-in before the lock was
+    // granted.
     const pending = await holdAuthorizationCode(tx, secretHash);
     if (user === undefined || pending?.state !== "consent" || pending.expiresAt <= now)
       return undefined;
-    // One answer gives one code, however often its form is sent.
+    // The pending sign-in is deleted, so that a form that is sent twice yields only one code.
     await deleteAuthorizationCode(tx, secretHash);
-    // The user agreed to the scope that the page named, whatever the client has been given since.
+    // The user agreed to the scope that the page showed, so a scope that the client gained since then is not
+    // included.
     const agreed = { ...authorization, scope: pending.scope };
     const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });
     const details = { client_id: pending.clientId, scope: pending.scope };
@@ -123,7 +125,9 @@ export async function denyConsent(
   });
 }
 
-/** Stores the code, or the wait for consent, under the hash of a fresh secret. The caller holds the user's row. */
+/**
+ * Stores the code or the pending consent under the hash of a new secret. The caller must have locked the user's row.
+ */
 async function issue(
   tx: Tx,
   { client, redirectUri, codeChallenge, scope }: Authorization,
@@ -146,7 +150,7 @@ async function issue(
   return secret;
 }
 
-/** An authorization request without faults, which a user may be asked about (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/** A valid authorization request, which the user can be asked about (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 export interface Authorization {
   readonly client: ActiveClient;
   readonly redirectUri: string;
@@ -157,7 +161,9 @@ export interface Authorization {
 
 export type CheckedAuthorization =
   | { readonly kind: "good"; readonly authorization: Authorization }
-  /** The client or its redirect URI is bad: the user reads why, and is sent nowhere (RFC 6749, 4.1.2.1). */
+  /**
+   * The client or its redirect URI is invalid: the user sees the reason and is not redirected (RFC 6749, 4.1.2.1).
+   */
   | { readonly kind: "shown"; readonly message: string }
   | {
       readonly kind: "returned";
@@ -166,7 +172,10 @@ export type CheckedAuthorization =
       readonly error: OAuthError;
     };
 
-/** Checks the client and its redirect URI first: until both are good there is no place to send an error to. */
+/**
+ * Validates an authorization request. The client and its redirect URI come first, because an error is sent to the
+ * redirect URI only after both are known to be valid.
+ */
 export async function checkAuthorization(
   deps: Pick<OAuthDeps, "db">,
   query: string,
@@ -185,7 +194,7 @@ export async function checkAuthorization(
   }
 }
 
-/** The client and where it wants the answer; a sentence for the user if one of them is bad. */
+/** Returns the client and its redirect URI, or a sentence for the user if one of them is invalid. */
 async function findOrigin(
   deps: Pick<OAuthDeps, "db">,
   params: Params,
@@ -220,7 +229,10 @@ function readRequest(params: Params, client: ActiveClient) {
   return { scope, codeChallenge: readChallenge(params, client) };
 }
 
-/** Contract 5.4: PKCE with S256, required of public clients; `plain` protects nothing. */
+/**
+ * Reads the PKCE challenge (contract 5.4). Public clients must send one, and only S256 is accepted: `plain` gives no
+ * protection.
+ */
 function readChallenge(params: Params, { confidential }: ActiveClient): string | null {
   const challenge = params.one("code_challenge");
   const method = params.one("code_challenge_method");

@@ -33,14 +33,16 @@ interface ClientRequest<G extends TokenRequest["grant"]> {
   readonly requestContext: RequestContext;
 }
 
-/** `POST /oauth/token` once its grant type and parameters are read: checks the client, then the user. */
+/**
+ * Handles `POST /oauth/token` after its grant type and parameters were read: authenticates the client, then the user.
+ */
 export async function grantToken(
   deps: OAuthDeps,
   request: TokenRequest,
   { credentials, requestContext }: { credentials: Credentials; requestContext: RequestContext },
 ): Promise<TokenAnswer> {
   const client = await authenticateClient(deps, credentials, requestContext);
-  // Nobody else sees a password: for third parties, and where no secret is kept, there is the flow with a page.
+  // Only a confidential first-party client may handle a password. Third parties and public clients use the code flow.
   const isFit = request.grant !== "password" || (client.confidential && client.firstParty);
   if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorized();
   if (request.grant === "password")
@@ -79,7 +81,7 @@ async function grantByPassword(
   if (outcome.kind === "right") return answerOf(deps, scope, outcome.value);
   if (outcome.kind === "wrong")
     throw new OAuthError("invalid_grant", "The email or the password is wrong.");
-  // See contract 4.9.
+  // A locked sign-in gets 429 (contract 4.9).
   const headers = { "Retry-After": String(outcome.retryAfterS) };
   const description = `Too many wrong passwords; try again in ${outcome.retryAfterS} s.`;
   throw new OAuthError("invalid_grant", description, { status: 429, headers });
@@ -130,7 +132,10 @@ interface Redemption {
 
 type Redeemed = ClientSession & { readonly scope: string };
 
-/** RFC 6749, 4.1.3. Throws the same `invalid_grant` for a bad code as for one of another client. */
+/**
+ * Redeems an authorization code (RFC 6749, 4.1.3). An invalid code and the code of another client give the same
+ * `invalid_grant`.
+ */
 async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Redeemed> {
   const now = deps.clock.now();
   const redeemed = await deps.db.transaction((tx) => redeem(tx, deps, redemption, now));
@@ -142,8 +147,8 @@ async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Rede
 }
 
 /**
- * Takes the locks in the order of the whole service: user, client, code, family. Answers undefined rather than throw,
- * because the end of a replayed sign-in has to be committed.
+ * Takes the locks in the order that every transaction uses: user, client, code, family. Returns undefined and does
+ * not throw, because the end of a replayed sign-in must be committed.
  */
 async function redeem(
   tx: Tx,
@@ -164,7 +169,7 @@ async function redeem(
   const decision = decideRedemption(code, shown, now);
   if (decision === "replayed") await endReplayed(tx, code, { user, requestContext, at: now });
   if (decision !== "redeem") return undefined;
-  // The client may have been narrowed since the user agreed.
+  // The client's scopes may have been reduced since the user agreed.
   const scope = decideScope(client, code.scope.split(" "));
   if (scope === undefined) return undefined;
   const signIn = {
@@ -191,12 +196,14 @@ async function endReplayed(
   await endClientSession(tx, familyId, { ...replay, action: "CODE_REPLAYED", details });
 }
 
-/** S256 (RFC 7636, 4.2). */
+/** Returns the S256 challenge of a verifier (RFC 7636, 4.2). */
 function challengeOf(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }
 
-/** RFC 7009. A text that is no token of the client's changes nothing and is no error. */
+/**
+ * Handles `POST /oauth/revoke` (RFC 7009). A text that is not a token of this client changes nothing and is no error.
+ */
 export async function revokeToken(
   deps: OAuthDeps,
   token: string,
@@ -207,7 +214,10 @@ export async function revokeToken(
   if (found !== undefined) await revokeClientToken(deps, found, requestContext);
 }
 
-/** RFC 7662, for clients with a secret only: the id of a public client is no authentication (2.1). */
+/**
+ * Handles `POST /oauth/introspect` (RFC 7662). Only clients with a secret may use it, because the id of a public
+ * client does not authenticate it (2.1).
+ */
 export async function introspectToken(
   deps: OAuthDeps,
   token: string,
@@ -222,7 +232,7 @@ export async function introspectToken(
   return {
     active: true,
     ...claims,
-    // `findClientToken` has verified the token.
+    // Not verified here, because `findClientToken` has verified the token.
     iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,
@@ -232,7 +242,7 @@ export async function introspectToken(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The client with this id, which may be any text. Undefined too while its tenant is inactive. */
+/** Looks up the client with this id, which may be any text. Returns undefined if its tenant is inactive. */
 export async function lookUpClient(
   { db }: Pick<OAuthDeps, "db">,
   clientId: string,
@@ -241,8 +251,8 @@ export async function lookUpClient(
 }
 
 /**
- * A confidential client must show its secret, a public one none. Everything else is audited, and throws
- * `invalid_client`.
+ * Authenticates a client: a confidential client must present its secret, and a public client must present none. A
+ * failure is audited and throws `invalid_client`.
  */
 async function authenticateClient(
   deps: Pick<OAuthDeps, "db" | "failures">,
@@ -255,7 +265,7 @@ async function authenticateClient(
       ? secret === undefined
       : equalInConstantTime(hashSecret(secret ?? ""), client.secretHash);
   if (client !== undefined && isRight) return client;
-  // Any other text may be a secret that was put in the wrong field.
+  // Text that is not a client id is not logged, because it may be a secret that was put into the wrong field.
   const details = { client_id: UUID.test(clientId) ? clientId : null };
   await deps.failures.record({ action: "CLIENT_AUTH_FAILED", details }, requestContext);
   throw invalidClient(isBasic);

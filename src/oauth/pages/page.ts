@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Branding } from "../queries/clients.ts";
 import { formTargetsOf, isHttpsOrigin } from "../redirect-uri.ts";
 
-/** Markup that is safe to put into a page as it is. */
+/** Markup that needs no more escaping. */
 class Html {
   readonly text: string;
   constructor(text: string) {
@@ -13,7 +13,7 @@ class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Escapes every part that is not `Html` already. Attribute values have to stand in double quotes. */
+/** Builds markup and escapes every part that is not `Html` already. Attribute values must be in double quotes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const text = strings.map((one, i) => one + (i < parts.length ? render(parts[i]) : ""));
   return new Html(text.join(""));
@@ -42,10 +42,10 @@ interface PageContent {
   readonly branding: Branding;
   readonly title: string;
   readonly body: Html;
-  /** Where the answers to its form may lead; undefined for a page without a form. */
+  /** The redirect URI to which the page's form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
-  /** Where the browser goes on to by itself. */
-  readonly goesOnTo?: string;
+  /** URL to which the browser continues without a click. */
+  readonly refreshTo?: string;
 }
 
 export interface PageHead {
@@ -53,7 +53,10 @@ export interface PageHead {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Renders a page of the service's own (contract 5.4): no script, only the logo is foreign. */
+/**
+ * Renders one of the service's own pages (contract 5.4). It has no script, and only the logo comes from another
+ * origin.
+ */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
   const nonce = randomBytes(16).toString("base64");
   return new Response(`<!doctype html>\n${document(content, nonce).text}`, {
@@ -69,17 +72,17 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
   });
 }
 
-function document({ branding, title, body, goesOnTo }: PageContent, nonce: string): Html {
+function document({ branding, title, body, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
-  // Within the document `same-origin` takes the place of the header's policy: under `no-referrer` browsers send the
-  // form with `Origin: null`, and the check of the origin could not tell it from a stranger's.
+  // This meta element replaces the header's `no-referrer` within the document. Under `no-referrer`, browsers would
+  // submit the form with `Origin: null`, and the origin check could not tell it from a form of another site.
   return html`<html lang="en">
     <head>
       <meta charset="utf-8" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <meta name="referrer" content="same-origin" />
       <meta name="robots" content="noindex" />
-      ${goesOnTo && html`<meta http-equiv="refresh" content="0;url=${goesOnTo}" />`}
+      ${refreshTo && html`<meta http-equiv="refresh" content="0;url=${refreshTo}" />`}
       <title>${title} – ${branding.name}</title>
       <style nonce="${nonce}">
         ${styleSheet(branding)}
@@ -97,7 +100,10 @@ function document({ branding, title, body, goesOnTo }: PageContent, nonce: strin
   </html> `;
 }
 
-/** Browsers hold a form to its policy through the redirects that answer it, so the client's own place is in it. */
+/**
+ * Builds the policy of a page. Browsers also apply `form-action` to the redirects that answer a form, so the policy
+ * must name the client's redirect target.
+ */
 function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: string): string {
   const logo = logoOf(branding);
   const targets = redirectUri === undefined ? "'none'" : `'self' ${formTargetsOf(redirectUri)}`;
@@ -114,12 +120,12 @@ function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: st
 const DEFAULT_COLOR = "#1f4fd8";
 const COLOR = /^#[0-9a-f]{6}$/i;
 
-/** The tenant's colour; nothing that is no colour gets into the style sheet. */
+/** Returns the tenant's colour. Anything that is not a hex colour is replaced, so that no CSS can be injected. */
 function brandColor({ primaryColor }: Branding): string {
   return COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
 }
 
-/** Black or white, whichever has the higher contrast on the colour (WCAG 2.2, relative luminance). */
+/** Returns black or white, the one with the higher contrast on the colour (WCAG 2.2, relative luminance). */
 export function inkOn(color: string): "#000000" | "#ffffff" {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const channel = Number.parseInt(color.slice(at, at + 2), 16) / 255;
@@ -129,14 +135,17 @@ export function inkOn(color: string): "#000000" | "#ffffff" {
   return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
-/** The tenant's logo, if it has an https address whose origin may stand in a policy. */
+/** Returns the tenant's logo if it has an https URL whose origin is safe in a content security policy. */
 export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
   if (logoUrl === null || !URL.canParse(logoUrl)) return undefined;
   const { href, origin } = new URL(logoUrl);
   return isHttpsOrigin(origin) ? { src: href, origin } : undefined;
 }
 
-/** Light or dark by the reader's own setting; the tenant's colour is on the button and the edge only. */
+/**
+ * Builds the style sheet. It follows the reader's light or dark setting; the tenant's colour appears only on buttons
+ * and the top border.
+ */
 function styleSheet(branding: Branding): Html {
   const color = brandColor(branding);
   return new Html(`
@@ -167,10 +176,10 @@ a { color: inherit; }
 `);
 }
 
-/** The look of a page while no client, and so no tenant, is known. */
+/** The looks of a page when no client, and so no tenant, is known. */
 const NO_TENANT: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null };
 
-/** Ends the flow: there is no place that is safe to send the user on to. */
+/** Renders an error that ends the flow, because there is no URL to which the user can safely be redirected. */
 export function failurePage(message: string, head: PageHead): Response {
   const body = html`<p class="problem" role="alert">${message}</p>
     <p>Go back to the app that you came from and start again there.</p>`;

@@ -4,12 +4,15 @@ import { html, type PageHead, pageResponse } from "./page.ts";
 interface SignInPage {
   readonly authorization: Authorization;
   readonly ticket: string;
-  /** The email that was typed before. */
+  /** The email that the user typed before; the form shows it again. */
   readonly email?: string;
   readonly problem?: string;
 }
 
-/** The form has three buttons and no script; Enter in a field presses the first of them. */
+/**
+ * Renders the sign-in form. It has three buttons and no script. Enter in a field activates the first button,
+ * `sign_in`.
+ */
 export function signInPage(
   { authorization, ticket, email, problem }: SignInPage,
   head: PageHead,
@@ -58,17 +61,17 @@ export function signInPage(
 }
 
 /**
- * Sends the browser on to an identity provider, by a refresh and not by a redirect: a browser that has come by a form
- * holds redirects to the policy of the form, which names no provider.
+ * Renders a page that takes the browser to an identity provider with a meta refresh. A redirect would not work after
+ * a form: browsers apply the form's policy to it, which does not name the provider.
  */
-export function departurePage({ client }: Authorization, place: string, head: PageHead): Response {
+export function redirectPage({ client }: Authorization, url: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
-    <p><a href="${place}">Go on, if nothing happens</a></p>`;
+    <p><a href="${url}">Go on, if nothing happens</a></p>`;
   const title = "On to your company's sign-in";
-  return pageResponse({ branding: client.branding, title, body, goesOnTo: place }, head);
+  return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }
 
-/** The wait of a lock for people: "1 minute 5 seconds". */
+/** Formats the remaining time of a lock for people, such as "1 minute 5 seconds". */
 export function inWords(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
   const parts = [count(minutes, "minute"), count(rest, "second")];

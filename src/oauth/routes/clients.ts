@@ -26,24 +26,27 @@ interface ClientRouteDeps extends actions.ClientDeps {
   readonly checks: Checks;
 }
 
-/** One of the two places where the same routes stand. */
+/** One of the two paths at which the same routes are mounted. */
 interface Group<P extends string> {
   readonly path: P;
   readonly tag: string;
-  /** Ends the summaries. */
-  readonly whose: string;
+  /** Text at the end of each summary. */
+  readonly titleSuffix: string;
   readonly access: Access;
   readonly isPlatform: boolean;
 }
 
-/** Contract 5.6: the platform's administrators see them all, a partner its own. */
+/**
+ * Defines the routes that manage clients (contract 5.6): administrators of the platform see all clients, a partner
+ * its own.
+ */
 export function clientRoutes(deps: ClientRouteDeps) {
   return new Elysia({ name: "oauth-clients" })
     .use(
       groupRoutes(deps, {
         path: "/sso/clients",
         tag: "OAuth clients",
-        whose: "",
+        titleSuffix: "",
         access: superAdmin("clients:write"),
         isPlatform: true,
       }),
@@ -52,7 +55,7 @@ export function clientRoutes(deps: ClientRouteDeps) {
       groupRoutes(deps, {
         path: "/partner/oauth-clients",
         tag: "Partner",
-        whose: " of the partner",
+        titleSuffix: " of the partner",
         access: partnerAdmin("clients:write"),
         isPlatform: false,
       }),
@@ -68,7 +71,7 @@ function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group
 }
 
 function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group)
     .get(
       "",
@@ -85,7 +88,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
         access,
         query: Type.Object(pageQuery(actions.isClientKey)),
         response: { 200: listSchema(clientObject) },
-        detail: { summary: `List OAuth clients${whose}`, description: "Newest first." },
+        detail: { summary: `List OAuth clients${titleSuffix}`, description: "Newest first." },
       },
     )
     .post(
@@ -104,14 +107,17 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
         rules: ({ body }: RuleInput<typeof newClientBody>) => clientErrors(body, group),
         response: { 201: newClientObject, 409: errorResponse("limit_reached") },
         detail: {
-          summary: `Create an OAuth client${whose}`,
+          summary: `Create an OAuth client${titleSuffix}`,
           description: "The secret is shown here once and cannot be retrieved later.",
         },
       },
     );
 }
 
-/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see or change it. */
+/**
+ * Creates an instance at the group's path. Its macro `client: true` loads the client of `:id` if the caller may see
+ * or change it.
+ */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
   { path, tag, isPlatform }: Group<P>,
@@ -130,25 +136,25 @@ function groupBase<const P extends string>(
 }
 
 function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, whose } = group;
+  const { access, titleSuffix } = group;
   return groupBase(deps, group).get("/:id", ({ client }) => showClient(client), {
     access,
     client: true,
     response: { 200: clientObject },
     detail: {
-      summary: `Get an OAuth client${whose}`,
+      summary: `Get an OAuth client${titleSuffix}`,
       description: "Never with its secret.",
     },
   });
 }
 
 function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   const update = async (caller: Caller, client: OAuthClient, changes: ClientChanges) => {
     const administrator = { ...caller, isPlatform };
     return showClient(await actions.changeClient(deps, administrator, { client, changes }));
   };
-  // Elysia writes into the hooks that it is given, so each route has its own.
+  // A function, because Elysia modifies the hook objects that it gets, so each route needs its own.
   const updating = () =>
     ({
       access,
@@ -158,7 +164,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         clientErrors(body, { isPlatform, before }),
       response: { 200: clientObject },
       detail: {
-        summary: `Update an OAuth client${whose}`,
+        summary: `Update an OAuth client${titleSuffix}`,
         description: "Send only what is to change.",
       },
     }) as const;
@@ -190,7 +196,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         client: true,
         response: { 204: Type.Void() },
         detail: {
-          summary: `Delete an OAuth client${whose}`,
+          summary: `Delete an OAuth client${titleSuffix}`,
           description: "Its tokens stop working at once.",
         },
       },
@@ -202,7 +208,7 @@ interface FoundClient {
 }
 
 function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group, "change").post(
     "/:id/secret",
     async ({ principal, requestContext, client }) => {
@@ -215,7 +221,7 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
       body: NO_FIELDS,
       response: { 200: newClientObject },
       detail: {
-        summary: `Rotate the secret of an OAuth client${whose}`,
+        summary: `Rotate the secret of an OAuth client${titleSuffix}`,
         description: "The old secret stops working at once.",
       },
     },

@@ -10,7 +10,8 @@ import { INTROSPECT_DETAIL, REVOKE_DETAIL, TOKEN_DETAIL } from "./descriptions.t
 import { jsonAnswer } from "../oauth-error.ts";
 
 /**
- * Contract 5.1 and 5.5; RFC 7009 and RFC 7662. Forms of RFC 6749 are read by hand, because no schema says its errors.
+ * Defines the token, revocation and introspection endpoints (contract 5.1 and 5.5; RFC 7009; RFC 7662). Their forms
+ * are read by hand, because schema validation cannot produce the error codes of RFC 6749.
  */
 export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: "/oauth", tags: ["OAuth"] })
@@ -33,7 +34,7 @@ export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
         const token = form.required("token");
         const credentials = readCredentials(requestContext.headers, form);
         await revokeToken(deps, token, { credentials, requestContext });
-        // RFC 7009, 2.2: nobody reads the body, but some libraries take no answer that is not JSON.
+        // Clients ignore the body (RFC 7009, 2.2), but some libraries accept only a response that is JSON.
         return jsonAnswer({});
       },
       { public: true, detail: REVOKE_DETAIL },

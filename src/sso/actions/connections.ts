@@ -34,7 +34,7 @@ export function listConnections(
   return queries.listConnections(db, companyId, page);
 }
 
-/** A malformed id is a 404 like a missing one (contract 2.6). */
+/** Loads a connection. A malformed id gives the same 404 as a missing one (contract 2.6). */
 export async function findConnection(
   { db }: Pick<ConnectionDeps, "db">,
   id: string,
@@ -44,7 +44,7 @@ export async function findConnection(
   return found;
 }
 
-/** Says what is wrong with the fields of a new connection, or of changes to the one with this id. */
+/** Validates the fields of a new connection, or of changes to the connection `ownId`. */
 export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
   { company_id: companyId, issuer, domains = [] }: ValidParts<NewConnection>,
@@ -64,14 +64,17 @@ export async function connectionErrors(
   };
 }
 
-/** The platform's own people never sign in through somebody else (contract 4.13). */
+/**
+ * Allows a connection only for a partner or an account: users of the platform never sign in through an identity
+ * provider (contract 4.13).
+ */
 async function companyError(db: Db, id: number): Promise<string | undefined> {
   const type = await queries.findCompanyType(db, id);
   const isFit = type === "partner" || type === "account";
   return isFit ? undefined : "must be a partner or an account";
 }
 
-/** Takes a body without faults; a domain may have been taken since, which is a 422 too. */
+/** Creates a connection from a valid body. A domain that another connection took meanwhile gives a 422 too. */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
@@ -92,7 +95,7 @@ export async function createConnection(
   const sealedClientSecret = deps.box.seal(body.client_secret ?? "", clientSecretContext(row));
   await deps.db.transaction(async (tx) => {
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
-    await giveDomains(tx, row.id, domains);
+    await assignDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
   });
   return { ...row, domains };
@@ -115,7 +118,7 @@ export async function updateConnection(
     await queries.updateConnection(tx, { ...connection, sealedClientSecret });
     if (domains !== undefined) {
       await queries.deleteDomains(tx, id);
-      await giveDomains(tx, id, domains);
+      await assignDomains(tx, id, domains);
     }
     const fields = Object.keys(body);
     await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
@@ -147,8 +150,10 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
   };
 }
 
-/** Refuses a domain that has a connection: `/auth/discover` has one answer for it. */
-async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
+/**
+ * Assigns the domains. Rejects a domain that already has a connection, because `/auth/discover` can name only one.
+ */
+async function assignDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
   const taken = takenError(domains.filter((one) => !given.has(one)));
   if (taken !== undefined) throw invalid({ domains: [taken] });
@@ -183,23 +188,23 @@ async function audit(
   });
 }
 
-/** A domain has two labels at least, because nobody owns a top-level domain. */
+/** Requires at least two labels, because nobody owns a top-level domain. */
 const DOMAIN =
   /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
 
 const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
 
-/** The domain as DNS writes it. */
+/** Returns the domain in its ASCII form. */
 function readDomain(text: string): string {
   return emailDomain(`@${text.trim().toLowerCase()}`);
 }
 
-/** The domains as DNS writes them, each once. */
+/** Returns the domains in ASCII form, without duplicates and sorted. */
 function readDomains(texts: readonly string[]): string[] {
   return [...new Set(texts.map(readDomain))].toSorted();
 }
 
-/** An undefined one is malformed, which the schema says already. */
+/** Validates each domain. An undefined entry is malformed, which the schema already reports. */
 function domainErrors(texts: readonly (string | undefined)[]): RuleErrors {
   return Object.fromEntries(
     texts.flatMap((one, index) =>
@@ -216,8 +221,8 @@ interface IssuerRules {
 }
 
 /**
- * OpenID Connect Discovery 1.0, 2: an issuer is an https URL without query or fragment; contract 7: on no inner
- * address.
+ * Validates the issuer: an https URL without query or fragment (OpenID Connect Discovery 1.0, 2) that does not lead
+ * to a private address (contract 7).
  */
 async function issuerError(
   { config, lookup }: IssuerRules,

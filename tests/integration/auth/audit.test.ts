@@ -49,7 +49,7 @@ const rows = async (query: string) => (await list(query)).map((row) => row.detai
 const at = (i: number) => encodeURIComponent(addMs(start, i).toISOString());
 
 describe("the audit log", () => {
-  test("shows rows newest first, with all that is known of them", async () => {
+  test("shows rows newest first, with all their fields", async () => {
     const [login] = await list("");
     expect(login).toMatchObject({ action: "AUTH_LOGIN" });
     const [row] = await list("?action=TOKEN_REVOKED");
@@ -70,7 +70,7 @@ describe("the audit log", () => {
     } as never);
   });
 
-  test("filters by action, actor, company and time, each alone and all together", async () => {
+  test("filters by action, actor, company and time, individually and combined", async () => {
     const { owner, id } = tenants.partners[0];
     expect(await rows("?action=TOKEN_ISSUED")).toEqual([5, 4, 3, 2, 1, 0]);
     expect(await rows(`?actor_id=${owner.id}`)).toEqual([9, 7, 5, 3, 1]);
@@ -82,7 +82,7 @@ describe("the audit log", () => {
     expect(await rows("?actor_id=2147483647")).toEqual([]);
   });
 
-  test("comes in pages of any size without a gap, filtered too", async () => {
+  test("is paginated without a gap for any page size, with filters too", async () => {
     const pages = await everyPage<Row>(api, "/admin/audit-log?action=TOKEN_ISSUED&limit=2", token);
     expect(pages.map((page) => page.map((row) => row.details.i))).toEqual([
       [5, 4],
@@ -101,14 +101,14 @@ describe("the audit log", () => {
     ["since", "yesterday"],
     ["until", "2026-02-30T00:00:00Z"],
     ["action", "drop table"],
-  ])("with %s=%s is 422 on that", async (name, value) => {
+  ])("with %s=%s is a 422 on that parameter", async (name, value) => {
     const query = `?${name}=${encodeURIComponent(value)}`;
     const answer = await api.call("GET", `/admin/audit-log${query}`, { token });
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual([name]);
   });
 
-  test("is the super-admin's alone", async () => {
+  test("is only for super-admins", async () => {
     const [partner] = tenants.partners;
     for (const { email } of [partner.owner, partner.admin, partner.accounts[0].owner]) {
       const foreign = await api.login(email);

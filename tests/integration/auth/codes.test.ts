@@ -58,7 +58,7 @@ function verify(
 }
 const mails = (email: string) => mailsTo(api.deps, email);
 const sentCode = (email: string) => codeSentTo(api.deps, email);
-/** A user with a code, and the code. */
+/** Creates a user and mails a code to the user. */
 async function withCode() {
   const user = await freshUser();
   await resend(user.email);
@@ -81,7 +81,7 @@ describe("a mailed code", () => {
     expect(elsewhere.status).toBe(403);
   });
 
-  test("is in the mail, in the tenant's name, not in the subject, and is erased in time", async () => {
+  test("is mailed under the tenant's name, not in the subject, and the mail is erased in time", async () => {
     const { user, code } = await withCode();
     const [mail] = await mails(user.email);
     expect(mail).toMatchObject({
@@ -95,7 +95,7 @@ describe("a mailed code", () => {
     expect(mail?.expiresAt?.getTime()).toBe(clock.now().getTime() + 600_000);
   });
 
-  test("is stored as an HMAC that names nobody", async () => {
+  test("is stored as an HMAC and without the email", async () => {
     const { user, code } = await withCode();
     const [row] = await database.db
       .select()
@@ -139,7 +139,7 @@ describe("a mailed code", () => {
     expect((await verify(sixth.user.email, sixth.code)).status).toBe(422);
   });
 
-  test("is guessed five times at most by a hundred at once", async () => {
+  test("is compared at most five times when a hundred guesses arrive at once", async () => {
     const { user, code } = await withCode();
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
@@ -153,7 +153,7 @@ describe("a mailed code", () => {
     expect(row?.tries).toBe(5);
   });
 
-  test("is no good for another email or another purpose", async () => {
+  test("is rejected for another email or another purpose", async () => {
     const { user, code } = await withCode();
     const foreign = await withCode();
     expect((await verify(foreign.user.email, code)).status).toBe(422);
@@ -162,7 +162,7 @@ describe("a mailed code", () => {
     expect((await verify(user.email, code)).status).toBe(200);
   });
 
-  test("takes the place of the one before, and its tries begin anew", async () => {
+  test("replaces the code before it, with new tries", async () => {
     const { user, code } = await withCode();
     for (let i = 0; i < 5; i++) await verify(user.email, otherThan(code));
     clock.advance(60_000);
@@ -183,7 +183,7 @@ describe("a mailed code", () => {
     expect((await verify(user.email, code)).status).toBe(422);
   });
 
-  test("outlives a change of the master key", async () => {
+  test("still works after a change of the master key", async () => {
     const { user, code } = await withCode();
     const { masterKey } = api.deps.config;
     const renewed = await startApi({
@@ -199,7 +199,7 @@ describe("a mailed code", () => {
     expect((await verify(user.email, code, { on: renewed })).status).toBe(200);
   });
 
-  test("that was right is audited as a token, and wrong ones leave no trace of what was typed", async () => {
+  test("that is correct is audited as a token, and wrong codes are not stored anywhere", async () => {
     const { user, code } = await withCode();
     await api.call("POST", "/email-otp/verify", {
       body: { email: user.email, otp: code, type: "forgot_password" },
@@ -216,10 +216,10 @@ describe("a mailed code", () => {
   });
 });
 
-describe("a failure on the way", () => {
+describe("an error on the way", () => {
   const failing = () => Promise.reject(new Error("no key"));
 
-  test("of the mail leaves no code and no cooldown behind", async () => {
+  test("in queueing the mail leaves no code and no cooldown behind", async () => {
     const { email } = await freshUser();
     const broken = await startApi({
       db: database.db,
@@ -243,7 +243,7 @@ describe("a failure on the way", () => {
     expect(await mails(email)).toHaveLength(1);
   });
 
-  test("of the token leaves the code good, and the try counted", async () => {
+  test("in issuing the token leaves the code usable, and the try counted", async () => {
     const { user, code } = await withCode();
     const { keys, config } = api.deps;
     const broken = await startApi({
@@ -263,7 +263,7 @@ describe("a failure on the way", () => {
 });
 
 describe("the cooldown", () => {
-  test("lets the next mail go after 60 s, not a moment earlier, whether or not the code was used", async () => {
+  test("lets the next mail go after 60 s and not 1 ms earlier, whether or not the code was used", async () => {
     const { user, code } = await withCode();
     await verify(user.email, code);
     clock.advance(59_999);
@@ -274,7 +274,7 @@ describe("the cooldown", () => {
     expect(await mails(user.email)).toHaveLength(2);
   });
 
-  test("is the email's, whatever the codes are for", async () => {
+  test("is shared by all codes of an email, whatever their purpose", async () => {
     const { email } = await freshUser();
     await resend(email, "signup");
     await resend(email, "forgot_password");
@@ -286,7 +286,7 @@ describe("the cooldown", () => {
     expect(await mails(email)).toHaveLength(2);
   });
 
-  test("lets one of 20 go that come at once in two processes", async () => {
+  test("admits one of 20 requests that arrive at once in two processes", async () => {
     const user = await freshUser();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -340,11 +340,11 @@ describe("the limits of a day", () => {
       headers: { "X-Forwarded-For": from },
     });
 
-  test("are ten codes of each type, so that those of a signup leave the codes for a new password alone", async () => {
+  test("are ten codes of each type, so that codes for signups leave the codes for a new password alone", async () => {
     const { email } = await freshUser();
     await askOften(email, "signup");
     expect(await mails(email)).toHaveLength(10);
-    // Nobody is mailed these, because nobody has begun to change the password.
+    // These codes are not mailed, because the user has not begun to change the password.
     await askOften(email, "change_password");
     expect(await mails(email)).toHaveLength(10);
     await askOften(email, "forgot_password");
@@ -369,7 +369,7 @@ describe("the limits of a day", () => {
     },
   );
 
-  test("leave an address that signed the user in before its 20 wrong tries, and no other", async () => {
+  test("leave 20 wrong tries to an address that signed the user in before, and to no other", async () => {
     const { email } = await freshUser();
     const home = "198.51.100.7";
     await signInFrom(email, home);
@@ -392,7 +392,7 @@ describe("the limits of a day", () => {
     expect((await verify(email, await sentCode(email), { from: home })).status).toBe(422);
   });
 
-  test("take neither an impersonator's address nor that of a portal link for the user's, nor one of 50 sign-ins ago", async () => {
+  test("treat the address of an impersonator, of a portal link, or of a sign-in before the last 50 as unknown", async () => {
     const { id: userId, email } = await freshUser();
     const home = "198.51.100.7";
     const signIns = (count: number, method: string, ip: string) =>
@@ -416,7 +416,7 @@ describe("the limits of a day", () => {
     expect(await isKnown(home)).toBe(false);
   });
 
-  /** Spends codes one after the other, five wrong tries each. */
+  /** Uses up codes one after the other, with five wrong tries each. */
   async function spend(email: string, codes: number, from: (round: number) => string) {
     for (let round = 0; round < codes; round++) {
       await resend(email);
@@ -426,7 +426,7 @@ describe("the limits of a day", () => {
     }
   }
 
-  test("are 20 wrong tries from an address, after which the right code is wrong too, until the first is a day old", async () => {
+  test("are 20 wrong tries from an address, after which even the correct code fails until the first try is a day old", async () => {
     const { email } = await freshUser();
     const first = clock.now();
     await spend(email, 4, () => "192.0.2.1");
@@ -469,7 +469,7 @@ describe("the limits of a day", () => {
     expect((await verify(spent.email, last, { from: "192.0.2.99" })).status).toBe(422);
   });
 
-  test("do not count right tries", async () => {
+  test("do not count correct tries", async () => {
     const { email } = await freshUser();
     await resend(email);
     await verify(email, await sentCode(email));
@@ -477,8 +477,8 @@ describe("the limits of a day", () => {
   });
 });
 
-describe("who is told a code", () => {
-  test("is nobody who is unknown, inactive, or signs in through the identity provider alone", async () => {
+describe("a code", () => {
+  test("is not mailed to an unknown or inactive user, or one who signs in only through the identity provider", async () => {
     const { db } = database;
     const companyId = tenants.partners[1].accounts[0].id;
     await addSsoConnection(db, { companyId, domains: ["only-sso.test"], passwordLogin: false });
@@ -495,13 +495,13 @@ describe("who is told a code", () => {
     expect(await mailsTo(api.deps, "nobody@invalid")).toEqual([]);
   });
 
-  test("is a user without a password, where the domain takes passwords", async () => {
+  test("is mailed to a user without a password if the domain allows passwords", async () => {
     const { email } = await freshUser({ passwordHash: null });
     await resend(email);
     expect(await mails(email)).toHaveLength(1);
   });
 
-  test("is anybody for a signup, whose proof names the address and has 15 minutes", async () => {
+  test("is mailed to anybody for a signup; the proof contains the address and lives 15 minutes", async () => {
     for (const email of [freshEmail(), (await freshUser()).email]) {
       await resend(email, "signup");
       const code = await sentCode(email);
@@ -519,7 +519,7 @@ describe("who is told a code", () => {
     }
   });
 
-  test("is nobody for a change of password that was not begun", async () => {
+  test("is not mailed for a change of password that was not begun", async () => {
     const { email } = await freshUser();
     await resend(email, "change_password");
     clock.advance(60_000);
@@ -529,7 +529,7 @@ describe("who is told a code", () => {
 });
 
 describe("known and unknown emails", () => {
-  test("have the same bytes on resend and verify, in every state", async () => {
+  test("get the same bytes from resend and verify, in every state", async () => {
     const known = (await freshUser()).email;
     const unknown = freshEmail();
     const types = ["forgot_password", "change_password"] as const;
@@ -553,7 +553,7 @@ describe("known and unknown emails", () => {
     }
   });
 
-  test("leave the same rows behind, but for whose they are", async () => {
+  test("leave the same rows behind, except for the user id", async () => {
     const known = (await freshUser()).email;
     const unknown = freshEmail();
     for (const email of [known, unknown]) {
@@ -581,7 +581,7 @@ describe("a body", () => {
     ["with an unknown type", { ...good, type: "other" }, ["type"]],
     ["with a further field", { ...good, otp: "1" }, ["otp"]],
     ["with numbers", { email: 1, type: 2 }, ["email", "type"]],
-  ])("of resend %s is 422 and names each bad field", async (_, body, fields) => {
+  ])("of resend %s is a 422 that names each bad field", async (_, body, fields) => {
     const answer = await api.call("POST", "/email-otp/resend", { body });
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object).toSorted()).toEqual(fields);
@@ -594,7 +594,7 @@ describe("a body", () => {
     [123_456, 422],
     ["12\u00003456", 422],
     ["\uD800", 422],
-  ])("of verify with the otp %p is %d on otp", async (otp, status) => {
+  ])("of verify with the otp %p is a %d on otp", async (otp, status) => {
     const answer = await api.call("POST", "/email-otp/verify", {
       body: { ...good, otp },
     });
@@ -602,7 +602,7 @@ describe("a body", () => {
     expect(Object.keys(answer.body["errors"] as object)).toEqual(["otp"]);
   });
 
-  test("with an address that no mail can be sent to is answered like any other", async () => {
+  test("with an address that cannot receive mail is answered like any other", async () => {
     for (const email of ["<a>@b.test", "a,b@c.test", `"q q"@b.test`])
       expect((await resend(email, "signup")).status).toBe(email.includes(" ") ? 422 : 200);
   });

@@ -46,14 +46,14 @@ const url = (connection: string) =>
 const passwordOnly = { methods: ["password"], password: true, sso: false, sso_url: null };
 
 describe("discovery", () => {
-  test("tells of a domain without a provider that it takes passwords", async () => {
+  test("reports that a domain without a provider takes passwords", async () => {
     expect((await discover("a@plain.test")).body).toEqual(passwordOnly);
     expect((await discover("a@off.test")).body).toEqual(passwordOnly);
     expect((await discover("a@sub.both.test")).body).toEqual(passwordOnly);
     expect((await discover("a@notboth.test")).body).toEqual(passwordOnly);
   });
 
-  test("tells of a domain with a provider where to go, and whether passwords work too", async () => {
+  test("reports the provider's URL of a domain, and whether passwords work too", async () => {
     const both = { methods: ["password", "sso"], password: true, sso: true };
     expect((await discover("a@both.test")).body).toEqual({
       ...both,
@@ -102,7 +102,7 @@ describe("discovery", () => {
     },
   );
 
-  test("of a domain that is none is a password's", async () => {
+  test("of an invalid domain reports passwords", async () => {
     for (const email of ["a@b..c", "a@%", "a@[::1]", "a@\u0000x", `a@${"x".repeat(200)}`])
       expect((await discover(email)).body).toEqual(passwordOnly);
   });
@@ -114,7 +114,7 @@ describe("a domain that takes no passwords", () => {
   const add = (email: string, companyId: number) =>
     addUser(database.db, { companyId, role: "account_user", email });
 
-  test("refuses the right password of its company's users like a wrong one, until it is switched off", async () => {
+  test("rejects the correct password of its company's users like a wrong one, until it is switched off", async () => {
     const [account, stranger] = tenants.partners[0].accounts;
     const { email } = await add("user@only.test", account.id);
     expect((await login(email)).body).toMatchObject({ code: "invalid_credentials" });
@@ -127,7 +127,7 @@ describe("a domain that takes no passwords", () => {
     expect((await login(email)).status).toBe(200);
     await setActive(true);
     expect((await login(email)).status).toBe(401);
-    // Another company's users are not its to lock out.
+    // The policy of one company does not lock out users of another company.
     expect((await login((await add("guest@only.test", stranger.id)).email)).status).toBe(200);
   });
 });

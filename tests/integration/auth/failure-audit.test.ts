@@ -16,7 +16,7 @@ afterAll(() => world.stop());
 
 const MINUTE_MS = 60_000;
 const CALL = { requestId: "direct", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
-/** What the rows of an action say, oldest first, of those whose details have this value. */
+/** Lists the rows of an action with this value in their details, oldest first. */
 async function rowsOf(action: string, value: string | null) {
   const rows = await database.db
     .select()
@@ -28,8 +28,8 @@ async function rowsOf(action: string, value: string | null) {
 const detailsOf = async (action: string, value: string | null) =>
   (await rowsOf(action, value)).map(({ details }) => details);
 
-describe("a client that does not prove who it is", () => {
-  test("is audited at once at every endpoint, with its id and who called", async () => {
+describe("a client that fails to authenticate", () => {
+  test("is audited at once at every endpoint, with its id and its address", async () => {
     for (const path of ["/oauth/token", "/oauth/revoke", "/oauth/introspect"]) {
       const client = await addClient(database.db);
       const form = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
@@ -52,7 +52,7 @@ describe("a client that does not prove who it is", () => {
     }
   });
 
-  test("leaves no trace of a text that is no id, nor of its secret", async () => {
+  test("is audited without its id if that text is not a client id, and never with its secret", async () => {
     const secret = "a-secret-in-the-wrong-field";
     const as = { clientId: secret, secret: "another-secret" };
     const form = { token: "x" };
@@ -62,7 +62,7 @@ describe("a client that does not prove who it is", () => {
     expect(JSON.stringify(rows)).not.toContain("secret");
   });
 
-  test("is not audited where it is right", async () => {
+  test("is not audited if its credentials are correct", async () => {
     const client = await addClient(database.db);
     const form = { token: "x", ...credentialsOf(client) };
     expect((await postForm(api, "/oauth/introspect", form)).status).toBe(200);
@@ -92,7 +92,7 @@ test("a wrong signature is audited with the review site, known or not", async ()
   expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toEqual([{ provider: null }]);
 });
 
-describe("repeats of a failure", () => {
+describe("repeats of an audited failure", () => {
   const fail = (clientId: string) =>
     postForm(api, "/oauth/introspect", { token: "x", client_id: clientId, client_secret: "wrong" });
   const seen = (clientId: string) => detailsOf("CLIENT_AUTH_FAILED", clientId);
@@ -111,7 +111,7 @@ describe("repeats of a failure", () => {
     expect((await seen(client_id))[2]).toEqual({ client_id });
   });
 
-  test("that end are told beside the next failure of any kind", async () => {
+  test("are reported beside the next failure of any kind after their minute", async () => {
     const [client_id, other] = [randomUUID(), randomUUID()];
     for (let i = 0; i < 3; i++) await fail(client_id);
     clock.advance(MINUTE_MS);
@@ -125,7 +125,7 @@ describe("repeats of a failure", () => {
     expect(await seen(client_id)).toHaveLength(2);
   });
 
-  test("of another client are no repeats", async () => {
+  test("do not include failures of another client", async () => {
     const [one, two] = [randomUUID(), randomUUID()];
     await Promise.all([one, two, one, two].map(fail));
     expect([await seen(one), await seen(two)]).toEqual([
@@ -134,7 +134,7 @@ describe("repeats of a failure", () => {
     ]);
   });
 
-  test("are told by the next row at once where the first could not be written", async () => {
+  test("are reported by the next row at once if the first row could not be written", async () => {
     const failures = new FailureAudit({ db: database.db, clock });
     const client_id = randomUUID();
     const record = () =>
@@ -149,7 +149,7 @@ describe("repeats of a failure", () => {
     expect(await seen(client_id)).toHaveLength(1);
   });
 
-  test("of a request whose row could not be written answer 500", async () => {
+  test("get a 500 while the row of the request cannot be written", async () => {
     const client_id = randomUUID();
     await database.db.sql`alter table audit_log rename to audit_log_away`;
     const { status } = await fail(client_id);
@@ -157,7 +157,7 @@ describe("repeats of a failure", () => {
     expect(status).toBe(500);
   });
 
-  test("are told apart for a hundred of a minute, and what comes beyond is one of nobody", async () => {
+  test("are distinguished for 100 clients a minute; further failures share a row without an id", async () => {
     clock.advance(MINUTE_MS);
     const failures = new FailureAudit({ db: database.db, clock });
     const probe = (provider: string) =>

@@ -20,7 +20,7 @@ const account = tenants.partners[0].accounts[0];
 
 const freshAdmin = freshUser;
 
-/** The token of a narrowed sign-in. */
+/** Issues a token with fewer scopes than a sign-in has. */
 async function narrowed(user: TestUser, scope: string): Promise<string> {
   const requestContext = {
     requestId: "r",
@@ -87,7 +87,7 @@ describe("an impersonation token", () => {
     },
   );
 
-  test("reaches the account's routes, and neither the partner's nor what is the owner's alone", async () => {
+  test("works on the account's routes, but neither on the partner's nor on those for the owner in person", async () => {
     const token = await impersonate(await freshAdmin());
     expect((await api.call("GET", "/account/reviews", { token })).status).toBe(200);
     const barred: [string, string, unknown?][] = [
@@ -120,7 +120,7 @@ describe("an impersonation token", () => {
     ).toBe(true);
   });
 
-  test("is audited with both ids and the reason, at its issue and at its use", async () => {
+  test("is audited with both ids and the reason, when it is issued and when it is used", async () => {
     const admin = await freshAdmin();
     const { body } = await ask(
       await api.login(admin.email),
@@ -138,7 +138,7 @@ describe("an impersonation token", () => {
     expect(rows.find((row) => row.action === "AUTH_LOGOUT")).toMatchObject(both);
   });
 
-  test("ends with a reset of the owner", async () => {
+  test("ends with a password reset of the owner", async () => {
     const fresh = await freshAccount();
     const token = await impersonate(await freshAdmin(), fresh.id);
     const own = await api.login(fresh.owner.email);
@@ -149,7 +149,7 @@ describe("an impersonation token", () => {
     expect(await statusOf(token, other)).toBe(401);
   });
 
-  test("ends with a reset of the impersonator", async () => {
+  test("ends with a password reset of the impersonator", async () => {
     const admin = await freshAdmin();
     const token = await impersonate(admin);
     const own = await api.login(admin.email);
@@ -160,7 +160,7 @@ describe("an impersonation token", () => {
     expect(await statusOf(token, other)).toBe(401);
   });
 
-  test("ends when the impersonator is no admin any more, and after a day", async () => {
+  test("ends after a day, or when the impersonator is no longer an admin", async () => {
     const [leaving, staying] = [await freshAdmin(), await freshAdmin()];
     const [gone, kept] = [await impersonate(leaving), await impersonate(staying)];
     await database.db.update(users).set({ isActive: false }).where(eq(users.id, leaving.id));
@@ -185,7 +185,7 @@ describe("an impersonation token", () => {
     expect(await statusOf(own)).toBe(200);
   });
 
-  test("does not come into being behind a reset of the impersonator", async () => {
+  test("is not issued after a password reset of the impersonator", async () => {
     const admin = await freshAdmin();
     const { id } = await freshAccount();
     const token = await api.login(admin.email);
@@ -195,7 +195,7 @@ describe("an impersonation token", () => {
     expect(rows).toEqual([]);
   });
 
-  test("that is asked for during a reset of the owner comes after it", async () => {
+  test("that is requested during a password reset of the owner is issued after it", async () => {
     const admin = await freshAdmin();
     const { id, owner } = await freshAccount();
     const token = await api.login(admin.email);
@@ -204,7 +204,7 @@ describe("an impersonation token", () => {
     expect(await statusOf(String(answer.body["access_token"]))).toBe(200);
   });
 
-  test("has the caller's scopes and no more", async () => {
+  test("has at most the caller's scopes", async () => {
     const admin = await freshAdmin();
     const token = await narrowed(admin, "impersonate reviews:read");
     const { status, body } = await ask(token, { account_id: account.id });
@@ -238,8 +238,8 @@ async function freshAccount(): Promise<{ id: number; owner: TestUser }> {
   return { id, owner: await addUser(db, owner) };
 }
 
-describe("a request for one", () => {
-  test("of another partner's account is 403 and audited, of none 404", async () => {
+describe("a request for an impersonation token", () => {
+  test("of another partner's account is 403 and audited, of a missing account 404", async () => {
     const token = await api.login((await freshAdmin()).email);
     const foreign = tenants.partners[1].accounts[0].id;
     expect((await ask(token, { account_id: foreign }, "imp-foreign")).status).toBe(403);
@@ -251,7 +251,7 @@ describe("a request for one", () => {
       expect((await ask(token, { account_id: id })).status).toBe(404);
   });
 
-  test("of an account without an active owner, or that is closed, is 422 on account_id", async () => {
+  test("of a closed account or one without an active owner is 422 on account_id", async () => {
     const token = await api.login((await freshAdmin()).email);
     const [ownerless, closed] = [await freshAccount(), await freshAccount()];
     await database.db
@@ -280,7 +280,7 @@ describe("a request for one", () => {
     expect(Object.keys(answer.body["errors"] as object)).toEqual(fields);
   });
 
-  test("by anybody but a partner's owner or admin is 403", async () => {
+  test("is 403 for everybody but a partner's owner or admin", async () => {
     for (const { email } of [tenants.superAdmin, account.owner, account.user, account.locationUser])
       expect((await ask(await api.login(email), { account_id: account.id })).status).toBe(403);
     expect((await api.call("POST", PATH, { body: { account_id: account.id } })).status).toBe(401);

@@ -12,11 +12,12 @@ import { startSignInWorld } from "../../support/sign-in.ts";
 import { addUser, type TestUser } from "../../support/tenants.ts";
 
 /*
- * Every route that does not take every kind of token, by every kind of token (contract 3.10). The expected answers are the
- * table of the contract; the list below is held to the routes of the app. The file prints the matrix that it has observed.
+ * Tests every route that does not accept every kind of token, with every kind of token (contract 3.10). The expected
+ * answers are the table of the contract; the list below is compared with the routes of the app. The file prints the
+ * observed matrix.
  */
 
-/** What each route asks of the kind of token, and every route that writes and asks for nothing. */
+/** The kinds of token that each route accepts, and every route that writes and accepts all of them. */
 const ROUTES = {
   own: `
     POST /admin/plans
@@ -63,7 +64,10 @@ const ROUTES = {
     POST /account/api-token/regenerate`,
   password: `
     POST /reset-password`,
-  /** These write by their scope alone, so that a server of the partner can do them by a personal access token. */
+  /**
+   * Routes that write and check only the scope, so that a server of the partner can call them with a personal access
+   * token.
+   */
   any: `
     POST /account/reviews/:id/assign
     POST /account/reviews/:id/flag
@@ -141,10 +145,10 @@ const ALL_KINDS = Object.keys(KINDS) as Kind[];
 
 interface Route {
   readonly method: string;
-  /** Below `{base_url}`. */
+  /** Path below `{base_url}`. */
   readonly path: string;
   readonly demand: Demand;
-  /** Whether a token of any scope will do. */
+  /** Whether the route accepts a token of any scope. */
   readonly takesNarrow: boolean;
 }
 
@@ -170,7 +174,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** The table of contract 3.10: which standings each demand takes. */
+/** The table of contract 3.10: the standings that satisfy each demand. */
 function contractTable(): Record<string, Record<string, boolean>> {
   const page = readFileSync(join(import.meta.dir, "../../../docs/contract/3-access.md"), "utf8");
   const section = page.slice(page.indexOf("## 3.10"));
@@ -205,7 +209,7 @@ async function signIn(
   return (await db.transaction((tx) => openSession(tx, api.deps, one))).token;
 }
 
-/** A fresh token of the user; where that user can have none of the kind, one of the partner's. */
+/** Issues a token of this kind to the user, or to a user of the partner if this user can have none of the kind. */
 async function tokenOf(user: TestUser, kind: Kind): Promise<string | undefined> {
   const userId = user.id;
   const firstParty = async () => (await addClient(db, { firstParty: true })).clientId;
@@ -291,8 +295,8 @@ function expected(kind: Kind, { demand, takesNarrow }: Route): Outcome {
 const contract = contractTable();
 
 /**
- * Asks in a way that changes nothing: a record that is not there, or a field that the body does not have, is found out
- * only behind the check of the token.
+ * Calls a route in a way that changes nothing. The record does not exist, or the body has an unknown field; both are
+ * detected only after the check of the token.
  */
 async function outcomeOf({ method, path }: Route, token: string | undefined): Promise<Outcome> {
   const body = method === "POST" || method === "PATCH" ? { surplus: 1 } : undefined;
@@ -315,7 +319,7 @@ let people = 0;
 const linesOf = (text: string) => text.trim().split(/\s*\n\s*/);
 const nameOf = ({ method, path }: Route) => `${method} ${path}`;
 
-/** The routes of the list that do not take every kind of token, as the list has them. */
+/** The routes of the list that do not accept every kind of token, in the form of the list. */
 function judged(): Route[] {
   const declared = new Map(routes.map((route) => [nameOf(route), route]));
   return DEMANDS.filter((demand) => demand !== "any").flatMap((demand) =>
@@ -327,7 +331,7 @@ function judged(): Route[] {
 }
 
 describe("every route", () => {
-  test("says what it asks of the kind of token, and a new one that writes is put into this list", () => {
+  test("declares the kinds of token that it accepts, and a new route that writes must be added to this list", () => {
     const isListed = ({ method, demand }: Route) => demand !== "any" || method !== "GET";
     for (const demand of DEMANDS) {
       const declared = routes.filter((one) => one.demand === demand && isListed(one)).map(nameOf);
@@ -335,7 +339,7 @@ describe("every route", () => {
     }
   });
 
-  test("of the administration that writes takes no third party, and requires the person but for plans and stores", () => {
+  test("that administers and writes rejects third parties, and requires the user in person except for plans and stores", () => {
     const writing = routes.filter(
       ({ method, path }) => method !== "GET" && path.startsWith("/admin/"),
     );
@@ -349,104 +353,98 @@ describe("every route", () => {
   });
 });
 
-describe("by a token of the kind", () => {
-  test.each(ALL_KINDS)(
-    "%s, each route that does not take every kind answers as the contract's table says",
-    async (kind) => {
-      const answers: string[] = [];
-      const asExpected: string[] = [];
-      for (const route of judged()) {
-        const outcome = await outcomeOf(route, await tokenOf(await userOf(route.path), kind));
-        answers.push(`${nameOf(route)}: ${outcome}`);
-        asExpected.push(`${nameOf(route)}: ${expected(kind, route)}`);
-        observed.push(`${nameOf(route)}\t${kind}\t${LETTER[outcome]}`);
-      }
-      expect(answers).toEqual(asExpected);
-    },
-  );
+describe("with a token of the kind", () => {
+  test.each(ALL_KINDS)("%s, each route answers as the contract's table says", async (kind) => {
+    const answers: string[] = [];
+    const asExpected: string[] = [];
+    for (const route of judged()) {
+      const outcome = await outcomeOf(route, await tokenOf(await userOf(route.path), kind));
+      answers.push(`${nameOf(route)}: ${outcome}`);
+      asExpected.push(`${nameOf(route)}: ${expected(kind, route)}`);
+      observed.push(`${nameOf(route)}\t${kind}\t${LETTER[outcome]}`);
+    }
+    expect(answers).toEqual(asExpected);
+  });
 });
 
-describe.each(["dashboard's personal", "API's personal"] as const)(
-  "a stolen token, the %s one",
-  (kind) => {
-    const post = (token: string | undefined, path: string, body: object = {}) =>
-      api.call("POST", path, { token, body });
-    const countOf = async (email: string) =>
-      (await db.sql`select 1 from users where email = ${email}`).length;
+describe.each(["dashboard's personal", "API's personal"] as const)("a stolen %s token", (kind) => {
+  const post = (token: string | undefined, path: string, body: object = {}) =>
+    api.call("POST", path, { token, body });
+  const countOf = async (email: string) =>
+    (await db.sql`select 1 from users where email = ${email}`).length;
 
-    test("of an owner makes no owner and ends nobody, and the refusals are audited", async () => {
-      const thief = await userOf("/partner");
-      const victim = await userOf("/partner");
-      const token = await tokenOf(thief, kind);
-      const email = `made-by-${thief.id}@evil.example`;
-      const person = { name: "Thief", email, role: "partner_owner" };
-      const origins = ["https://evil.example"];
-      const answers = [
-        await post(token, "/partner/users", person),
-        await post(token, `/partner/users/${p1.admin.id}/role`, { role: "partner_owner" }),
-        await post(token, `/partner/users/${victim.id}/deactivate`),
-        await post(token, `/partner/users/${victim.id}/invite`),
-        await api.call("PATCH", "/partner/embedding", { token, body: { origins } }),
-        await api.call("GET", "/partner/tokens", { token }),
-      ];
-      expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
-        answers.map(() => [403, "forbidden"]),
-      );
-      expect(await countOf(email)).toBe(0);
-      await api.login(victim.email);
-      const denied = await db.sql`
+  test("of an owner can neither make an owner nor end users, and the attempts are audited", async () => {
+    const thief = await userOf("/partner");
+    const victim = await userOf("/partner");
+    const token = await tokenOf(thief, kind);
+    const email = `made-by-${thief.id}@evil.example`;
+    const person = { name: "Thief", email, role: "partner_owner" };
+    const origins = ["https://evil.example"];
+    const answers = [
+      await post(token, "/partner/users", person),
+      await post(token, `/partner/users/${p1.admin.id}/role`, { role: "partner_owner" }),
+      await post(token, `/partner/users/${victim.id}/deactivate`),
+      await post(token, `/partner/users/${victim.id}/invite`),
+      await api.call("PATCH", "/partner/embedding", { token, body: { origins } }),
+      await api.call("GET", "/partner/tokens", { token }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
+      answers.map(() => [403, "forbidden"]),
+    );
+    expect(await countOf(email)).toBe(0);
+    await api.login(victim.email);
+    const denied = await db.sql`
       select 1 from audit_log where action = 'AUTHZ_DENIED' and actor_id = ${thief.id}`;
-      expect(denied).toHaveLength(answers.length);
-    });
+    expect(denied).toHaveLength(answers.length);
+  });
 
-    test("of a super-admin makes no super-admin, opens no partner's pages and trusts no client", async () => {
-      const token = await tokenOf(await userOf("/admin"), kind);
-      const email = `root-${kind.length}@evil.example`;
-      const { companyId: company_id } = tenants.superAdmin;
-      const person = { name: "Thief", email, role: "super_admin", company_id };
-      const firstParty = {
-        name: "Thief",
-        first_party: true,
-        redirect_uris: ["https://evil.example/"],
-      };
-      const { clientId } = await addClient(db, { firstParty: true });
-      const answers = [
-        await post(token, "/admin/users", { ...person, password: "another fine horse" }),
-        await post(token, `/admin/partners/${p1.id}/portal-links`, { pages: ["webhooks"] }),
-        await post(token, "/sso/clients", firstParty),
-        await post(token, `/sso/clients/${clientId}/secret`),
-        await api.call("DELETE", `/sso/clients/${clientId}`, { token }),
-      ];
-      expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
-        answers.map(() => [403, "forbidden"]),
-      );
-      expect(await countOf(email)).toBe(0);
-    });
+  test("of a super-admin can make no super-admin, open no partner's pages and make no first-party client", async () => {
+    const token = await tokenOf(await userOf("/admin"), kind);
+    const email = `root-${kind.length}@evil.example`;
+    const { companyId: company_id } = tenants.superAdmin;
+    const person = { name: "Thief", email, role: "super_admin", company_id };
+    const firstParty = {
+      name: "Thief",
+      first_party: true,
+      redirect_uris: ["https://evil.example/"],
+    };
+    const { clientId } = await addClient(db, { firstParty: true });
+    const answers = [
+      await post(token, "/admin/users", { ...person, password: "another fine horse" }),
+      await post(token, `/admin/partners/${p1.id}/portal-links`, { pages: ["webhooks"] }),
+      await post(token, "/sso/clients", firstParty),
+      await post(token, `/sso/clients/${clientId}/secret`),
+      await api.call("DELETE", `/sso/clients/${clientId}`, { token }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
+      answers.map(() => [403, "forbidden"]),
+    );
+    expect(await countOf(email)).toBe(0);
+  });
 
-    test("does what its scopes promise to a partner's server", async () => {
-      const token = await tokenOf(await userOf("/partner"), kind);
-      const account_id = p1.accounts[0].id;
-      const answers = [
-        await post(token, "/partner/account-owner/token", { account_id }),
-        await post(token, "/partner/portal-links", { pages: ["webhooks"], access: "write" }),
-        await post(token, "/partner/oauth-clients", {
-          name: "Own",
-          redirect_uris: ["https://own.example/"],
-        }),
-        await api.call("PATCH", "/partner/alerts", {
-          token,
-          body: { digest_minutes: 10 },
-        }),
-        await api.call("GET", "/partner/webhooks", { token }),
-        await api.call("GET", "/partner/users", { token }),
-        await api.call("GET", "/account/sessions", { token }),
-      ];
-      expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 200, 200, 200, 200]);
-    });
-  },
-);
+  test("can do exactly what its scopes allow a partner's server", async () => {
+    const token = await tokenOf(await userOf("/partner"), kind);
+    const account_id = p1.accounts[0].id;
+    const answers = [
+      await post(token, "/partner/account-owner/token", { account_id }),
+      await post(token, "/partner/portal-links", { pages: ["webhooks"], access: "write" }),
+      await post(token, "/partner/oauth-clients", {
+        name: "Own",
+        redirect_uris: ["https://own.example/"],
+      }),
+      await api.call("PATCH", "/partner/alerts", {
+        token,
+        body: { digest_minutes: 10 },
+      }),
+      await api.call("GET", "/partner/webhooks", { token }),
+      await api.call("GET", "/partner/users", { token }),
+      await api.call("GET", "/account/sessions", { token }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 200, 200, 200, 200]);
+  });
+});
 
-/** What was observed, a route a line and a kind of token a column. */
+/** Prints the observed matrix: one line for each route, one column for each kind of token. */
 function matrix(): string {
   const cells = new Map(observed.map((one) => [one.slice(0, -2), one.slice(-1)]));
   const shown = judged();

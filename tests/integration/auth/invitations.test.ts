@@ -32,7 +32,7 @@ const admin = (path: string, body?: unknown): Promise<Answer> =>
 const accept = (code: string, password = PASSWORD): Promise<Answer> =>
   api.call("POST", "/auth/invitation", { body: { code, password } });
 
-/** A new user without a password, and what the mail's link carries. */
+/** Creates a user without a password and reads the link in the mail. */
 async function invited(fields: Record<string, unknown> = {}) {
   const email = `invited-${++people}@p1.test`;
   const company_id = tenants.partners[0].id;
@@ -49,8 +49,8 @@ async function linkTo(email: string) {
   return { link, mail, code: fragment.get("invitation") ?? "" };
 }
 
-describe("a user who is made without a password", () => {
-  test("is mailed a link whose code stands where no server sees it", async () => {
+describe("a user who is created without a password", () => {
+  test("is mailed a link whose code is in the fragment, which no server sees", async () => {
     const { link, mail, email } = await invited();
     const url = new URL(link);
     expect([url.origin, url.pathname, url.search]).toEqual([
@@ -63,7 +63,7 @@ describe("a user who is made without a password", () => {
     expect(mail?.expiresAt).toEqual(addMs(clock.now(), 7 * DAY_MS));
   });
 
-  test("sets the first password by it, is signed in, and signs in with it from then on", async () => {
+  test("sets the first password with it, is signed in, and can sign in with the password afterwards", async () => {
     const { code, email } = await invited();
     const answer = await accept(code);
     expect(answer.status).toBe(200);
@@ -73,13 +73,13 @@ describe("a user who is made without a password", () => {
     expect(await api.login(email, PASSWORD)).toBeString();
   });
 
-  test("keeps the link when the password is refused", async () => {
+  test("can use the link again when the password was rejected", async () => {
     const { code } = await invited();
     expect((await accept(code, "short")).status).toBe(422);
     expect((await accept(code)).status).toBe(200);
   });
 
-  test("whose password an operator chose is mailed nothing", async () => {
+  test("with a password that an operator chose gets no mail", async () => {
     const { status, body } = await admin("", {
       company_id: tenants.partners[0].id,
       email: "chosen@p1.test",
@@ -91,7 +91,7 @@ describe("a user who is made without a password", () => {
     expect(await mailsTo(api.deps, String(body["email"]))).toEqual([]);
   });
 
-  test("is told of the identity provider where the domain takes no password", async () => {
+  test("is mailed a link to the identity provider if the domain allows no passwords", async () => {
     const company_id = tenants.partners[1].id;
     await addSsoConnection(database.db, {
       companyId: company_id,
@@ -107,7 +107,7 @@ describe("a user who is made without a password", () => {
 });
 
 describe("the code of an invitation", () => {
-  test("works once, also for 10 who try it at the same time", async () => {
+  test("works once, even if 10 requests use it at once", async () => {
     const { code } = await invited();
     const answers = await Promise.all(Array.from({ length: 10 }, () => accept(code)));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([
@@ -116,7 +116,7 @@ describe("the code of an invitation", () => {
     ]);
   });
 
-  test("works until seven days are over, and not after", async () => {
+  test("works until seven days have passed, and not after", async () => {
     const [early, late] = [await invited(), await invited()];
     clock.advance(7 * DAY_MS - 1_000);
     expect((await accept(early.code)).status).toBe(200);
@@ -125,7 +125,7 @@ describe("the code of an invitation", () => {
     root = await api.login(tenants.superAdmin.email);
   });
 
-  test("is answered the same whatever is wrong with it", async () => {
+  test("gets the same answer for every kind of failure", async () => {
     const used = await invited();
     await accept(used.code);
     const gone = await invited();
@@ -136,7 +136,7 @@ describe("the code of an invitation", () => {
     }
   });
 
-  test("is kept as a digest alone", async () => {
+  test("is stored only as a hash", async () => {
     const { code } = await invited();
     const rows = await database.db.sql<{ row: string }[]>`
       select to_jsonb(i)::text as row from invitations i
@@ -144,7 +144,7 @@ describe("the code of an invitation", () => {
     expect(rows.map(({ row }) => row).join()).not.toContain(code);
   });
 
-  test("ends with a password that is set by a mailed code", async () => {
+  test("ends when a password is set with a mailed code", async () => {
     const { code, email } = await invited();
     clock.advance(1_000);
     await api.call("POST", "/email-otp/resend", {
@@ -162,7 +162,7 @@ describe("the code of an invitation", () => {
 });
 
 describe("another invitation", () => {
-  test("takes the place of the one before, and is audited", async () => {
+  test("replaces the one before, and is audited", async () => {
     const { id, code, email } = await invited();
     clock.advance(1_000);
     expect((await admin(`/${id}/invite`)).status).toBe(200);
@@ -173,7 +173,7 @@ describe("another invitation", () => {
     expect(rows).toHaveLength(2);
   });
 
-  test("is refused to a user who has a password, and to one who is not active", async () => {
+  test("is rejected for a user who has a password and for one who is not active", async () => {
     const inactive = await invited();
     await admin(`/${inactive.id}/deactivate`);
     for (const id of [tenants.partners[0].owner.id, inactive.id]) {

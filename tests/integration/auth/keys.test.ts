@@ -45,7 +45,7 @@ const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.
 const kidOf = (token: string) => decodeProtectedHeader(token).kid ?? "";
 const sign = async (ring: KeyRing) => (await ring.sign("at+jwt", claims)).token;
 
-/** The message that the work ends with; empty if it does not fail. */
+/** Returns the message of the error that `work` throws; empty if it succeeds. */
 const failureOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => "",
@@ -53,7 +53,7 @@ const failureOf = (work: Promise<unknown>): Promise<string> =>
   );
 
 describe("opening the key ring", () => {
-  test("makes one current and one next key, though five processes start at once", async () => {
+  test("creates one current and one next key, even if five processes start at once", async () => {
     const rings = await Promise.all([1, 2, 3, 4, 5].map(() => open({ db: database.connect() })));
     expect((await stored()).map((key) => key.state).toSorted()).toEqual(["current", "next"]);
     const signed = await Promise.all(rings.map(sign));
@@ -62,7 +62,7 @@ describe("opening the key ring", () => {
     expect(seen).toEqual(rings.map(() => claims));
   });
 
-  test("takes the keys that are there", async () => {
+  test("uses existing keys", async () => {
     await open();
     const before = await stored();
     await open();
@@ -78,7 +78,7 @@ describe("opening the key ring", () => {
     }
   });
 
-  test("fails with a plain sentence when the master key is another", async () => {
+  test("fails with a clear message if the master key is a different one", async () => {
     await open();
     const foreign = createSecretBox({ current: randomBytes(32) });
     expect(await failureOf(open({ box: foreign }))).toMatch(
@@ -86,13 +86,13 @@ describe("opening the key ring", () => {
     );
   });
 
-  test("works when the key that sealed is given as the previous one", async () => {
+  test("works if the key that sealed is given as the previous master key", async () => {
     await open();
     const changed = createSecretBox({ current: randomBytes(32), previous: masterKey });
     expect(kidOf(await sign(await open({ box: changed })))).not.toBe("");
   });
 
-  test("fails when the public half in the database is not the one that was stored", async () => {
+  test("fails if the stored public key was altered", async () => {
     await open();
     const [first, second] = await stored();
     await database.db
@@ -104,7 +104,7 @@ describe("opening the key ring", () => {
 });
 
 describe("a signed token", () => {
-  test("names its key and type, and verifies as that type only", async () => {
+  test("names its key and type, and verifies only as that type", async () => {
     const ring = await open();
     const access = await ring.sign("at+jwt", claims);
     const refresh = await ring.sign("rt+jwt", { ...claims, exp: 4_102_444_800, act: { sub: "2" } });
@@ -122,7 +122,7 @@ describe("a signed token", () => {
     expect(await ring.verify("at+jwt", refresh.token)).toBeUndefined();
   });
 
-  test("is verified by anybody with the published keys, the next one included", async () => {
+  test("can be verified with the published keys, including the next one", async () => {
     const ring = await open();
     const { keys } = ring.jwks();
     expect(keys).toHaveLength(2);
@@ -130,13 +130,13 @@ describe("a signed token", () => {
       expect(Object.keys(key).toSorted()).toEqual(["alg", "e", "kid", "kty", "n", "use"]);
     await rotate();
     const later = await sign(await open());
-    // The set as it was before the rotation.
+    // The key set before the rotation.
     await jwtVerify(later, createLocalJWKSet({ keys }), { issuer: config.serverRoot });
   });
 });
 
 describe("rotation", () => {
-  test("moves next to current and current to retired, makes a new next, and is audited", async () => {
+  test("moves next to current and current to retired, creates a new next key, and is audited", async () => {
     await open();
     const before = new Map((await stored()).map((key) => [key.state, key.kid]));
     clock.advance(1000);
@@ -162,7 +162,7 @@ describe("rotation", () => {
     expect(entry).toMatchObject({ action: "KEY_ROTATED", actorId: null, details: rotation });
   });
 
-  test("of four at once loses no state: each either happens as a whole or not at all", async () => {
+  test("of four at once loses no key: each happens completely or not at all", async () => {
     await open();
     const outcomes = await Promise.allSettled([1, 2, 3, 4].map(rotate));
     const done = outcomes.filter((outcome) => outcome.status === "fulfilled").length;
@@ -176,7 +176,7 @@ describe("rotation", () => {
     expect(await stored()).toEqual([]);
   });
 
-  test("is seen by a running process within five seconds, and old tokens stay good through two", async () => {
+  test("is noticed by a running process within five seconds, and old tokens stay valid through two rotations", async () => {
     const ring = await open();
     const stop = new AbortController();
     const watching = ring.watch(stop.signal);
@@ -193,7 +193,7 @@ describe("rotation", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  test("twice in a row is seen through the unknown key id, once in 200 ms", async () => {
+  test("twice in a row is noticed through the unknown key id, at most once in 200 ms", async () => {
     let looks = 0;
     const { db } = database;
     const ring = await open({ db: counting(db, () => looks++) });
@@ -244,7 +244,7 @@ function encodeHeader(kid: string): string {
   return Buffer.from(JSON.stringify({ alg: "RS256", typ: "at+jwt", kid })).toString("base64url");
 }
 
-/** Calls back for every select. */
+/** Calls back on every select. */
 function counting(db: TestDatabase["db"], onSelect: () => void): TestDatabase["db"] {
   return new Proxy(db, {
     get(target, name) {

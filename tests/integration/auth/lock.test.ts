@@ -19,9 +19,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 let database: TestDatabase;
 let tenants: Tenants;
-/** Real hashing and the machine's clock, for what happens in parallel. */
+/** Real hashes and the machine's clock, for tests with parallel requests. */
 let api: TestApi;
-/** A clock that is told, and passwords that cost nothing, for what takes minutes. */
+/** A fake clock and cheap passwords, for tests that need minutes. */
 let timed: TestApi;
 const clock = createFakeClock();
 const plain: Passwords = {
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 let users = 0;
-/** An email of its own for each test, known or not. */
+/** Returns a new email for each test, known or unknown. */
 async function freshEmail(known: "known" | "unknown", passwordHash?: string): Promise<string> {
   const email = `lock-${++users}@p1.test`;
   const user = { companyId: tenants.partners[0].id, role: "partner_admin", email } as const;
@@ -61,7 +61,7 @@ function counts(answers: readonly { status: number }[]): Record<number, number> 
   return count;
 }
 
-/** The answers to `times` wrong passwords, one after the other. */
+/** Sends `times` wrong passwords one after the other and returns the answers. */
 async function wrong(email: string, times: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let i = 0; i < times; i++) statuses.push((await attempt(timed, email, "wrong")).status);
@@ -78,7 +78,7 @@ const lockOf = async (email: string) => {
 
 describe("parallel attempts", () => {
   test.each(["known", "unknown"] as const)(
-    "100 wrong passwords for an email that is %s disclose exactly 5 answers",
+    "with 100 wrong passwords for an email that is %s get exactly 5 answers about a password",
     async (known) => {
       const email = await freshEmail(known);
       const answers = await Promise.all(
@@ -89,13 +89,13 @@ describe("parallel attempts", () => {
     },
   );
 
-  test("the right password among them gets no answer once sign-in is locked", async () => {
+  test("learn nothing from the correct password once sign-in is locked", async () => {
     const email = await freshEmail("known");
     await Promise.all(Array.from({ length: 20 }, () => attempt(api, email, "wrong")));
     expect((await attempt(api, email, PASSWORD)).status).toBe(429);
   });
 
-  test("50 right passwords all succeed, after 4 wrong ones too", async () => {
+  test("all succeed with 50 correct passwords, even after 4 wrong ones", async () => {
     const email = await freshEmail("known");
     for (let i = 0; i < 4; i++) await attempt(api, email, "wrong");
     const answers = await Promise.all(
@@ -106,8 +106,8 @@ describe("parallel attempts", () => {
   });
 });
 
-describe("the lock", () => {
-  test("lets the fifth wrong password know, refuses the sixth and the right one, and lifts by itself", async () => {
+describe("the sign-in lock", () => {
+  test("starts after the fifth wrong password, rejects the sixth and the correct one, and expires", async () => {
     const email = await freshEmail("known", `plain ${PASSWORD}`);
     expect(await wrong(email, 6)).toEqual([401, 401, 401, 401, 401, 429]);
     clock.advance(59_999);
@@ -117,7 +117,7 @@ describe("the lock", () => {
   });
 
   test.each(["known", "unknown"] as const)(
-    "of a %s email lasts 60, 120, 240, 480, 900 and 900 s",
+    "of an email that is %s lasts 60, 120, 240, 480, 900 and 900 s",
     async (known) => {
       const email = await freshEmail(known, `plain ${PASSWORD}`);
       for (const seconds of [...SCHEDULE_S, 900]) {
@@ -142,7 +142,7 @@ describe("the lock", () => {
     expect(await wrong(email, 1)).toEqual([401]);
   });
 
-  test("is forgotten on success: the next one is short again", async () => {
+  test("is forgotten on success, so the next one is as short as the first", async () => {
     const email = await freshEmail("known", `plain ${PASSWORD}`);
     await wrong(email, 5);
     clock.advance(60_000);
@@ -151,7 +151,7 @@ describe("the lock", () => {
     expect((await attempt(timed, email, "wrong")).headers.get("retry-after")).toBe("60");
   });
 
-  test("is forgotten 24 h after the last wrong password, not a moment earlier", async () => {
+  test("is forgotten 24 h after the last wrong password, and not 1 ms earlier", async () => {
     const [early, late] = [await freshEmail("unknown"), await freshEmail("unknown")];
     await wrong(early, 4);
     await wrong(late, 4);
@@ -192,7 +192,7 @@ describe("the lock", () => {
     });
   });
 
-  test("is audited once, with the user if there is one, beside five failures", async () => {
+  test("is audited once, with the user if there is one, in addition to five failures", async () => {
     const email = await freshEmail("known");
     for (let i = 0; i < 8; i++) await attempt(timed, email, "wrong", "audited-lock");
     const rows = await database.db
@@ -207,11 +207,11 @@ describe("the lock", () => {
   });
 });
 
-test("the statement and the rule agree over a thousand random attempts", async () => {
+test("the SQL statement and decideWrongAttempt agree on a thousand random attempts", async () => {
   const digest = emailDigest("random-walk");
   let now = new Date("2026-06-01T12:00:00.000Z");
   let lock: SignInLock | undefined;
-  // A fixed sequence of steps, so that a failure can be repeated.
+  // The sequence of steps is fixed, so that a failure can be reproduced.
   let seed = 42;
   const random = () => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648;
   for (let i = 0; i < 1000; i++) {

@@ -98,7 +98,7 @@ describe("the login object", () => {
     },
   );
 
-  test("of a location user has its own store only", async () => {
+  test("of a location user has only its own store", async () => {
     const { locationUser, storeIds } = tenants.partners[0].accounts[1];
     const { body } = await login({ email: locationUser.email, password: PASSWORD });
     expect(body).toMatchObject({
@@ -108,7 +108,7 @@ describe("the login object", () => {
     });
   });
 
-  test("has no refresh token, is not to be stored, and lasts a day with rememberMe and without", async () => {
+  test("has no refresh token, is not cached, and lasts a day with or without rememberMe", async () => {
     const { email } = tenants.superAdmin;
     for (const extra of [{}, { rememberMe: true }, { rememberMe: false }]) {
       const answer = await login({ email, password: PASSWORD, ...extra });
@@ -119,7 +119,7 @@ describe("the login object", () => {
     expect(await database.db.select().from(tokens).where(eq(tokens.kind, "refresh"))).toEqual([]);
   });
 
-  test("does not depend on case and blanks of the email, nor on unknown fields", async () => {
+  test("does not depend on case and spaces of the email, nor on unknown fields", async () => {
     const email = `  ${tenants.superAdmin.email.toUpperCase()} `;
     expect((await login({ email, password: PASSWORD, device: { id: 1 } })).status).toBe(200);
   });
@@ -155,7 +155,7 @@ test("a sign-in leaves an authentication event, a token row and an AUTH_LOGIN ro
   });
 });
 
-/** What is wrong, and what is typed. */
+/** Each case: the reason for the failure, and the typed email and password. */
 const wrongLogins = async () => {
   const { db } = database;
   const account = tenants.partners[0].accounts[0];
@@ -209,8 +209,8 @@ const wrongLogins = async () => {
   ] as const;
 };
 
-describe("a wrong login", () => {
-  test("has one answer, byte for byte, whatever is wrong, for exactly one argon2id verification", async () => {
+describe("a failed login", () => {
+  test("has the same bytes and costs exactly one argon2id verification, whatever is wrong", async () => {
     const answers: { what: string; text: string; names: string[]; status: number; work: number }[] =
       [];
     for (const [what, email, password] of await wrongLogins()) {
@@ -243,7 +243,7 @@ describe("a wrong login", () => {
     }
   });
 
-  test("is audited under the user if there is one, and never with what was typed", async () => {
+  test("is audited under the user if there is one, and never with the typed text", async () => {
     await login({ email: "secret-typed-here", password: "pw-typed" }, { "X-Request-Id": "typed" });
     const [entry] = await auditOf("typed");
     expect(entry).toMatchObject({ action: "AUTH_LOGIN_FAILED", actorId: null, companyId: null });
@@ -277,12 +277,12 @@ describe("a login body", () => {
     expect(verifications).toBe(before);
   });
 
-  test("of the greatest lengths is answered like any other", async () => {
+  test("of the maximum lengths is answered like any other", async () => {
     const longest = { email: "e".repeat(254), password: "p".repeat(128) };
     expect((await login(longest)).status).toBe(401);
   });
 
-  test("with a key twice counts the last one, and bytes that are no UTF-8 are 400", async () => {
+  test("with a duplicate key uses the last one, and invalid UTF-8 is a 400", async () => {
     const { email } = tenants.superAdmin;
     const twice = `{"email":"nobody@fields.test","password":1,"email":"${email}","password":"${PASSWORD}"}`;
     expect((await login(twice)).status).toBe(200);
@@ -301,7 +301,7 @@ describe("a login body", () => {
   });
 });
 
-test("a hash of older parameters is renewed at login, and parallel logins all succeed meanwhile", async () => {
+test("a hash with outdated parameters is replaced at login, and parallel logins all succeed meanwhile", async () => {
   const old = await Bun.password.hash(PASSWORD, {
     algorithm: "argon2id",
     memoryCost: 4096,
@@ -323,7 +323,7 @@ test("a hash of older parameters is renewed at login, and parallel logins all su
   expect((await login({ email, password: PASSWORD })).status).toBe(200);
 });
 
-test("a sign-in whose password was changed while it was verified is refused", async () => {
+test("a sign-in is rejected if the password was changed while it was being verified", async () => {
   const { db } = database;
   const { id, email } = await addUser(db, {
     companyId: tenants.partners[0].id,

@@ -39,7 +39,7 @@ const callWith = (token: string) => ({
   headers: new Headers({ Authorization: `Bearer ${token}` }),
 });
 
-test("requests of one moment share their look-ups, and each gets its own answer", async () => {
+test("concurrent requests share their look-ups, and each gets its own answer", async () => {
   const authenticate = createAuthenticate({ ...api.deps, db });
   const users = tenants.partners.flatMap(({ owner, admin }) => [owner.id, admin.id]);
   const granted = await Promise.all(users.map(grant));
@@ -58,11 +58,11 @@ test("requests of one moment share their look-ups, and each gets its own answer"
   expect(answers).toEqual(
     asked.map((n) => (granted[n]?.jti === revoked ? "unauthenticated" : (users[n] ?? 0))),
   );
-  // Signatures are verified first, and their order is anybody's: a group is what is there when the last one is answered.
+  // Signatures are verified first and in no fixed order, so the sizes of the shared look-ups vary.
   expect(lookUps).toBeLessThan(20);
 });
 
-test("a token that is revoked while others are looked up is refused at the next request", async () => {
+test("a token that is revoked while others are looked up is rejected at the next request", async () => {
   const authenticate = createAuthenticate({ ...api.deps, db });
   const [mine, other] = await Promise.all([
     grant(tenants.partners[0].owner.id),

@@ -16,7 +16,7 @@ import { until } from "../../support/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-// What a token made ends with it (contract 4.23).
+// A token ends together with the token that made it (contract 4.23).
 
 const world = await startSignInWorld();
 type Sql = typeof world.database.db.sql;
@@ -58,14 +58,14 @@ async function open(token: string, path?: string): Promise<string> {
   return String(session.body["token"]);
 }
 
-/** Asked of the second process. */
+/** Asks the second process. */
 const statusOf = async (token: string) =>
   (await other.call("GET", "/verify-token", { token })).status;
 const both = (tokens: readonly string[]) => Promise.all(tokens.map(statusOf));
 
 const jtiOf = (token: string): string => JSON.parse(atob(token.split(".")[1] ?? "")).jti;
 
-/** Runs `work` while a transaction has done `change` and has not committed yet; returns once both have ended. */
+/** Runs `work` while a transaction has made `change` and not committed yet. Returns after both have ended. */
 async function during<T>(
   change: (sql: Sql) => Promise<unknown>,
   work: () => Promise<T>,
@@ -123,7 +123,7 @@ interface App {
   readonly refresh: string;
 }
 
-/** A user signed in to an app of a third party. */
+/** Signs a user in to a third-party app. */
 async function inApp(): Promise<App> {
   const client = await addClient(database.db, { companyId: p1.id });
   const user = await freshUser();
@@ -185,8 +185,8 @@ const MAKERS: readonly [string, () => Promise<Maker>][] = [
 const stampOf = (used: readonly string[]) => (sql: Sql) =>
   sql`update tokens set last_used_at = ${clock.now()} where jti = any(${used.map(jtiOf)})`;
 
-describe("what is made by", () => {
-  test.each(MAKERS)("%s ends with it at once, on another process too", async (_what, maker) => {
+describe("a token or link that was made by", () => {
+  test.each(MAKERS)("%s ends with it at once, in another process too", async (_what, maker) => {
     const { token, revoke } = await maker();
     const children = [await open(token), await open(token), await impersonate(token)];
     const code = await link(token);
@@ -209,7 +209,7 @@ describe("what is made by", () => {
     expect(await both(used)).toEqual([401, 401, 401]);
   });
 
-  test("an operator who logs out ends with the operator's token", async () => {
+  test("an operator's impersonation ends when the operator's token ends by logout", async () => {
     const operator = await api.login(tenants.superAdmin.email);
     const session = await open(operator, `/admin/partners/${p1.id}/portal-links`);
     expect(await statusOf(session)).toBe(200);
@@ -217,7 +217,7 @@ describe("what is made by", () => {
     expect(await statusOf(session)).toBe(401);
   });
 
-  test("another sign-in of the same user stays, and so does a personal access token", async () => {
+  test("another sign-in of the same user stays valid, and so does a personal access token", async () => {
     const { user, token } = await signedIn();
     const second = await api.login(user.email);
     const { body } = await post(token, "/account/personal-access-tokens", { name: "job" });
@@ -228,7 +228,7 @@ describe("what is made by", () => {
     expect(await both([ended, ...kept, pat])).toEqual([401, 200, 200, 200, 200]);
   });
 
-  test("an app before it refreshed ends with the token that came after", async () => {
+  test("a revoked access token of an app that has refreshed since ends the token that followed", async () => {
     const one = await inApp();
     const children = [await open(one.access), await impersonate(one.access)];
     const { body } = await postForm(api, "/oauth/token", {
@@ -241,7 +241,7 @@ describe("what is made by", () => {
     expect(await both(children)).toEqual([401, 401]);
   });
 
-  test("an app ends also where its child's last use is being stamped", async () => {
+  test("a revoked app ends even while the last use of a token that it made is being stamped", async () => {
     const one = await inApp();
     const children = [await open(one.access), await impersonate(one.access)];
     const { body } = await postForm(api, "/oauth/token", {
@@ -253,7 +253,7 @@ describe("what is made by", () => {
     expect(await both(children)).toEqual([401, 401]);
   });
 
-  test("a child ends alone and leaves its maker as it is", async () => {
+  test("a token that another one made ends alone and leaves its maker as it is", async () => {
     const { token } = await signedIn();
     const [session, acting] = [await open(token), await impersonate(token)];
     await ask(session, "GET", "/logout");
@@ -261,7 +261,7 @@ describe("what is made by", () => {
     expect(await both([session, acting, token])).toEqual([401, 401, 200]);
   });
 
-  test("a token is counted among the revoked ones of its maker's session", async () => {
+  test("the number of revoked tokens includes those that the session's tokens made", async () => {
     const { user, token } = await signedIn();
     await open(token);
     await impersonate(token);
@@ -294,8 +294,8 @@ test("a live stream of a portal session ends when the token that made its link i
   await reading;
 });
 
-describe("a maker that only expires", () => {
-  test("leaves what it made its time, stays until then, and still takes it along", async () => {
+describe("a token that made others and expires", () => {
+  test("leaves them valid, stays in the table as long as they do, and still ends them when it is revoked", async () => {
     const one = await inApp();
     clock.advance(86_400_000 - 1_000);
     const children = [await open(one.access), await impersonate(one.access)];
@@ -306,7 +306,7 @@ describe("a maker that only expires", () => {
     expect(await both(children)).toEqual([401, 401]);
   });
 
-  test("is purged once what it made has ended", async () => {
+  test("is purged after the tokens that it made have ended", async () => {
     const { token } = await signedIn();
     clock.advance(86_400_000 - 1_000);
     await open(token);
@@ -324,11 +324,11 @@ describe("a maker that only expires", () => {
   });
 });
 
-describe("a child that is made while its maker is revoked", () => {
+describe("a token that is made while its maker is revoked", () => {
   const duringTheEnd = (token: string, work: () => Promise<Answer>) =>
     during((sql) => sql`delete from tokens where jti = ${jtiOf(token)}`, work);
 
-  test("is refused: an impersonation and a link with 401, a redeemed link with 400", async () => {
+  test("is rejected: an impersonation and a link with 401, a redeemed link with 400", async () => {
     const acting = await signedIn();
     const body = { account_id: account.id };
     const path = "/partner/account-owner/token";
@@ -345,7 +345,7 @@ describe("a child that is made while its maker is revoked", () => {
     expect([redeemed.status, redeemed.body["code"]]).toEqual([400, "invalid_code"]);
   });
 
-  test("never outlives it, in 20 rounds of all at once", async () => {
+  test("never outlives it, in 20 rounds with everything at once", async () => {
     const seen = new Set<number>();
     for (let round = 0; round < 20; round++) {
       const { user, token } = await signedIn();
@@ -388,7 +388,7 @@ describe("DELETE /partner/tokens/{id}", () => {
   };
   const end = (token: string, id: string) => ask(token, "DELETE", `/partner/tokens/${id}`);
 
-  test("ends an impersonation that the list shows, for an owner", async () => {
+  test("lets an owner end an impersonation from the list", async () => {
     const { user, token } = await signedIn();
     const acting = await impersonate(token);
     const owner = await api.login(p1.owner.email);
@@ -407,7 +407,7 @@ describe("DELETE /partner/tokens/{id}", () => {
     });
   });
 
-  test("ends personal access tokens with what they made", async () => {
+  test("ends personal access tokens and everything that they made", async () => {
     const { user, token } = await signedIn();
     const { body } = await post(token, "/account/personal-access-tokens", { name: "job" });
     const pat = String(body["access_token"]);
@@ -418,7 +418,7 @@ describe("DELETE /partner/tokens/{id}", () => {
     expect(await both([pat, session, token])).toEqual([401, 401, 200]);
   });
 
-  test("is an admin's for the admin's own tokens alone", async () => {
+  test("lets an admin end only the admin's own tokens", async () => {
     const [one, two] = [await signedIn(), await signedIn()];
     await impersonate(one.token);
     const [row] = await listed(one.token, one.user.id);
@@ -427,7 +427,7 @@ describe("DELETE /partner/tokens/{id}", () => {
     expect((await end(one.token, id)).status).toBe(204);
   });
 
-  test("is 403 with an audit row for a token of another partner, and 404 for one that is not listed", async () => {
+  test("is 403 with an audit row for a token of another partner, and 404 for a kind that is not listed", async () => {
     const { token } = await signedIn();
     const acting = await impersonate(token);
     const owner = await api.login(p1.owner.email);

@@ -49,7 +49,7 @@ const tokensOf = (userId: number) =>
 const auditOf = (requestId: string) =>
   database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
-/** The token that a mailed code of this user gives. */
+/** Returns the token that a mailed code gives to this user. */
 async function otpToken({ email }: TestUser): Promise<string> {
   await api.call("POST", "/email-otp/resend", {
     body: { email, type: "forgot_password" },
@@ -62,7 +62,7 @@ async function otpToken({ email }: TestUser): Promise<string> {
 }
 
 describe("a password reset", () => {
-  test("by a mailed code sets the password and answers the login object without count and refresh token", async () => {
+  test("with a mailed code sets the password and returns the login object without location count and refresh token", async () => {
     const user = await freshUser();
     const { status, body, headers } = await reset(await otpToken(user));
     expect(status).toBe(200);
@@ -85,7 +85,7 @@ describe("a password reset", () => {
     expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
   });
 
-  test("ends everything that the user has, in every process, and leaves one fresh token", async () => {
+  test("ends all tokens of the user, in every process, and issues one new token", async () => {
     const user = await freshUser();
     const admin = tenants.partners[0].admin;
     const { accounts } = tenants.partners[0];
@@ -121,7 +121,7 @@ describe("a password reset", () => {
     expect(await statusOf(acting)).toBe(401);
   });
 
-  test("takes pending codes away, and the lock", async () => {
+  test("deletes pending codes and the sign-in lock", async () => {
     const user = await freshUser();
     const token = await otpToken(user);
     clock.advance(60_000);
@@ -143,7 +143,7 @@ describe("a password reset", () => {
     expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
   });
 
-  test("tells the user by mail, without a secret", async () => {
+  test("notifies the user by mail, without a secret", async () => {
     const user = await freshUser();
     await reset(await api.login(user.email));
     const [mail] = await mailsTo(api.deps, user.email);
@@ -155,7 +155,7 @@ describe("a password reset", () => {
     expect(JSON.stringify(api.lines)).not.toContain(NEW_PASSWORD);
   });
 
-  test("is a sign-in of its own, and audited as what it is", async () => {
+  test("is a separate sign-in, and audited as such", async () => {
     const user = await freshUser();
     await reset(await api.login(user.email), NEW_PASSWORD, api, "reset-audit");
     expect(await auditOf("reset-audit")).toMatchObject([
@@ -169,7 +169,7 @@ describe("a password reset", () => {
     expect(events.map((event) => event.method).toSorted()).toEqual(["login", "password_reset"]);
   });
 
-  test("succeeds once when 10 come at once with one token", async () => {
+  test("succeeds once if 10 requests with one token arrive at once", async () => {
     const user = await freshUser();
     const token = await otpToken(user);
     const answers = await Promise.all(
@@ -184,7 +184,7 @@ describe("a password reset", () => {
     expect(await mailsTo(api.deps, user.email)).toHaveLength(2);
   });
 
-  test("changes nothing when it fails on the way", async () => {
+  test("changes nothing if it fails on the way", async () => {
     const user = await freshUser();
     const token = await api.login(user.email);
     const broken = await startApi({
@@ -203,7 +203,7 @@ describe("a password reset", () => {
     expect(await mailsTo(api.deps, user.email)).toEqual([]);
   });
 
-  test("wins against sign-ins at the same time: what they got before it is gone", async () => {
+  test("revokes the tokens of concurrent sign-ins", async () => {
     const user = await freshUser();
     const token = await otpToken(user);
     const logins = Array.from({ length: 10 }, (_, i) =>
@@ -220,7 +220,7 @@ describe("a password reset", () => {
   });
 });
 
-describe("which token resets", () => {
+describe("a token that may reset the password", () => {
   const cases = async () => {
     const user = await freshUser();
     const admin = tenants.partners[0].admin;
@@ -249,9 +249,10 @@ describe("which token resets", () => {
     ] as const;
   };
 
-  test("is the code's or the user's own, for the change of a password the latter alone", async () => {
+  test("is that of a mailed code or the user's own, but only the latter may change the password", async () => {
     for (const [what, status, token] of (await cases()).toReversed()) {
-      // The right password, so that only the kind of the token decides; 200 goes last, because it ends the others.
+      // The password is correct, so that only the kind of the token decides. The case with 200 is last, because it
+      // ends the other tokens.
       expect([what, (await change(token, PASSWORD)).status]).toEqual([what, status]);
       expect([what, (await reset(token)).status]).toEqual([what, status]);
     }
@@ -299,7 +300,7 @@ describe("a new password", () => {
     ["of 8 characters without a digit", "violet-a"],
     ["of 128 characters", "violet".repeat(22).slice(0, 128)],
     ["of blanks and signs beyond ASCII", "мой пароль 🦊🦊"],
-  ])("%s is taken as it is", async (_, password) => {
+  ])("%s is accepted unchanged", async (_, password) => {
     const user = await freshUser();
     expect((await reset(await api.login(user.email), password)).status).toBe(200);
     expect((await login(user.email, password)).status).toBe(200);
@@ -316,7 +317,7 @@ describe("a new password", () => {
 });
 
 describe("a change of password", () => {
-  test("mails a code with the right one and changes nothing, and the code lets the new one be set", async () => {
+  test("mails a code for the correct password and changes nothing; the code allows the new password", async () => {
     const user = await freshUser();
     const token = await api.login(user.email);
     const answer = await change(token, PASSWORD);
@@ -339,7 +340,7 @@ describe("a change of password", () => {
     expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
   });
 
-  test("may be mailed again by resend while its code lives, to the millisecond", async () => {
+  test("can be mailed again by resend while its code lives, to the millisecond", async () => {
     const [inTime, late] = [await freshUser(), await freshUser()];
     for (const user of [inTime, late]) await change(await api.login(user.email), PASSWORD);
     const resend = ({ email }: TestUser) =>
@@ -354,14 +355,14 @@ describe("a change of password", () => {
     expect(await mailsTo(api.deps, late.email)).toHaveLength(1);
   });
 
-  test("with the right password has no cooldown, and ten codes a day", async () => {
+  test("with the correct password has no cooldown, and ten codes a day", async () => {
     const user = await freshUser();
     const token = await api.login(user.email);
     for (let i = 0; i < 11; i++) expect((await change(token, PASSWORD)).status).toBe(200);
     expect(await mailsTo(api.deps, user.email)).toHaveLength(10);
   });
 
-  test("with a wrong one is 422, counts to the lock of the login, and costs one verification", async () => {
+  test("with a wrong password is 422, counts towards the sign-in lock, and costs one verification", async () => {
     const user = await freshUser();
     const token = await api.login(user.email);
     for (let i = 0; i < 4; i++) await login(user.email, "wrong");
@@ -383,7 +384,7 @@ describe("a change of password", () => {
     expect(await mailsTo(api.deps, user.email)).toEqual([]);
   });
 
-  test("has the right one make the lock forget", async () => {
+  test("with the correct password resets the lock", async () => {
     const user = await freshUser();
     const token = await api.login(user.email);
     for (let i = 0; i < 4; i++) await change(token, "wrong");
@@ -393,7 +394,7 @@ describe("a change of password", () => {
   });
 
   test.each([[""], [5], ["p".repeat(129)], [undefined]])(
-    "with %p as the current one is 422 without a verification",
+    "with %p as the current password is 422 without a verification",
     async (password) => {
       const token = await api.login((await freshUser()).email);
       const before = verifications;
@@ -408,7 +409,7 @@ describe("a change of password", () => {
   );
 });
 
-test("a code row stays after a reset, so that the cooldown holds", async () => {
+test("a used code's row stays after a reset, so that the cooldown still applies", async () => {
   const user = await freshUser();
   await reset(await otpToken(user));
   const [row] = await database.db
@@ -420,6 +421,6 @@ test("a code row stays after a reset, so that the cooldown holds", async () => {
     body: { email: user.email, type: "forgot_password" },
   });
   const mails = await mailsTo(api.deps, user.email);
-  // Queued in the same millisecond, they have no order.
+  // Mails that were queued in the same millisecond have no order.
   expect(mails.map((mail) => mail.kind).toSorted()).toEqual(["otp", "password_changed"]);
 });

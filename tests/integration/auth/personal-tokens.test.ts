@@ -33,7 +33,7 @@ async function freshLogin(role: "partner_admin" | "account_user" = "partner_admi
   return { user, token: await api.login(user.email) };
 }
 
-/** The token of a sign-in of some kind, as later issues open it. */
+/** Issues the token of a sign-in with the given method. */
 async function session(
   user: TestUser,
   method: "sso" | "password_reset" | "password_grant" | "authorization_code",
@@ -77,7 +77,7 @@ const livingPats = (userId: number) =>
     .where(and(eq(tokens.userId, userId), eq(tokens.kind, "dashboard_pat")));
 
 describe("the dashboard's personal access token", () => {
-  test("is made, shown again, regenerated and deleted", async () => {
+  test("can be made, shown again, regenerated and deleted", async () => {
     const { user, token } = await freshLogin();
     expect((await requestContext("GET", DASHBOARD, token)).status).toBe(404);
     const made = await requestContext("POST", DASHBOARD, token);
@@ -109,7 +109,7 @@ describe("the dashboard's personal access token", () => {
       expect((await requestContext(method, path, token)).status).toBe(404);
   });
 
-  test("never expires: it has no exp, and works after ten years", async () => {
+  test("never expires: it has no exp and works after ten years", async () => {
     const { token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     expect(decodeJwt(pat)).not.toHaveProperty("exp");
@@ -119,7 +119,7 @@ describe("the dashboard's personal access token", () => {
     expect(await statusOf(pat, old)).toBe(200);
   });
 
-  test("acts as its user, wherever a token does", async () => {
+  test("acts as its user on every route that takes a token", async () => {
     const { user, token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     const { body } = await requestContext("GET", "/verify-token", pat);
@@ -129,7 +129,7 @@ describe("the dashboard's personal access token", () => {
     expect(await statusOf(pat)).toBe(200);
   });
 
-  test("is stored as ciphertext that opens in its own row only", async () => {
+  test("is stored as ciphertext that opens only in its own row", async () => {
     const [mine, theirs] = [await freshLogin(), await freshLogin()];
     const pat = tokenOf(await requestContext("POST", DASHBOARD, mine.token));
     await requestContext("POST", DASHBOARD, theirs.token);
@@ -145,7 +145,7 @@ describe("the dashboard's personal access token", () => {
     expect(answer.text).not.toContain(pat);
   });
 
-  test("leaves a row for making, viewing, using, regenerating and deleting", async () => {
+  test("leaves an audit row when it is made, viewed, used, regenerated and deleted", async () => {
     const { user, token } = await freshLogin();
     const headers = { "X-Request-Id": `pat-audit-${user.id}` };
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token, { headers }));
@@ -170,10 +170,10 @@ describe("the dashboard's personal access token", () => {
     expect(JSON.stringify(rows)).not.toContain(pat);
   });
 
-  test("has its use told once in an hour of the clock, and its last use shown", async () => {
+  test("is audited as used once per hour of the clock, and shows its last use", async () => {
     const { user, token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
-    // To the beginning of an hour.
+    // Advances the clock to the beginning of an hour.
     clock.advance(HOUR_MS - (clock.now().getTime() % HOUR_MS));
     const headers = { "X-Request-Id": `pat-hour-${user.id}` };
     const use = (on = api) => requestContext("GET", "/verify-token", pat, { headers, on });
@@ -190,7 +190,7 @@ describe("the dashboard's personal access token", () => {
     expect((await requestContext("GET", DASHBOARD, fresh)).body["last_used_at"]).toBe(isoNow());
   });
 
-  test("is one of those that 20 make at once", async () => {
+  test("is made once when 20 requests make it at once", async () => {
     const { user, token } = await freshLogin();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -202,7 +202,7 @@ describe("the dashboard's personal access token", () => {
     expect(await livingPats(user.id)).toHaveLength(1);
   });
 
-  test("is the last of those that 20 regenerate at once, and the others are dead", async () => {
+  test("is the last one when 20 requests regenerate it at once; the others are dead", async () => {
     const { user, token } = await freshLogin();
     await requestContext("POST", DASHBOARD, token);
     const answers = await Promise.all(
@@ -220,7 +220,7 @@ describe("the dashboard's personal access token", () => {
     );
   });
 
-  test("stays good when its successor fails on the way", async () => {
+  test("stays valid if making its successor fails", async () => {
     const { token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     const { keys, config } = api.deps;
@@ -245,17 +245,20 @@ describe("the dashboard's personal access token", () => {
     ["POST", DASHBOARD, undefined],
     ["POST", `${DASHBOARD}/regenerate`, undefined],
     ["POST", API, { name: "a" }],
-  ] as const)("does not come into being by %s %s behind a reset", async (method, path, body) => {
-    const { user, token } = await freshLogin();
-    const answer = await behindReset(database.db, user.id, () =>
-      requestContext(method, path, token, { on: other, body }),
-    );
-    expect(answer.status).toBe(401);
-    const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
-    expect(rows).toEqual([]);
-  });
+  ] as const)(
+    "is not created by %s %s after a password reset that runs meanwhile",
+    async (method, path, body) => {
+      const { user, token } = await freshLogin();
+      const answer = await behindReset(database.db, user.id, () =>
+        requestContext(method, path, token, { on: other, body }),
+      );
+      expect(answer.status).toBe(401);
+      const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
+      expect(rows).toEqual([]);
+    },
+  );
 
-  test("outlives two rotations of the keys", async () => {
+  test("still works after two rotations of the signing keys", async () => {
     const { token } = await freshLogin();
     const pat = tokenOf(await requestContext("POST", DASHBOARD, token));
     for (let i = 0; i < 2; i++) await rotateKeys(api.deps);
@@ -265,7 +268,7 @@ describe("the dashboard's personal access token", () => {
     expect(keys.map((key) => key.kid)).toContain(decodeProtectedHeader(pat).kid ?? "");
   });
 
-  test("is for a token from login or single sign-on, and no other", async () => {
+  test("can be managed only with a token from login or single sign-on", async () => {
     const { user } = await freshLogin("account_user");
     const userId = user.id;
     const admin = tenants.partners[0].admin;
@@ -295,7 +298,7 @@ describe("the dashboard's personal access token", () => {
   });
 
   test.each(["superAdmin", "partner", "account", "location"] as const)(
-    "serves a user of the %s",
+    "works for a user of the %s",
     async (who) => {
       const account = tenants.partners[1].accounts[1];
       const user = {
@@ -351,7 +354,7 @@ describe("a personal access token of the API", () => {
     expect((await requestContext("DELETE", `${API}/${id}`, token)).status).toBe(404);
   });
 
-  test("lives a day to the last millisecond, and then is listed no more", async () => {
+  test("lives a day to the last millisecond, and is not listed afterwards", async () => {
     const { user, token } = await freshLogin();
     const pat = String((await make(token, { name: "a" })).body["access_token"]);
     clock.advance(86_399_999);
@@ -391,7 +394,7 @@ describe("a personal access token of the API", () => {
     expect((await requestContext("GET", "/partner/webhooks", pat)).status).toBe(403);
   });
 
-  test("comes in pages, newest first, without a gap where several have the same instant", async () => {
+  test("is listed in pages, newest first, without a gap between equal instants", async () => {
     const { token } = await freshLogin();
     for (let i = 0; i < 5; i++) await make(token, { name: `token ${i}` });
     clock.advance(1);
@@ -409,7 +412,7 @@ describe("a personal access token of the API", () => {
     ]);
   });
 
-  test("is not for personal, impersonation and third-party tokens", async () => {
+  test("cannot be managed with personal, impersonation and third-party tokens", async () => {
     const { user } = await freshLogin("account_user");
     const userId = user.id;
     const admin = tenants.partners[0].admin;
@@ -427,7 +430,7 @@ describe("a personal access token of the API", () => {
     }
   });
 
-  test("of another user is 403 and audited, of nobody 404", async () => {
+  test("of another user is 403 and audited, a missing one 404", async () => {
     const [mine, theirs] = [await freshLogin(), await freshLogin()];
     const made = await make(theirs.token, { name: "a" });
     const { id } = made.body["token"] as { id: string };
@@ -441,7 +444,7 @@ describe("a personal access token of the API", () => {
     expect(await statusOf(String(made.body["access_token"]))).toBe(200);
     for (const odd of ["AAAAAAAAAAAAAAAAAAAAAA", "%00", "1", "a".repeat(65), "..%2F"])
       expect((await requestContext("DELETE", `${API}/${odd}`, mine.token)).status).toBe(404);
-    // A sign-in's token is no personal one.
+    // The token of a sign-in is not a personal access token.
     const jti = decodeJwt(mine.token).jti ?? "";
     expect((await requestContext("DELETE", `${API}/${jti}`, mine.token)).status).toBe(404);
   });
@@ -468,7 +471,7 @@ describe("a personal access token of the API", () => {
     expect((await make(token, { name: "n".repeat(100) })).status).toBe(201);
   });
 
-  test("is one of 100 that live, also where 10 are made at once", async () => {
+  test("is limited to 100 live ones, even if 10 are made at once", async () => {
     const { user, token } = await freshLogin();
     for (let i = 0; i < 95; i++) await grant({ userId: user.id, kind: "api_pat", name: "x" });
     const oneMore = () => make(token, { name: "one more" });
@@ -499,7 +502,7 @@ describe("a personal access token of the API", () => {
   });
 });
 
-/** Uses are told beside the request. */
+/** Waits for the uses, which are written after the response. */
 async function untilAudited(requestId: string, rows: number): Promise<void> {
   await until(async () => (await auditOf(requestId)).length >= rows);
 }

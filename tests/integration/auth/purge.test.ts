@@ -57,7 +57,7 @@ const isThere = async (jti: string) =>
   (await database.db.select().from(tokens).where(eq(tokens.jti, jti))).length === 1;
 
 describe("the purge", () => {
-  test("takes tokens a minute after their end, not a moment earlier, and never one without an end", async () => {
+  test("deletes tokens a minute after they expire, not 1 ms earlier, and never one without an expiry", async () => {
     const [short, long, endless] = [
       await grant(),
       await grant({ ttlS: 10_000 }),
@@ -76,7 +76,7 @@ describe("the purge", () => {
     await database.db.delete(tokens);
   });
 
-  test("takes codes when they are over and hold back no other, and what was asked when a day is past", async () => {
+  test("deletes codes that have expired and cause no cooldown, and the limits of an email after a day", async () => {
     const email = "a@purge.test";
     const body = { email, type: "forgot_password" };
     const cooling = await startApi({
@@ -97,7 +97,7 @@ describe("the purge", () => {
     expect(await database.db.select().from(emailCodeLimits)).toEqual([]);
   });
 
-  test("takes locks that are forgotten, and never one that still holds", async () => {
+  test("deletes locks that are forgotten, and never an active one", async () => {
     const lock = (emailDigest: string, lockedMs: number | null) => ({
       emailDigest,
       failures: 0,
@@ -116,7 +116,7 @@ describe("the purge", () => {
     expect(left.map((row) => row.emailDigest)).toEqual(["long"]);
   });
 
-  test("takes a retired key after an hour, when no token carries it, and tells the audit log", async () => {
+  test("deletes a retired key after an hour if no token uses it, and audits that", async () => {
     const endless = await grant({ kind: "dashboard_pat", ttlS: null, box: api.deps.box });
     const kept = decodeProtectedHeader(endless.token).kid ?? "";
     await rotateKeys(api.deps);
@@ -136,11 +136,11 @@ describe("the purge", () => {
     await database.db.delete(tokens).where(eq(tokens.jti, endless.jti));
     expect(await purge(api.deps, clock.now())).toMatchObject({ keys: 1 });
     expect(await kids()).toHaveLength(2);
-    // Nobody watches the ring here, as the process does.
+    // A new API loads the remaining keys, because this test does not watch the ring as the process does.
     api = await startApi({ db: database.db, clock, config: api.deps.config });
   });
 
-  test("takes any number in batches, by several processes at once, and each row once", async () => {
+  test("deletes any number of rows in batches, in several processes at once, and each row once", async () => {
     const { db } = database;
     const [key] = await db.select().from(signingKeys).where(eq(signingKeys.state, "current"));
     const dead = PURGE_BATCH * 3 + 7;
@@ -159,7 +159,7 @@ describe("the purge", () => {
     expect(await db.sql`select 1 from tokens where jti like 'dead-%'`).toHaveLength(0);
   });
 
-  test("leaves a row alone that somebody holds", async () => {
+  test("skips a row that another transaction has locked", async () => {
     const held = await grant({ ttlS: 1 });
     clock.advance(1_000 + PURGE_MARGIN_MS);
     await database.db.transaction(async (tx) => {
@@ -171,7 +171,7 @@ describe("the purge", () => {
     expect(await purge(api.deps, clock.now())).toMatchObject({ tokens: 1 });
   });
 
-  test("breaks no sign-in that goes on beside it", async () => {
+  test("does not break sign-ins that run beside it", async () => {
     const live = await startApi({ db: database.connect(), config: api.deps.config });
     const stop = new AbortController();
     const purging = (async () => {
@@ -190,7 +190,7 @@ describe("the purge", () => {
   });
 });
 
-test("a chunk of the job goes by Postgres' clock, and says whether more may be left", async () => {
+test("a chunk of the job uses the clock of PostgreSQL and reports whether more may be left", async () => {
   const { db } = database;
   const lines: unknown[] = [];
   const log = {

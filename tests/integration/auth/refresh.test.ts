@@ -12,7 +12,7 @@ import { addClient } from "../../support/oauth.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 
-// Redemption as `/oauth/token` will call it; the route itself comes with the OAuth endpoints.
+// Tests the action that `/oauth/token` calls.
 
 const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
 const requestContext = {
@@ -26,7 +26,7 @@ const world = await startSignInWorld();
 const { database, clock, api, other, freshUser } = world;
 afterAll(() => world.stop());
 
-/** A sign-in with a refresh token, as the password grant opens it. */
+/** Opens a sign-in with a refresh token, as the password grant does. */
 async function signIn(user: TestUser, { clientId = null as string | null, scope = "*" } = {}) {
   const now = clock.now();
   return database.db.transaction(async (tx) => {
@@ -61,7 +61,7 @@ const tokensOf = (userId: number) =>
   database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("a refresh", () => {
-  test("brings a new pair, ends the old refresh token and leaves the earlier access token alive", async () => {
+  test("returns a new pair, ends the old refresh token and leaves the earlier access token valid", async () => {
     const first = await signIn(await freshUser());
     const { access, refresh: next, scope } = await redeem(first.refresh, other);
     expect(scope).toBe("*");
@@ -71,7 +71,7 @@ describe("a refresh", () => {
     expect((await refresh(next.token)).kind).toBe("refreshed");
   });
 
-  test("is won by one of 50 at once in two processes, and the winner's child works", async () => {
+  test("succeeds for one of 50 requests at once in two processes, and the winner's new token works", async () => {
     const user = await freshUser();
     const first = await signIn(user);
     const outcomes = await Promise.all(
@@ -94,7 +94,7 @@ describe("a refresh", () => {
     expect((await refresh(next.token)).kind).toBe("refreshed");
   });
 
-  test("used again within 10 s is refused, later it ends the sign-in and is audited", async () => {
+  test("repeated within 10 s is rejected; later it ends the sign-in and is audited", async () => {
     const user = await freshUser();
     const first = await signIn(user);
     const next = await redeem(first.refresh);
@@ -113,7 +113,7 @@ describe("a refresh", () => {
     });
   });
 
-  test("may narrow the access token, never widen it, and the next refresh token keeps the scope", async () => {
+  test("may narrow the access token but never widen it, and the next refresh token keeps the scope", async () => {
     const first = await signIn(await freshUser(), { scope: "reviews:read webhooks:read" });
     expect(await refresh(first.refresh, api, { scopes: ["webhooks:write"] })).toEqual({
       kind: "too_wide",
@@ -145,7 +145,7 @@ describe("a refresh", () => {
   });
 });
 
-/** Redeems the chain on and on until it is refused; answers every token that it got. */
+/** Redeems one refresh token after the other until one is rejected. Returns all tokens that it got. */
 async function chase(token: string, on: TestApi): Promise<string[]> {
   const got: string[] = [];
   for (let next = token; ;) {
@@ -157,7 +157,7 @@ async function chase(token: string, on: TestApi): Promise<string[]> {
 }
 
 describe("a race", () => {
-  test("of a refresh that is under way when the reset comes is lost", async () => {
+  test("of a refresh and a reset that starts meanwhile rejects the refresh", async () => {
     const user = await freshUser();
     const first = await signIn(user);
     const outcome = await behindReset(database.db, user.id, () => refresh(first.refresh, other));
@@ -165,13 +165,13 @@ describe("a race", () => {
     expect(await tokensOf(user.id)).toEqual([]);
   });
 
-  test("of a login that is under way when the reset comes is ordered: its token is of the time after", async () => {
+  test("of a login and a reset that starts meanwhile puts them in order: the login's token is issued after it", async () => {
     const user = await freshUser();
     const token = await behindReset(database.db, user.id, () => other.login(user.email));
     expect(await statusOf(token)).toBe(200);
   });
 
-  test("of 20 refreshes against a reset leaves nothing but the fresh token", async () => {
+  test("of 20 refreshes and a password reset leaves only the fresh token", async () => {
     for (let round = 0; round < 5; round++) {
       const user = await freshUser();
       const sessions = await Promise.all(Array.from({ length: 20 }, () => signIn(user)));
@@ -190,7 +190,7 @@ describe("a race", () => {
     }
   });
 
-  test("against the end of the session leaves no token of it", async () => {
+  test("with the end of the session leaves no token of it", async () => {
     for (let round = 0; round < 10; round++) {
       const user = await freshUser();
       const own = await api.login(user.email);
@@ -205,7 +205,7 @@ describe("a race", () => {
     }
   });
 
-  test("against a logout leaves no token of the sign-in", async () => {
+  test("with a logout leaves no token of the sign-in", async () => {
     for (let round = 0; round < 10; round++) {
       const user = await freshUser();
       const first = await signIn(user);
@@ -218,7 +218,7 @@ describe("a race", () => {
     }
   });
 
-  test("against the deletion of the client leaves no token of it, and nothing fails", async () => {
+  test("with the deletion of the client leaves no token of it, and nothing fails", async () => {
     for (let round = 0; round < 5; round++) {
       const user = await freshUser();
       const { clientId } = await addClient(database.db, { firstParty: true });

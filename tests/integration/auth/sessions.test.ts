@@ -39,13 +39,13 @@ const auditOf = (requestId: string) =>
   database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 describe("the list of sessions", () => {
-  test("has the living sign-ins of the user, newest first, with the current one marked", async () => {
+  test("contains the live sign-ins of the user, newest first, and marks the current one", async () => {
     const user = await freshUser();
     const first = await api.login(user.email);
     clock.advance(5);
     const second = await api.login(user.email);
     await api.login(tenants.partners[0].owner.email);
-    // The stamp of a use is written beside the request that made it.
+    // The last use is written after the response of the request.
     await until("the stamp", async () => (await sessions(second))[0]?.last_used_at !== null);
     const list = await sessions(second);
     expect(list.map((one) => one.is_current)).toEqual([true, false]);
@@ -67,7 +67,7 @@ describe("the list of sessions", () => {
     expect(await sessions(third)).toHaveLength(1);
   });
 
-  test("comes in pages of any size without a gap", async () => {
+  test("is paginated without a gap for any page size", async () => {
     const user = await freshUser();
     let token = "";
     for (let i = 0; i < 5; i++) {
@@ -88,7 +88,7 @@ describe("the list of sessions", () => {
     },
   );
 
-  test("serves every user of any company, in person, and needs the whole scope", async () => {
+  test("serves every user of any company in person, and needs the whole scope", async () => {
     const [partner] = tenants.partners;
     const account = partner.accounts[0];
     for (const { email } of [
@@ -113,7 +113,7 @@ describe("the list of sessions", () => {
 });
 
 describe("the end of a session", () => {
-  test("takes all its tokens at once, in every process, and no others, and is audited", async () => {
+  test("ends all its tokens at once, in every process, and no others, and is audited", async () => {
     const user = await freshUser();
     const gone = await api.login(user.email);
     clock.advance(5);
@@ -137,14 +137,14 @@ describe("the end of a session", () => {
     expect((await end(kept, id)).status).toBe(404);
   });
 
-  test("may be that of one's own token", async () => {
+  test("may be requested with a token of the same session", async () => {
     const token = await api.login((await freshUser()).email);
     const [own] = await sessions(token);
     expect((await end(token, own?.id ?? "")).status).toBe(204);
     expect(await statusOf(token)).toBe(401);
   });
 
-  test("of another user is 403 and audited, of nobody 404, also where the id is none", async () => {
+  test("of another user is 403 and audited, a missing or malformed one 404", async () => {
     const [mine, theirs] = [await freshUser(), await freshUser()];
     const token = await api.login(mine.email);
     const foreign = await api.login(theirs.email);
@@ -159,8 +159,8 @@ describe("the end of a session", () => {
   });
 });
 
-describe("the call that revokes the token sent", () => {
-  test("ends it and its sign-in in every process, and leaves other sign-ins alone", async () => {
+describe("GET /sso/revoking-token", () => {
+  test("ends the token and its sign-in in every process, and leaves other sign-ins alone", async () => {
     const user = await freshUser();
     const [token, kept] = [await api.login(user.email), await other.login(user.email)];
     const own = (await sessions(token)).find((one) => one.is_current)?.id ?? "";
@@ -183,7 +183,7 @@ describe("the call that revokes the token sent", () => {
     expect(events.map((event) => event.logoutTime)).toEqual([null, null]);
   });
 
-  test("needs no super-admin, and takes any kind of token", async () => {
+  test("is not for super-admins, and accepts any kind of token", async () => {
     const userId = tenants.partners[0].accounts[1].locationUser.id;
     for (const over of [
       { kind: "api_pat", name: "ci" },

@@ -4,7 +4,7 @@ import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/queries/to
 import { until } from "../../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// Where the tokens of a partner's people are used (contract 10.5).
+// Tests the list of uses of a partner's tokens (contract 10.5).
 
 let world: WebhookWorld;
 let pat: string;
@@ -36,7 +36,7 @@ const useFrom = (ip: string, path: string) =>
   world.api.call("GET", path, { token: pat, headers: { "X-Forwarded-For": ip } });
 const usesOf = async () => (await tokens())[0]?.uses ?? [];
 
-test("tells by route and address where a token was used, and when last", async () => {
+test("shows by route and address where a token was used, and when last", async () => {
   const { id } = await world.subscribe();
   await useFrom("192.0.2.1", `/partner/webhooks/${id}`);
   await useFrom("192.0.2.1", `/partner/webhooks/${id}`);
@@ -55,7 +55,7 @@ test("tells by route and address where a token was used, and when last", async (
   expect(JSON.stringify(await tokens())).not.toContain(pat);
 });
 
-test("writes a pair again after a minute, and not before", async () => {
+test("writes the same pair again after a minute, and not earlier", async () => {
   const lastOf = async () => (await usesOf()).find(({ ip }) => ip === "192.0.2.2")?.last_used_at;
   const before = await lastOf();
   world.clock.advance(59_999);
@@ -66,7 +66,7 @@ test("writes a pair again after a minute, and not before", async () => {
   await until("it is written again", async () => (await lastOf()) !== before);
 });
 
-test("keeps the hundred newest pairs of a token", async () => {
+test("keeps the 100 newest pairs of a token", async () => {
   const { db } = world.database;
   const [row] = await db.sql<
     { jti: string }[]
@@ -96,7 +96,7 @@ test("keeps the hundred newest pairs of a token", async () => {
   ]);
 });
 
-test("is of the partner's own people, with those that act for its accounts, and ends with the token", async () => {
+test("contains the tokens of the partner's users, with those that act for its accounts, and drops ended ones", async () => {
   const { owner, other, account, root } = world.tokens;
   await world.api.call("POST", "/partner/account-owner/token", {
     token: owner,

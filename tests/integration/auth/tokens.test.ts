@@ -23,7 +23,7 @@ afterAll(() => world.stop());
 
 const verify = (token: string, on = api) => on.call("GET", "/verify-token", { token });
 
-/** A token as the actions of later issues make them, with its row. */
+/** Issues a token with its row, without a route. */
 async function grant(over: Partial<TokenGrant> = {}) {
   const userId = over.userId ?? tenants.partners[0].owner.id;
   const base = {
@@ -52,7 +52,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("
 
 describe("a bearer token", () => {
   test.each(["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])(
-    "is taken with the scheme written %p",
+    "is accepted with the scheme written %p",
     async (scheme) => {
       const { token } = await grant();
       const headers = { Authorization: `${scheme} ${token}` };
@@ -60,7 +60,7 @@ describe("a bearer token", () => {
     },
   );
 
-  test("lives to the last millisecond of its time", async () => {
+  test("lives to the last millisecond", async () => {
     const short = createFakeClock();
     const config = { ...api.deps.config, accessTokenTtlS: 2 };
     const brief = await startApi({ db: database.db, clock: short, config });
@@ -71,7 +71,7 @@ describe("a bearer token", () => {
     expect((await verify(token, brief)).status).toBe(401);
   });
 
-  test("says that it lasts exactly as long as the answer tells", async () => {
+  test("has the same expiry in its claims as in the answer", async () => {
     const token = await api.login(tenants.superAdmin.email);
     const [, payload = ""] = token.split(".");
     const claims = JSON.parse(Buffer.from(payload, "base64url").toString());
@@ -86,7 +86,7 @@ describe("a bearer token", () => {
     expect(claims.exp).toBe(Math.floor(clock.now().getTime() / 1000) + 86_400);
   });
 
-  test("is the caller's own in verify-token, without what only login tells", async () => {
+  test("shows its user in verify-token, without the fields that only login shows", async () => {
     const { owner, id } = tenants.partners[0].accounts[0];
     const { status, body, headers } = await verify(await api.login(owner.email));
     expect(status).toBe(200);
@@ -101,13 +101,13 @@ describe("a bearer token", () => {
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  test("of a partner has no plan in verify-token", async () => {
+  test("of a partner shows no plan in verify-token", async () => {
     const { body } = await verify(await api.login(tenants.partners[0].admin.email));
     expect(body).not.toHaveProperty("plan");
   });
 });
 
-describe("a request without a good token", () => {
+describe("a request without a valid token", () => {
   let signing: { kid: string; key: CryptoKey; publicJwk: JWK };
   let jti: string;
   let userId: number;
@@ -126,7 +126,7 @@ describe("a request without a good token", () => {
     if (key instanceof Uint8Array) throw new Error("no RSA key");
     signing = { kid, key, publicJwk: publicJwk as JWK };
     userId = tenants.partners[0].owner.id;
-    // A live row, so that nothing but the token itself is wrong.
+    // The row is live, so that only the token itself is wrong.
     const issued = await grant({ userId });
     jti = issued.jti;
     exp = Math.floor((issued.expiresAt?.getTime() ?? 0) / 1000);
@@ -148,7 +148,7 @@ describe("a request without a good token", () => {
     return [encode({ kid: signing.kid, typ: "at+jwt", ...header }), payload];
   }
 
-  test("the forged token is good as long as nothing is changed", async () => {
+  test("is not caused by the forging itself: an unchanged forged token is accepted", async () => {
     expect((await verify(await forge())).status).toBe(200);
   });
 
@@ -220,7 +220,7 @@ describe("a request without a good token", () => {
       "whose signature is spelled in another way",
       async () => {
         const token = await forge();
-        // The last character of 256 bytes has four unused bits.
+        // The last character of a 256-byte signature has four unused bits.
         const last = { A: "B", Q: "R", g: "h", w: "x" }[token.at(-1) ?? ""];
         return token.slice(0, -1) + last;
       },
@@ -248,11 +248,11 @@ describe("a request without a good token", () => {
     ["another scheme", { Authorization: "Basic YTpi" }],
     ["garbage", { Authorization: "Bearer garbage" }],
     ["a fourth part", { Authorization: "Bearer a.b.c.d" }],
-  ])("%s as Authorization is 401", async (_, headers) => {
+  ])("with %s as Authorization is 401", async (_, headers) => {
     expect((await api.call("GET", "/verify-token", { headers })).status).toBe(401);
   });
 
-  test("a good token in the URL or in a cookie is not read", async () => {
+  test("is one with a valid token in the URL or in a cookie", async () => {
     const token = await forge();
     const path = `/verify-token?token=${token}&access_token=${token}`;
     expect((await api.call("GET", path)).status).toBe(401);
@@ -261,7 +261,7 @@ describe("a request without a good token", () => {
     ).toBe(401);
   });
 
-  test("two Authorization fields are 401, over a real connection", async () => {
+  test("is one with two Authorization headers, over a real connection", async () => {
     const line = `Authorization: Bearer ${await forge()}\r\n`;
     const port = Number(new URL(api.listen()).port);
     expect(await statusOf(port, line)).toBe(200);
@@ -269,7 +269,7 @@ describe("a request without a good token", () => {
   });
 });
 
-/** The status of a raw request to verify-token. */
+/** Returns the status of a raw request to verify-token. */
 function statusOf(port: number, fields: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
@@ -283,11 +283,11 @@ function statusOf(port: number, fields: string): Promise<number> {
 }
 
 describe("kinds of tokens", () => {
-  test("a refresh token is no bearer token", async () => {
+  test("a refresh token does not work as a bearer token", async () => {
     expect((await verify((await grant({ kind: "refresh" })).token)).status).toBe(401);
   });
 
-  test("a token for the password reset is 403 elsewhere, and the refusal is audited", async () => {
+  test("a token for the password reset is 403 on other routes, and that is audited", async () => {
     const { token } = await grant({ kind: "password_reset", scope: "password:reset" });
     const headers = { "X-Request-Id": "reset-elsewhere" };
     const answer = await api.call("GET", "/logout", { token, headers });
@@ -306,7 +306,7 @@ describe("kinds of tokens", () => {
     ]);
   });
 
-  test("an impersonation token shows whom it acts for and who is behind it", async () => {
+  test("an impersonation token shows the user that it acts as and the impersonator", async () => {
     const { owner } = tenants.partners[0].accounts[0];
     const { admin } = tenants.partners[0];
     const { token } = await grant({
@@ -330,7 +330,7 @@ async function freshUser(name: string) {
   return addUser(database.db, { companyId, role: "account_owner", email: `${name}@live.test` });
 }
 
-describe("a token counts only while", () => {
+describe("a token is valid only while", () => {
   test("its user is active", async () => {
     const user = await freshUser("inactive");
     const { token } = await grant({ userId: user.id });
@@ -371,7 +371,7 @@ describe("a token counts only while", () => {
     }
   });
 
-  test("role, company and stores are those of the live rows", async () => {
+  test("role, company and stores come from the live rows", async () => {
     const user = await freshUser("promoted");
     const { token } = await grant({ userId: user.id });
     const { id } = tenants.partners[1];
@@ -387,7 +387,7 @@ describe("a token counts only while", () => {
 });
 
 describe("logout", () => {
-  test("ends the token at once, in every process, and leaves others of the user alone", async () => {
+  test("ends the token at once, in every process, and leaves other tokens of the user alone", async () => {
     const { email } = tenants.superAdmin;
     const [token, kept] = [await api.login(email), await other.login(email)];
     expect((await verify(token, other)).status).toBe(200);
@@ -400,7 +400,7 @@ describe("logout", () => {
     expect((await api.call("GET", "/logout", { token })).status).toBe(401);
   });
 
-  test("ends all tokens of its own family only", async () => {
+  test("ends all tokens of its own family and no others", async () => {
     const userId = tenants.partners[0].owner.id;
     const [own, foreign] = [await family(userId), await family(userId)];
     const { token } = await grant({ familyId: own });
@@ -455,7 +455,7 @@ describe("logout", () => {
 });
 
 const lastUse = async (jti: string, at: Date) => {
-  // The stamp is written beside the request.
+  // The last use is written after the response.
   for (let i = 0; i < 100; i++) {
     const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
     if (row?.lastUsedAt?.getTime() === at.getTime()) return row.lastUsedAt;
@@ -481,7 +481,7 @@ describe("the last use of a token", () => {
   });
 });
 
-test("a signing key of a ring without a database in reach still verifies, and the failure is a 503 without details", async () => {
+test("a loaded key ring verifies tokens while the database is unreachable, and the failed look-up is a 503 without details", async () => {
   const ring = await openKeyRing({ ...api.deps, db: database.db });
   const pool = database.connect();
   const broken = await startApi({ db: pool, clock, keys: ring, config: api.deps.config });
@@ -497,7 +497,7 @@ test("a signing key of a ring without a database in reach still verifies, and th
   });
 });
 
-test("HEAD is refused where GET has an effect, and ends nothing", async () => {
+test("HEAD is rejected where GET has an effect, and ends nothing", async () => {
   const token = await api.login(tenants.partners[0].owner.email);
   for (const path of ["/logout", "/sso/revoking-token", "/auth/sso/exchange?code=x"]) {
     const { status, headers } = await api.call("HEAD", path, { token });

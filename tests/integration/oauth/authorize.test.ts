@@ -80,7 +80,7 @@ const expectPage = (answer: Answer, status: number) => {
 };
 
 describe("the authorization code flow", () => {
-  test("signs in, asks, comes back with code, state and iss, and the code becomes tokens", async () => {
+  test("signs in, asks for consent, and returns code, state and iss; the code becomes tokens", async () => {
     const [user, pkce, browser] = [await freshUser(), newPkce(), new Browser(api)];
     expectPage(await browser.open(authorizeParams(client, pkce)), 200);
     const asked = await browser.signIn(user.email);
@@ -106,7 +106,7 @@ describe("the authorization code flow", () => {
     expect(await auditOf(user.id)).toEqual(["CONSENT_GRANTED", "AUTH_LOGIN"]);
   });
 
-  test("gives one code for one answer, however often and however parallel it is sent", async () => {
+  test("issues one code for one consent, however often and in parallel the form is sent", async () => {
     const browser = new Browser(api);
     await browser.open(authorizeParams(client, newPkce()));
     await browser.signIn((await freshUser()).email);
@@ -119,13 +119,13 @@ describe("the authorization code flow", () => {
     expect(statuses).toEqual([303, ...Array<number>(10).fill(400)]);
   });
 
-  test("does not ask for a first-party client", async () => {
+  test("does not ask for consent for a first-party client", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(firstParty, newPkce()));
     expect(returned(await browser.signIn(user.email)).params["code"]).toBeString();
   });
 
-  test("brings a public client tokens by PKCE alone", async () => {
+  test("gives a public client tokens with PKCE alone", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(publicClient, pkce), user.email);
     const as = { client_id: publicClient.clientId, client_secret: undefined };
@@ -139,7 +139,7 @@ describe("the authorization code flow", () => {
     expect(next.status).toBe(200);
   });
 
-  test("gives the scope that was shown, within the client's", async () => {
+  test("grants the scope that the page showed, within the client's", async () => {
     const narrow = await addClient(database.db, { scopes: ["reviews:read", "reviews:write"] });
     const [user, pkce] = [await freshUser(), newPkce()];
     const params = authorizeParams(narrow, pkce, { scope: "reviews:read" });
@@ -149,7 +149,7 @@ describe("the authorization code flow", () => {
     expect(returned(wide).params["error"]).toBe("invalid_scope");
   });
 
-  test("denied before or after the sign-in answers access_denied, and nothing is left of it", async () => {
+  test("answers access_denied when denied before or after the sign-in, and leaves nothing behind", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(client, newPkce()));
     expect(returned(await browser.submit({ action: "deny" })).params).toMatchObject({
@@ -164,7 +164,7 @@ describe("the authorization code flow", () => {
     expect(await auditOf(user.id)).toEqual(["CONSENT_DENIED"]);
   });
 
-  test("of a partner's client refuses users of other tenants like a wrong password", async () => {
+  test("of a partner's client rejects users of other tenants like a wrong password", async () => {
     const browser = new Browser(api);
     await browser.open(authorizeParams(client, newPkce()));
     const foreign = await browser.signIn(tenants.partners[1].owner.email);
@@ -176,8 +176,8 @@ describe("the authorization code flow", () => {
   });
 });
 
-describe("a code", () => {
-  test("works once; a second use ends what the first one began, and is audited", async () => {
+describe("an authorization code", () => {
+  test("works once; a second use ends the sign-in of the first, and is audited", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     const { body } = await redeem(code, pkce);
@@ -188,7 +188,7 @@ describe("a code", () => {
     expect(await auditOf(user.id)).toContain("CODE_REPLAYED");
   });
 
-  test("redeemed 20 times at once gives one pair at most, and that is ended by the others", async () => {
+  test("redeemed 20 times at once yields one pair at most, which the other attempts end", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     const answers = await Promise.all(Array.from({ length: 20 }, () => redeem(code, pkce)));
@@ -209,7 +209,7 @@ describe("a code", () => {
     expect((await redeem(late, pkce)).body["error"]).toBe("invalid_grant");
   });
 
-  test("is refused with another verifier, without one, to another client and for another place, and stays good", async () => {
+  test("is rejected with another verifier, without one, to another client and for another redirect URI, and stays valid", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     const stranger = await addClient(database.db);
@@ -230,7 +230,7 @@ describe("a code", () => {
     expect((await redeem(code, pkce)).status).toBe(200);
   });
 
-  test("of a request without a challenge takes no verifier: somebody took the challenge away", async () => {
+  test("of a request without a challenge is rejected with a verifier, because the challenge may have been removed", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const none = { code_challenge: undefined, code_challenge_method: undefined };
     const params = authorizeParams(client, pkce, none);
@@ -239,7 +239,7 @@ describe("a code", () => {
     expect((await redeem(code, pkce, { code_verifier: undefined })).status).toBe(200);
   });
 
-  test("and a page that waits for an answer end with a password reset", async () => {
+  test("ends with a password reset, and so does a page that waits for consent", async () => {
     const [user, pkce, browser] = [await freshUser(), newPkce(), new Browser(api)];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     await browser.open(authorizeParams(client, pkce));
@@ -253,7 +253,7 @@ describe("a code", () => {
     expect(late.text).toContain("expired");
   });
 
-  test("of a client that is deleted is refused", async () => {
+  test("of a client that was deleted is rejected", async () => {
     const doomed = await addClient(database.db);
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(doomed, pkce), user.email);
@@ -262,7 +262,7 @@ describe("a code", () => {
     expect((await redeem(code, pkce, credentialsOf(doomed))).body["error"]).toBe("invalid_client");
   });
 
-  test("is stored as a hash only, and purged when it is over; a used one a day later", async () => {
+  test("is stored only as a hash, and purged after it expires; a used one a day later", async () => {
     await purge(api.deps, clock.now());
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
@@ -283,11 +283,11 @@ describe("a code", () => {
   });
 });
 
-describe("a race of a code", () => {
+describe("a race of a redemption", () => {
   const tokensOf = (userId: number) =>
     database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
-  test("that is being redeemed when the reset comes is lost", async () => {
+  test("and a password reset that starts meanwhile rejects the redemption", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     const token = await api.login(user.email);
@@ -299,7 +299,7 @@ describe("a race of a code", () => {
     expect(await tokensOf(user.id)).toMatchObject([{ kind: "access", clientId: null }]);
   });
 
-  test("against the deletion of the client leaves no token, and nothing fails", async () => {
+  test("with the deletion of the client leaves no token, and nothing fails", async () => {
     const root = await api.login(tenants.superAdmin.email);
     for (let round = 0; round < 5; round++) {
       const doomed = await addClient(database.db);
@@ -320,7 +320,7 @@ describe("a race of a code", () => {
     }
   });
 
-  test("that is replayed while its tokens are refreshed ends them all", async () => {
+  test("that is a replay and a refresh ends all tokens", async () => {
     for (let round = 0; round < 5; round++) {
       const [user, pkce] = [await freshUser(), newPkce()];
       const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
@@ -347,7 +347,7 @@ describe("an authorization request", () => {
     ["no client", () => ({ client_id: undefined })],
     ["a client_id that is no id", () => ({ client_id: "x\0'" })],
     ["no redirect_uri", () => ({ redirect_uri: undefined })],
-  ] as const)("with %s is told to the user and goes nowhere", async (_, change) => {
+  ] as const)("with %s shows an error to the user and redirects nowhere", async (_, change) => {
     expectPage(await open(authorizeParams(client, pkce, change())), 400);
   });
 
@@ -376,11 +376,11 @@ describe("an authorization request", () => {
     "javascript:alert(1)",
     "data:text/html,x",
     "urn:ietf:wg:oauth:2.0:oob",
-  ])("for %j goes nowhere", async (redirect_uri) => {
+  ])("for %j redirects nowhere", async (redirect_uri) => {
     expectPage(await open(authorizeParams(client, pkce, { redirect_uri })), 400);
   });
 
-  test("may name a port of a loopback address registered without one, and nothing else", async () => {
+  test("may name a port of a loopback address that is registered without one, and of no other", async () => {
     const uris = [
       "http://127.0.0.1/cb",
       "http://[::1]/cb",
@@ -421,7 +421,7 @@ describe("an authorization request", () => {
     ["a challenge of another length", { code_challenge: "abc" }, "invalid_request"],
     ["a fragment as the response mode", { response_mode: "fragment" }, "invalid_request"],
   ];
-  test.each(pairs)("with %s is sent back with the error", async (_, change, error) => {
+  test.each(pairs)("with %s is redirected back with the error", async (_, change, error) => {
     const answer = await open(authorizeParams(client, pkce, change));
     expect(answer.status).toBe(302);
     const { place, params } = returned(answer);
@@ -429,25 +429,25 @@ describe("an authorization request", () => {
     expect(params).toMatchObject({ error, state: "state-1", iss: api.deps.config.serverRoot });
   });
 
-  test("of a public client without PKCE is sent back with the error", async () => {
+  test("of a public client without PKCE is redirected back with the error", async () => {
     const none = { code_challenge: undefined, code_challenge_method: undefined };
     const answer = await open(authorizeParams(publicClient, pkce, none));
     expect(returned(answer).params["error"]).toBe("invalid_request");
   });
 
-  test("of a client without the grant is sent back with unauthorized_client", async () => {
+  test("of a client without the grant is redirected back with unauthorized_client", async () => {
     const other = await addClient(database.db, { grantTypes: ["password"] });
     const answer = await open(authorizeParams(other, pkce));
     expect(returned(answer).params["error"]).toBe("unauthorized_client");
   });
 
-  test.each(["client_id", "redirect_uri"])("with %s twice goes nowhere", async (name) => {
+  test.each(["client_id", "redirect_uri"])("with %s twice redirects nowhere", async (name) => {
     const query = formOf(authorizeParams(client, pkce));
     expectPage(await open(`${query}&${name}=https%3A%2F%2Fevil.example`), 400);
   });
 
   test.each(["state", "scope", "code_challenge", "response_type", "nonsense"])(
-    "with %s twice is sent back with invalid_request",
+    "with %s twice is redirected back with invalid_request",
     async (name) => {
       const query = `${formOf(authorizeParams(client, pkce, { scope: "*" }))}&${name}=a&${name}=b`;
       const { place, params } = returned(await open(query));
@@ -456,14 +456,14 @@ describe("an authorization request", () => {
     },
   );
 
-  test("keeps the query of a registered address", async () => {
+  test("keeps the query of a registered redirect URI", async () => {
     const uri = "https://app.example/cb?tenant=7";
     const own = await addClient(database.db, { redirectUris: [uri] });
     const params = authorizeParams(own, pkce, { redirect_uri: uri, response_type: "x" });
     expect((await open(params)).headers.get("location")).toStartWith(`${uri}&error=`);
   });
 
-  test("knows no other method", async () => {
+  test("supports no other method", async () => {
     const answer = await api.call("DELETE", "/oauth/authorize", { root: true });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("allow")).toBe("GET, HEAD, POST");
@@ -471,7 +471,7 @@ describe("an authorization request", () => {
 });
 
 describe("the page", () => {
-  test("stays out of frames, runs no script, and tells nobody where it is", async () => {
+  test("cannot be framed, runs no script, and sends no Referer", async () => {
     const { headers, text } = await new Browser(api).open(authorizeParams(client, newPkce()));
     const policy = headers.get("content-security-policy") ?? "";
     expect(policy).toContain("default-src 'none'");
@@ -491,7 +491,7 @@ describe("the page", () => {
     expect(cookie).toContain("SameSite=Lax");
   });
 
-  test("takes the cookie's strictest name where it is served over https", async () => {
+  test("uses the cookie prefix __Host- if it is served over https", async () => {
     const secure = await startApi({
       db: database.db,
       clock,
@@ -511,7 +511,7 @@ describe("the page", () => {
     expect(text).toContain('autocomplete="current-password"');
   });
 
-  test("escapes what comes from elsewhere", async () => {
+  test("escapes text from elsewhere", async () => {
     const browser = new Browser(api);
     const { text } = await browser.open(authorizeParams(client, newPkce(), { state: `"><b>` }));
     expect(text).toContain("Bob &amp; &quot;Co&quot; &lt;script&gt;");
@@ -520,7 +520,7 @@ describe("the page", () => {
     for (const page of [text, wrong.text]) expect(page).not.toMatch(/<(script|b|i)>/);
   });
 
-  test("puts no text of a tenant into the style sheet but a colour, and no logo from plain http", async () => {
+  test("puts only a colour of the tenant into the style sheet, and no logo over plain http", async () => {
     const [, p2] = tenants.partners;
     const own = await addClient(database.db, { companyId: p2.id });
     await database.db
@@ -533,7 +533,7 @@ describe("the page", () => {
     expect(headers.get("content-security-policy")).toContain("img-src 'none'");
   });
 
-  test("says the lock and the wait in words, with Retry-After", async () => {
+  test("explains a lock and its wait in words, with Retry-After", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(client, newPkce()));
     for (let i = 0; i < 5; i++) expectPage(await browser.signIn(user.email, "wrong"), 400);
@@ -546,7 +546,7 @@ describe("the page", () => {
     expectPage(await browser.signIn(user.email), 200);
   });
 
-  test("that is too old asks for the password once more, and goes on from there", async () => {
+  test("that has expired asks for the password again, and continues from there", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(client, newPkce()));
     clock.advance(10 * 60_000);
@@ -585,7 +585,7 @@ describe("a form", () => {
     return browser.submit(fields, change.headers);
   };
 
-  test("of an attacker's own page is refused in another browser: no login CSRF", async () => {
+  test("of an attacker's own page is rejected in another browser: no login CSRF", async () => {
     const attacker = new Browser(api);
     await attacker.open(authorizeParams(firstParty, newPkce()));
     expectPage(await attempt({ ticket: attacker.ticket ?? "" }), 400);
@@ -595,7 +595,7 @@ describe("a form", () => {
     expect((await attempt({})).status).toBe(303);
   });
 
-  test("from another origin, or from nowhere, is refused", async () => {
+  test("from another origin or without one is rejected", async () => {
     for (const Origin of ["https://evil.example", "null", "http://localhost:3001", ""])
       expectPage(await attempt({ headers: { Origin } }), 403);
     const crossSite = { Origin: "null", "Sec-Fetch-Site": "cross-site" };
@@ -604,7 +604,7 @@ describe("a form", () => {
     expect((await attempt({ headers: sameSite })).status).toBe(303);
   });
 
-  test("from a script, which names no site and presses no button, is let in", async () => {
+  test("from a script that names no site and presses no button is accepted", async () => {
     const { email } = await freshUser();
     const browser = new Browser(api);
     await browser.open(authorizeParams(firstParty, newPkce()));
@@ -614,7 +614,7 @@ describe("a form", () => {
     expect([answer.status, returned(answer).place]).toEqual([303, CALLBACK]);
   });
 
-  test("that says yes without a sign-in, or for another browser's sign-in, is refused", async () => {
+  test("that consents without a sign-in, or for another browser's sign-in, is rejected", async () => {
     const [user, victim, attacker] = [await freshUser(), new Browser(api), new Browser(api)];
     await attacker.open(authorizeParams(client, newPkce()));
     expectPage(await attacker.submit({ action: "allow" }), 400);
@@ -624,7 +624,7 @@ describe("a form", () => {
     expectPage(await attacker.submit({ action: "allow" }), 400);
   });
 
-  test("with a field twice, unknown, empty or of JSON is a page, never a redirect", async () => {
+  test("with a field that is repeated, unknown, empty or JSON gives a page, never a redirect", async () => {
     const browser = new Browser(api);
     await browser.open(authorizeParams(client, newPkce()));
     const headers = {

@@ -9,7 +9,7 @@ import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../sup
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// The authorize page as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
+// Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -18,7 +18,7 @@ let root: string;
 let callback: string;
 let browser: Browser;
 const clock = createFakeClock();
-/** The client's own server, and a stranger's page with a frame. */
+/** The client's own server, and a page of a stranger with a frame. */
 const app = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
@@ -67,7 +67,7 @@ interface Visit {
   readonly scripts?: boolean;
 }
 
-/** A new browser profile at the page of a partner's client. */
+/** Opens a new browser profile at the page of a partner's client. */
 async function visit({ scheme = "light", width = 1000, scripts = true }: Visit = {}) {
   const client = await addClient(database.db, {
     companyId: tenants.partners[0].id,
@@ -109,7 +109,7 @@ async function picture(page: Page, name: string): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)("in a browser", () => {
-  test("a user signs in, says yes, and the client gets tokens", async () => {
+  test("a user signs in and consents, and the client gets tokens", async () => {
     const { page, client, pkce } = await visit();
     await picture(page, "sign-in");
     await signIn(page, (await freshUser()).email);
@@ -128,7 +128,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     expect(status).toBe(200);
   });
 
-  test("a user who denies, or who cancels, comes back with access_denied", async () => {
+  test("a user who denies or cancels comes back with access_denied", async () => {
     const { page, url } = await visit();
     await press(page, "deny");
     expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
@@ -138,7 +138,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
   });
 
-  test("a wrong password is told, five lock, and the wait is in words", async () => {
+  test("a wrong password is reported, five lock the sign-in, and the wait is shown in words", async () => {
     const { page } = await visit();
     const { email } = await freshUser();
     for (let i = 0; i < 5; i++) await signIn(page, email, "wrong");
@@ -153,7 +153,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     expect(await textOf(page, "h1")).toStartWith("Allow");
   });
 
-  test("a page that is too old asks again and goes on", async () => {
+  test("a page that has expired asks again and continues", async () => {
     const { page } = await visit();
     const { email } = await freshUser();
     clock.advance(10 * 60_000);
@@ -199,7 +199,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
   });
 
   test.each(["light", "dark"] as const)(
-    "a phone shows it without scrolling sideways, %s",
+    "on a phone the page does not scroll sideways, %s",
     async (scheme) => {
       const { page } = await visit({ scheme, width: 320 });
       const wide = () => page.evaluate<number>("document.documentElement.scrollWidth");
@@ -211,7 +211,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     },
   );
 
-  test("an unknown place is a page, and a foreign frame stays empty", async () => {
+  test("an unregistered redirect URI shows a page, and a foreign frame stays empty", async () => {
     const { page, url } = await visit();
     await page.goto(url.replace(encodeURIComponent(callback), "https%3A%2F%2Fevil.example"));
     expect(page.url()).toStartWith(root);

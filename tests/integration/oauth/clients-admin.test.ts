@@ -43,7 +43,7 @@ const passwordGrant = (client: Answer["body"], email: string) =>
   });
 
 describe("a new client", () => {
-  test("has its secret shown once, stored as a hash, and safe settings", async () => {
+  test("shows its secret once, is stored with a hash, and has safe defaults", async () => {
     const { status, body } = await create({ name: "Mine" });
     expect(status).toBe(201);
     expect(body).toMatchObject({
@@ -69,7 +69,7 @@ describe("a new client", () => {
     expect(JSON.stringify(row)).not.toContain(String(client_secret));
   });
 
-  test("of a super-admin may be first-party and take passwords", async () => {
+  test("of a super-admin may be first-party and handle passwords", async () => {
     const grants = { first_party: true, grant_types: ["password", "refresh_token"] };
     const { status, body } = await create({ name: "Ours", ...grants }, { path: SSO, token: root });
     expect(status).toBe(201);
@@ -84,7 +84,7 @@ describe("a new client", () => {
     expect((await api.call("POST", path, { token: partner })).status).toBe(422);
   });
 
-  test("of the code grant has a redirect URI, without which nobody could use it", async () => {
+  test("with the code grant must have a redirect URI", async () => {
     const fieldsOf = ({ body }: Answer) => Object.keys(Object(body["errors"]));
     const useless = await create({ name: "Useless", redirect_uris: [] });
     expect([useless.status, fieldsOf(useless)]).toEqual([422, ["redirect_uris"]]);
@@ -138,7 +138,7 @@ describe("a new client", () => {
     ["/cb", false],
     ["https://app.example/a b", false],
     ["https://äpp.example/cb", false],
-  ])("with the redirect URI %j is taken: %p", async (uri, isGood) => {
+  ])("with the redirect URI %j is accepted: %p", async (uri, isGood) => {
     const { status, body } = await create({ name: "x", redirect_uris: [uri] });
     expect(status).toBe(isGood ? 201 : 422);
     if (!isGood) expect(body["errors"]).toHaveProperty(["redirect_uris.0"]);
@@ -177,7 +177,7 @@ describe("a client", () => {
     });
   });
 
-  test("that a super-admin made first-party is seen by its partner, and changed by super-admins", async () => {
+  test("that a super-admin made first-party is visible to its partner, but changed only by super-admins", async () => {
     const { body } = await create({ name: "Given" });
     const id = String(body["client_id"]);
     const gift = { first_party: true, grant_types: ["password"] };
@@ -221,7 +221,7 @@ describe("a client", () => {
     expect((await create(grants, { path: SSO, token: root })).status).toBe(422);
   });
 
-  test("is one of 50 of a partner, also where 10 are made at once", async () => {
+  test("is limited to 50 for each partner, even if 10 are made at once", async () => {
     const path = "/admin/partners";
     const company = await api.call("POST", path, { token: root, body: { name: "Many" } });
     const companyId = Number(company.body["id"]);
@@ -253,7 +253,7 @@ describe("a client", () => {
     expect((await passwordGrant(body, email)).status).toBe(200);
   });
 
-  test("takes its tokens with it when it is deleted", async () => {
+  test("is deleted together with its tokens", async () => {
     const grants = { first_party: true, grant_types: ["password", "refresh_token"] };
     const { body } = await create({ name: "x", ...grants }, { path: SSO, token: root });
     const issued = await passwordGrant(body, tenants.partners[0].owner.email);
@@ -266,7 +266,7 @@ describe("a client", () => {
     expect((await passwordGrant(body, tenants.partners[0].owner.email)).status).toBe(401);
   });
 
-  test("is listed newest first, page by page, to its own tenant and to the platform", async () => {
+  test("is listed newest first, in pages, to its own tenant and to the platform", async () => {
     for (let i = 0; i < 3; i++) await create({ name: `foreign ${i}` }, { token: foreign });
     const idsOf = async (path: string, token: string) =>
       (await everyPage<{ client_id: string; company_id: number | null }>(api, path, token)).flat();
@@ -305,7 +305,7 @@ describe("a client", () => {
     expect(denied.length).toBeGreaterThanOrEqual(5);
   });
 
-  test("is nobody's but a partner's admins' and a super-admin's", async () => {
+  test("can be managed only by a partner's admins and a super-admin", async () => {
     const [p1] = tenants.partners;
     const account = await api.login(p1.accounts[0].owner.email);
     const acting = await api.call("POST", "/partner/account-owner/token", {
@@ -340,7 +340,7 @@ describe("revocation and introspection", () => {
   const introspect = async (client: { clientId: string; secret: string }, token: unknown) =>
     (await postForm(api, "/oauth/introspect", form(client, token))).body;
 
-  test("tell a client of its own live tokens", async () => {
+  test("show a client its own live tokens", async () => {
     const client = await addClient(database.db, { firstParty: true });
     const body = await signIn(client);
     const told = await introspect(client, body["access_token"]);
@@ -359,7 +359,7 @@ describe("revocation and introspection", () => {
     expect(await introspect(client, body["refresh_token"])).toMatchObject({ active: true });
   });
 
-  test("answer another client's, a page's, a spent and an invented token alike", async () => {
+  test("give the same answer for another client's, a page's, a spent and an invented token", async () => {
     const [client, stranger] = [
       await addClient(database.db, { firstParty: true }),
       await addClient(database.db, { firstParty: true }),
@@ -384,7 +384,7 @@ describe("revocation and introspection", () => {
     expect(await introspect(client, body["access_token"])).toMatchObject({ active: true });
   });
 
-  test("end the sign-in with a refresh token, and with an access token its refresh token", async () => {
+  test("with a refresh token end the sign-in, with an access token also its refresh token", async () => {
     const client = await addClient(database.db, { firstParty: true });
     const [one, two] = [await signIn(client), await signIn(client)];
     const ended = await postForm(api, "/oauth/revoke", {
@@ -400,7 +400,7 @@ describe("revocation and introspection", () => {
   });
 
   test.each(["/oauth/revoke", "/oauth/introspect"])(
-    "of %s need a client and a token",
+    "at %s need a client and a token",
     async (path) => {
       const client = await addClient(database.db, { firstParty: true });
       const error = async (fields: Record<string, string>) => {
@@ -417,7 +417,7 @@ describe("revocation and introspection", () => {
     },
   );
 
-  test("let a public client revoke by its id, and not introspect", async () => {
+  test("let a public client revoke with its id, but not introspect", async () => {
     const open = await addClient(database.db, { confidential: false });
     const fields = { token: "x", client_id: open.clientId };
     expect((await postForm(api, "/oauth/revoke", fields)).status).toBe(200);

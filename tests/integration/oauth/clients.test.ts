@@ -11,14 +11,14 @@ import { addClient, Browser, CALLBACK, type TestClient } from "../../support/oau
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
 
-// Libraries as their users install them, against a server that listens.
+// Tests popular client libraries against a server that listens on a port.
 
 let database: TestDatabase;
 let tenants: Tenants;
 let api: TestApi;
 let root: string;
 let client: TestClient;
-/** The service's own: it may take passwords. */
+/** A first-party client, which may handle passwords. */
 let trusted: TestClient;
 let user: TestUser;
 
@@ -44,7 +44,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The server has to know its own address before it listens. */
+/** The server must know its own URL before it listens. */
 function freePort(): number {
   const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const { port } = probe;
@@ -53,7 +53,7 @@ function freePort(): number {
   return port;
 }
 
-/** What the user does between the client's two addresses: signs in and says yes. */
+/** Acts as the user between the client's two URLs: signs in and consents. */
 async function walk(authorizationUrl: string): Promise<URL> {
   const url = new URL(authorizationUrl);
   expect(`${url.origin}${url.pathname}`).toBe(`${root}/oauth/authorize`);
@@ -79,7 +79,7 @@ describe("openid-client", () => {
     });
 
   test.each(["client_secret_post", "client_secret_basic", "none"])(
-    "signs in, refreshes, revokes and is refused a second use with %s",
+    "signs in, refreshes, revokes, and fails at a second use, with %s",
     async (method) => {
       const isPublic = method === "none";
       const as = isPublic ? await addClient(database.db, { confidential: false }) : client;
@@ -114,7 +114,7 @@ describe("openid-client", () => {
     },
   );
 
-  test("gets tokens by the password grant, and the error of a wrong password", async () => {
+  test("gets tokens with the password grant, and an error for a wrong password", async () => {
     const config = await discover(trusted, openid.ClientSecretPost(trusted.secret));
     const form = { username: user.email, password: PASSWORD, scope: "reviews:read" };
     const tokens = await openid.genericGrantRequest(config, "password", form);
@@ -125,7 +125,7 @@ describe("openid-client", () => {
     });
   });
 
-  test("refuses an answer whose iss is another's", async () => {
+  test("rejects a response with the iss of another server", async () => {
     const config = await discover(client, openid.ClientSecretPost(client.secret));
     const verifier = openid.randomPKCECodeVerifier();
     const url = openid.buildAuthorizationUrl(config, {
@@ -149,7 +149,7 @@ describe("oauth4webapi", () => {
     return oauth.processDiscoveryResponse(issuer, response);
   };
 
-  test("reads the metadata, signs in, and finds the JWT access token in order", async () => {
+  test("reads the metadata, signs in, and accepts the JWT access token", async () => {
     const server = await discover();
     expect(server.code_challenge_methods_supported).toEqual(["S256"]);
     expect(server.authorization_response_iss_parameter_supported).toBe(true);
@@ -209,7 +209,7 @@ describe("oauth4webapi", () => {
     expect(await whoHas(next.access_token)).toBe(401);
   });
 
-  test("is told of a denial", async () => {
+  test("gets an error when the user denies", async () => {
     const server = await discover();
     const browser = new Browser(api);
     const query = new URLSearchParams({
@@ -255,7 +255,7 @@ describe("simple-oauth2", () => {
     },
   );
 
-  test("gets tokens by the password grant", async () => {
+  test("gets tokens with the password grant", async () => {
     const flow = new ResourceOwnerPassword({ ...settings(trusted), auth: places() });
     const form = { username: user.email, password: PASSWORD, scope: "*" };
     const { token } = await flow.getToken(form);
@@ -283,7 +283,7 @@ describe("client-oauth2", () => {
     expect(await whoHas(next.accessToken)).toBe(user.email);
   });
 
-  test("gets tokens by the password grant, and the error of a wrong password", async () => {
+  test("gets tokens with the password grant, and an error for a wrong password", async () => {
     const library = create(trusted);
     const tokens = await library.owner.getToken(user.email, PASSWORD);
     expect(tokens.data["scope"]).toBe("reviews:read webhooks:read");
@@ -297,7 +297,7 @@ describe("client-oauth2", () => {
 describe("passport-oauth2", () => {
   type Outcome = { redirect?: string; user?: unknown; failure?: unknown };
 
-  /** One request through the strategy, as passport's middleware drives it. */
+  /** Sends one request through the strategy, as passport's middleware does. */
   function pass(strategy: Strategy, request: object): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const one = Object.assign(Object.create(strategy) as Strategy, {
@@ -310,7 +310,7 @@ describe("passport-oauth2", () => {
     });
   }
 
-  test("signs in with state and PKCE, and fails on a denial", async () => {
+  test("signs in with state and PKCE, and fails when the user denies", async () => {
     const strategy = new Strategy(
       {
         authorizationURL: `${root}/oauth/authorize`,

@@ -10,7 +10,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// Single sign-on at the authorize page, through a complete identity provider.
+// Tests single sign-on at the authorize page, with a complete identity provider.
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -51,12 +51,12 @@ afterAll(async () => {
 });
 
 interface Visit {
-  /** Whose client it is; the partner of the people above if absent. */
+  /** The partner that owns the client; the partner of the users above if absent. */
   readonly companyId?: number;
   readonly firstParty?: boolean;
 }
 
-/** A browser of its own at the page of a client. */
+/** Opens a new browser profile at the page of a client. */
 async function visit({ companyId = tenants.partners[0].id, firstParty = false }: Visit = {}) {
   const client = await addClient(database.db, {
     companyId,
@@ -94,7 +94,7 @@ async function signInAtProvider(page: Page, login: string): Promise<void> {
   await page.click("button[type=submit]");
 }
 
-/** The address that a trip ends at, before anybody went there. */
+/** Returns the URL at which a flow ends, before a browser opens it. */
 async function endOf(page: Page, login: string): Promise<URL> {
   await leave(page);
   await page.waitForURL(`${provider.issuer}/interaction/**`);
@@ -105,7 +105,7 @@ const problem = (page: Page) => page.getByRole("alert").innerText();
 const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
 
 describe.skipIf(chromium === undefined)("single sign-on at the authorize page", () => {
-  test("lets a person say yes, and the client gets tokens that speak for them", async () => {
+  test("lets a person consent, and the client gets tokens of that user", async () => {
     const { context, page, client, pkce } = await visit();
     expect(await seriousFaults(page)).toEqual([]);
     await leave(page);
@@ -129,7 +129,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("leads back at once to a first-party client", async () => {
+  test("redirects back at once to a first-party client", async () => {
     const { context, page } = await visit({ firstParty: true });
     await leave(page);
     await signInAtProvider(page, "ada");
@@ -138,7 +138,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("an address without a provider is told so, and a password still signs in", async () => {
+  test("tells an address without a provider so, and a password still signs in", async () => {
     const { context, page } = await visit();
     await leave(page, tenants.partners[0].owner.email);
     expect(await problem(page)).toContain("There is no single sign-on for this address.");
@@ -149,7 +149,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("somebody whom the provider knows and we do not comes back to the page", async () => {
+  test("brings a person whom the provider knows and we do not back to the page", async () => {
     const { context, page } = await visit();
     await leave(page);
     await signInAtProvider(page, "stranger");
@@ -161,7 +161,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("a person of another partner's tree is refused like anybody who may not", async () => {
+  test("rejects a person of another partner's accounts like anybody else without access", async () => {
     const { context, page } = await visit({ companyId: tenants.partners[1].id });
     await leave(page);
     await signInAtProvider(page, "ada");
@@ -170,7 +170,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("the end of a trip opens in the browser that began it, and only once", async () => {
+  test("ends only in the browser that began it, and only once", async () => {
     const { context, page } = await visit();
     const end = await endOf(page, "ada");
     const other = await visit();
@@ -184,7 +184,7 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("a code of another trip signs nobody in, and neither does a ticket of the form", async () => {
+  test("rejects a code of another flow, and a ticket of the form", async () => {
     const theirs = await visit();
     const stolen = (await endOf(theirs.page, "mallory")).searchParams.get("code") ?? "";
     await theirs.context.close();
@@ -202,14 +202,14 @@ describe.skipIf(chromium === undefined)("single sign-on at the authorize page", 
     await context.close();
   });
 
-  test("a code of the authorize page is of no use at the dashboard's exchange", async () => {
+  test("rejects a code of the authorize page at the dashboard's exchange", async () => {
     const { context, page } = await visit();
     const code = (await endOf(page, "ada")).searchParams.get("code") ?? "";
     expect((await api.call("GET", `/auth/sso/exchange?code=${code}`)).status).toBe(400);
     await context.close();
   });
 
-  test("nobody can name the page as the place that a sign-in ends at", async () => {
+  test("cannot be started with the page's URL as return_to", async () => {
     for (const place of [`${root}/oauth/authorize/sso`, `${root}/oauth/authorize/sso?ticket=x`]) {
       const query = formOf({ email: "ada@corp.test", return_to: place });
       const answer = await api.call("GET", `/auth/sso/redirect?${query}`);

@@ -48,7 +48,7 @@ const tokensOf = (userId: number) =>
   database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("the password grant", () => {
-  test("answers an access token that works and a refresh token", async () => {
+  test("returns an access token that works and a refresh token", async () => {
     const { status, body, headers } = await token(passwordForm(await freshUser()));
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -64,7 +64,7 @@ describe("the password grant", () => {
     expect(await statusOf(body["access_token"])).toBe(200);
   });
 
-  test("takes the client's credentials by Basic as well, with parts that are form-encoded", async () => {
+  test("accepts the client's credentials by Basic as well, with form-encoded parts", async () => {
     const user = await freshUser();
     const form = { ...passwordForm(user), client_id: undefined, client_secret: undefined };
     expect((await token(form, basicOf(client))).status).toBe(200);
@@ -75,7 +75,7 @@ describe("the password grant", () => {
     );
   });
 
-  test("gives the scope that is asked for, in each other's order, and no more than the client's", async () => {
+  test("gives the requested scope in the requested order, and no more than the client's", async () => {
     const user = await freshUser();
     const narrow = await addClient(database.db, {
       firstParty: true,
@@ -108,7 +108,7 @@ describe("the password grant", () => {
     expect(body["refresh_token"]).toBeUndefined();
   });
 
-  test("shares the lock with login, and says the wait", async () => {
+  test("shares the sign-in lock with login, and reports the wait", async () => {
     const user = await freshUser();
     for (let i = 0; i < 5; i++)
       expect((await token(passwordForm(user, { password: "wrong" }))).body["error"]).toBe(
@@ -128,7 +128,7 @@ describe("the password grant", () => {
   });
 });
 
-describe("the error table", () => {
+describe("the errors of the token endpoint", () => {
   let user: TestUser;
   let weak: TestClient;
   let open: TestClient;
@@ -186,7 +186,7 @@ describe("the error table", () => {
       "invalid_grant",
     ],
   ];
-  test.each(rows)("answers %s as it should be", async (_, change, status, error) => {
+  test.each(rows)("for %s have the right status and code", async (_, change, status, error) => {
     const answer = await token({ ...passwordForm(user), ...change() });
     expect([answer.status, answer.body["error"]]).toEqual([status, error]);
     expect(Object.keys(answer.body).toSorted()).toEqual(["error", "error_description"]);
@@ -195,7 +195,7 @@ describe("the error table", () => {
     expect(answer.headers.get("x-request-id")).toBeTruthy();
   });
 
-  test("is read in the order of grant type, parameters, client, user", async () => {
+  test("are checked in the order of grant type, parameters, client, user", async () => {
     const worst = { client_id: "no", client_secret: "no", password: undefined, scope: "none" };
     const step = async (change: Form) =>
       (await token({ ...passwordForm(user), ...worst, ...change })).body["error"];
@@ -208,7 +208,7 @@ describe("the error table", () => {
   });
 
   test.each(["grant_type", "username", "password", "client_id", "client_secret", "scope", "x"])(
-    "answers a repeated %s with invalid_request",
+    "include invalid_request for a repeated %s",
     async (name) => {
       const form = new URLSearchParams(Object.entries(passwordForm(user)) as [string, string][]);
       form.append(name, form.get(name) ?? "*");
@@ -218,7 +218,7 @@ describe("the error table", () => {
     },
   );
 
-  test("asks for Basic where Basic was used and was wrong or broken", async () => {
+  test("ask for Basic if Basic was used and was wrong or malformed", async () => {
     const form = { ...passwordForm(user), client_id: undefined, client_secret: undefined };
     for (const headers of [
       basicOf({ ...client, secret: "wrong" }),
@@ -232,14 +232,14 @@ describe("the error table", () => {
     }
   });
 
-  test("refuses credentials in the body beside Basic", async () => {
+  test("include invalid_request for credentials in the body beside Basic", async () => {
     const { status, body } = await token(passwordForm(user), basicOf(client));
     expect([status, body["error"]]).toEqual([400, "invalid_request"]);
     const ids = { ...passwordForm(user), client_id: weak.clientId, client_secret: undefined };
     expect((await token(ids, basicOf(client))).body["error"]).toBe("invalid_request");
   });
 
-  test("has the same shape for a JSON body, broken UTF-8, too much and the wrong method", async () => {
+  test("have the same form for a JSON body, broken UTF-8, a large body and a wrong method", async () => {
     const json = await token(JSON.stringify(passwordForm(user)), {
       "Content-Type": "application/json",
     });
@@ -258,25 +258,25 @@ describe("the error table", () => {
     expect(get.headers.get("allow")).toBe("POST");
   });
 
-  test("has its shape for a path beside it that is none", async () => {
+  test("have the same form for an unknown path below /oauth", async () => {
     for (const path of ["/oauth", "/oauth/nope", "/oauth/token/x"]) {
       const { status, body } = await api.call("POST", path, { root: true });
       expect([status, body["error"]]).toEqual([404, "invalid_request"]);
     }
   });
 
-  test("takes a request without any body for a form without parameters", async () => {
+  test("treat a request without a body as a form without parameters", async () => {
     const { status, body } = await api.call("POST", "/oauth/token", { root: true });
     expect([status, body["error"]]).toEqual([400, "unsupported_grant_type"]);
   });
 
-  test("takes no parameter from the address", async () => {
+  test("ignore parameters in the URL", async () => {
     const query = new URLSearchParams(Object.entries(passwordForm(user)) as [string, string][]);
     const { body } = await postForm(api, `/oauth/token?${query.toString()}`, "");
     expect(body["error"]).toBe("unsupported_grant_type");
   });
 
-  test("has its shape for a request that the rate limits refuse", async () => {
+  test("have the same form for a request over the rate limit", async () => {
     const limit = { perMinute: 60, burst: 1 };
     const taken = { allowed: false, remaining: 0, limit, fullInS: 1, nextInS: 7 };
     const limited = await startApi({
@@ -291,7 +291,7 @@ describe("the error table", () => {
     expect(headers.get("ratelimit-remaining")).toBe("0");
   });
 
-  test("answers a client of a tenant that is switched off with invalid_client", async () => {
+  test("include invalid_client for a client of an inactive tenant", async () => {
     const [, p2] = tenants.partners;
     const own = await addClient(database.db, { firstParty: true, companyId: p2.id });
     const set = (isActive: boolean) =>
@@ -304,7 +304,7 @@ describe("the error table", () => {
 });
 
 describe("a refresh", () => {
-  test("of 50 at once in two processes is answered 200 once and 400 invalid_grant else, and the child works", async () => {
+  test("of 50 at once in two processes is answered 200 once and 400 invalid_grant otherwise, and the new token works", async () => {
     const first = await signIn(await freshUser());
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -322,7 +322,7 @@ describe("a refresh", () => {
     expect((await token(refreshForm(child["refresh_token"]))).status).toBe(200);
   });
 
-  test("within 10 s of the redemption is only refused, later it ends the family", async () => {
+  test("repeated within 10 s is rejected; later it ends the family", async () => {
     const first = await signIn(await freshUser());
     const { body: next } = await token(refreshForm(first["refresh_token"]));
     clock.advance(10_000);
@@ -335,7 +335,7 @@ describe("a refresh", () => {
     expect((await token(refreshForm(next["refresh_token"]))).body["error"]).toBe("invalid_grant");
   });
 
-  test("narrows and never widens", async () => {
+  test("may narrow the scope and never widen it", async () => {
     const user = await freshUser();
     const { body } = await token(passwordForm(user, { scope: "reviews:read webhooks:read" }));
     const wide = await token(refreshForm(body["refresh_token"], { scope: "reviews:write" }));
@@ -344,7 +344,7 @@ describe("a refresh", () => {
     expect(narrow.body["scope"]).toBe("reviews:read");
   });
 
-  test("follows a client that was given less since", async () => {
+  test("follows a client whose scopes were reduced since", async () => {
     const shrinking = await addClient(database.db, { firstParty: true });
     const { body } = await token(passwordForm(await freshUser(), credentialsOf(shrinking)));
     await database.db
@@ -356,7 +356,7 @@ describe("a refresh", () => {
     expect((await token(form)).body["scope"]).toBe("reviews:read");
   });
 
-  test("of another client's token is refused and leaves the token as it is", async () => {
+  test("of another client's token is rejected and leaves the token as it is", async () => {
     const first = await signIn(await freshUser());
     const stranger = await addClient(database.db, { firstParty: true });
     const form = refreshForm(first["refresh_token"], credentialsOf(stranger));
@@ -365,7 +365,7 @@ describe("a refresh", () => {
   });
 });
 
-/** Refreshes on and on until it is refused; answers every access token that it got. */
+/** Refreshes one token after the other until one is rejected. Returns all access tokens that it got. */
 async function chase(refresh: unknown, on: TestApi, as: TestClient): Promise<unknown[]> {
   const got: unknown[] = [];
   for (let next = refresh; ;) {
@@ -380,7 +380,7 @@ async function chase(refresh: unknown, on: TestApi, as: TestClient): Promise<unk
 }
 
 describe("a race of refreshes", () => {
-  test("against the revocation of the refresh token leaves no live successor", async () => {
+  test("with the revocation of the refresh token leaves no live successor", async () => {
     for (let round = 0; round < 8; round++) {
       const user = await freshUser();
       const first = await signIn(user);
@@ -392,7 +392,7 @@ describe("a race of refreshes", () => {
     }
   });
 
-  test("against a password reset leaves nothing but the fresh token", async () => {
+  test("with a password reset leaves only the fresh token", async () => {
     for (let round = 0; round < 4; round++) {
       const user = await freshUser();
       const sessions = await Promise.all([signIn(user), signIn(user), signIn(user)]);
@@ -411,7 +411,7 @@ describe("a race of refreshes", () => {
     }
   });
 
-  test("against the deletion of the client ends with it, and no token is left", async () => {
+  test("with the deletion of the client leaves no token", async () => {
     const root = await api.login(tenants.superAdmin.email);
     for (let round = 0; round < 4; round++) {
       const user = await freshUser();

@@ -9,7 +9,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, listenWith, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";
 
-/** Where Debian has it; elsewhere the test is left out. */
+/** Path of Chromium on Debian; without it the test is skipped. */
 const CHROMIUM = "/usr/bin/chromium";
 
 let database: TestDatabase;
@@ -18,7 +18,7 @@ let front: Awaited<ReturnType<typeof listenWith>>;
 let provider: Awaited<ReturnType<typeof startProvider>>;
 let browser: Browser | undefined;
 
-/** The server's address must be known before it starts, so that something stands before it that knows its own. */
+/** The API must know its URL before it starts, so a proxy with a known URL is put in front of it. */
 async function passOn(to: string, request: IncomingMessage, response: ServerResponse) {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
@@ -100,7 +100,7 @@ test.skipIf(!existsSync(CHROMIUM))(
     await page.click("button[type=submit]");
     await page.waitForURL(`${front.issuer}/dashboard?code=*`);
 
-    // The cookie that ties the trip to this browser is out of reach for scripts.
+    // Scripts cannot read the cookie that ties the flow to this browser.
     expect(await page.evaluate("document.cookie")).not.toContain("rr_sso");
     const cookies = await page.context().cookies(front.issuer);
     expect(cookies.find(({ name }) => name === "rr_sso")).toMatchObject({
@@ -115,7 +115,7 @@ test.skipIf(!existsSync(CHROMIUM))(
     expect(reviews).toMatchObject({ status: 200, body: { data: [] } });
     expect((await call(`/auth/sso/exchange?code=${code}`)).status).toBe(400);
 
-    // A callback that was made up ends where every failure ends.
+    // An invented callback ends at the same URL as every failure.
     await page.goto(
       `${front.issuer}/api/v1/auth/sso/callback/${provider.connection}?state=x&code=y`,
     );

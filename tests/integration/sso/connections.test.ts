@@ -48,7 +48,7 @@ async function lastAudit() {
 }
 
 describe("a connection", () => {
-  test("is made, shown, changed and deleted, with a row in the audit log each", async () => {
+  test("can be made, shown, changed and deleted, with an audit row each", async () => {
     const actor_id = tenants.superAdmin.id;
     const made = await create({ domains: ["B.Example.COM", "bücher.example.com"] });
     expect(made.status).toBe(201);
@@ -90,7 +90,7 @@ describe("a connection", () => {
     expect((await api.call("DELETE", `${PATH}/${id}`, { token })).status).toBe(404);
   });
 
-  test("keeps its secret sealed for its own row, and shows it nowhere", async () => {
+  test("stores its secret encrypted for its own row, and never shows it", async () => {
     const secret = "the secret of the client";
     const made = await create();
     const id = String(made.body["id"]);
@@ -107,7 +107,7 @@ describe("a connection", () => {
     const one = await api.call("GET", `${PATH}/${id}`, { token });
     const log = JSON.stringify(await database.db.sql`select details from audit_log`);
     for (const text of [made.text, list.text, one.text, log]) expect(text).not.toContain(secret);
-    // An update without a secret leaves it; one with a secret replaces it.
+    // An update without a secret keeps the old one; an update with a secret replaces it.
     await api.call("POST", `${PATH}/${id}`, { token, body: { is_active: false } });
     expect(await stored()).toBe(sealed);
     const renewed = { client_secret: "a new one" };
@@ -116,7 +116,7 @@ describe("a connection", () => {
     expect(api.deps.box.open(await stored(), context)).toBe("a new one");
   });
 
-  test("shares no domain with another one, also when both are made at once", async () => {
+  test("shares no domain with another one, even if both are made at once", async () => {
     const domains = [domain(), domain()];
     const answers = await Promise.all([
       create({ domains }),
@@ -150,7 +150,7 @@ describe("a connection", () => {
     [{ domains: ["10.0.0.1"] }, "domains.0"],
     [{ password_login: "yes" }, "password_login"],
     [{ id: "x" }, "id"],
-  ])("with %p is 422 on the field", async (more, field) => {
+  ])("with %p is a 422 on the field", async (more, field) => {
     const answer = await create(more);
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual([field]);
@@ -164,7 +164,7 @@ describe("a connection", () => {
     expect(Object.keys(moved.body["errors"] as object)).toEqual(["company_id"]);
   });
 
-  test("is administrated by super-admins only", async () => {
+  test("is administered only by super-admins", async () => {
     const id = String((await create()).body["id"]);
     const others = [tenants.partners[0].owner, tenants.partners[0].accounts[0].owner];
     for (const { email } of others) {
@@ -183,7 +183,7 @@ describe("a connection", () => {
       expect((await api.call("GET", `${PATH}/${wrong}`, { token })).status).toBe(404);
   });
 
-  test("is listed with its page and its company", async () => {
+  test("is listed in pages and by company", async () => {
     const elsewhere = tenants.partners[1].id;
     for (let i = 0; i < 3; i++) {
       clock.advance(1);
@@ -201,7 +201,7 @@ describe("a connection", () => {
   });
 });
 
-test("states and codes are purged once they are over", async () => {
+test("states and codes are purged after they expire", async () => {
   const { sql } = database.db;
   const server = await listenWith((_request, response) => response.end());
   const id = await connect(api, token, { company_id, issuer: server.issuer, domains: [domain()] });

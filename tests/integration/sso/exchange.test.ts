@@ -42,7 +42,7 @@ afterAll(async () => {
 const start = (query = "") => `${ROOT}/api/v1/auth/sso/redirect?connection=${connection}${query}`;
 const exchange = (query: string) => api.call("GET", `/auth/sso/exchange${query}`);
 
-/** A whole sign-in; answers where it ends. */
+/** Runs a whole sign-in and returns the URL at which it ends. */
 async function signIn(query = ""): Promise<URL> {
   const browser = new Browser(api);
   return new URL(
@@ -74,7 +74,7 @@ async function expectRefused(answer: Answer, reason: string): Promise<void> {
 }
 
 describe("the one-time code", () => {
-  test("is good once", async () => {
+  test("works once", async () => {
     const code = codeOf(await signIn());
     expect(code).toMatch(/^[\w-]{43}$/);
     expect((await exchange(`?code=${code}`)).status).toBe(200);
@@ -82,7 +82,7 @@ describe("the one-time code", () => {
     expect((await lastRefusal())?.actor_id).toBe(user.id);
   });
 
-  test("of many at once is good for one", async () => {
+  test("works for one of many requests at once", async () => {
     const code = codeOf(await signIn());
     const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(`?code=${code}`)));
     const statuses = answers.map(({ status }) => status).toSorted();
@@ -97,7 +97,7 @@ describe("the one-time code", () => {
     expect(JSON.stringify(states)).toContain(`${ROOT}/dashboard`);
   });
 
-  test("is over after 60 seconds", async () => {
+  test("expires after 60 seconds", async () => {
     const code = codeOf(await signIn());
     const [row] = await database.db.sql<{ s: number }[]>`
       select extract(epoch from expires_at - created_at)::int as s from sso_codes
@@ -115,11 +115,11 @@ describe("the one-time code", () => {
     "?code=%00",
     `?code=${"c".repeat(43)}`,
     "?other=1",
-  ])("is not %p", async (query) => {
+  ])("cannot be %p", async (query) => {
     await expectRefused(await exchange(query), "unknown_code");
   });
 
-  test("needs the verifier of its challenge, and is used up by a wrong one", async () => {
+  test("needs the verifier of its challenge, and a wrong verifier consumes it", async () => {
     const verifier = randomBytes(32).toString("base64url");
     const challenge = createHash("sha256").update(verifier).digest("base64url");
     const query = `&code_challenge=${challenge}&code_challenge_method=S256`;
@@ -133,7 +133,7 @@ describe("the one-time code", () => {
     }
   });
 
-  test("takes no verifier that nobody announced", async () => {
+  test("is rejected with a verifier if there was no challenge", async () => {
     const code = codeOf(await signIn());
     const query = `?code=${code}&code_verifier=${"v".repeat(43)}`;
     await expectRefused(await exchange(query), "wrong_verifier");
@@ -149,7 +149,7 @@ describe("the one-time code", () => {
     await expectRefused(await exchange(`?code=${code}`), "replayed_code");
   });
 
-  test("is no use once the user, the connection or the company is switched off", async () => {
+  test("is useless once the user, the connection or the company is switched off", async () => {
     const { sql } = database.db;
     for (const [off, on, reason] of [
       [
@@ -175,7 +175,7 @@ describe("the one-time code", () => {
     }
   });
 
-  test("is taken while wrong passwords lock the email, from its redirect on, and leaves the lock as it is", async () => {
+  test("works while wrong passwords lock the email, also for a new redirect, and leaves the lock as it is", async () => {
     const before = codeOf(await signIn());
     const body = { email: user.email, password: "wrong" };
     const statuses: number[] = [];
@@ -192,7 +192,7 @@ describe("the one-time code", () => {
     await database.db.sql`delete from sign_in_locks`;
   });
 
-  test("is taken from a user without a password, in a domain that takes none, whom a stranger has locked", async () => {
+  test("works for a user without a password, in a domain that allows none, whose email a stranger has locked", async () => {
     const companyId = tenants.partners[0].accounts[1].id;
     const email = "grace@sso-only.test";
     const role = "account_user";
@@ -220,7 +220,7 @@ describe("the one-time code", () => {
   });
 });
 
-describe("the place to return to", () => {
+describe("return_to", () => {
   test.each([APP, NATIVE, ORIGIN, `${ORIGIN}/deep/er`, `${ROOT}/dashboard`])(
     "may be %s",
     async (place) => {
@@ -257,7 +257,7 @@ describe("the place to return to", () => {
     ` ${APP}`,
     `${APP}\r\nSet-Cookie: a=b`,
     "",
-  ])("is not %p", async (place) => {
+  ])("cannot be %p", async (place) => {
     const { pathname, search } = new URL(start(`&return_to=${encodeURIComponent(place)}`));
     const answer = await api.call("GET", pathname + search, { root: true });
     expect(answer.status).toBe(422);
@@ -287,16 +287,19 @@ describe("the redirect", () => {
     "?connection=x",
     "?connection=%00",
     "?connection=01ARZ3NDEKTSV4RRFFQ69G5FAV",
-  ])("to no provider by %p ends at the dashboard with one neutral error", async (query) => {
-    const answer = await api.call("GET", `/auth/sso/redirect${query}`);
-    expect(answer.status).toBe(302);
-    expect(answer.headers.get("location")).toBe(`${ROOT}/dashboard?error=sso_failed`);
-    expect(answer.headers.getSetCookie()).toEqual([]);
-    const details = { leg: "redirect", reason: "unknown_connection" };
-    expect((await lastRefusal())?.details).toEqual(details);
-  });
+  ])(
+    "by %p, which has no provider, ends at the dashboard with one neutral error",
+    async (query) => {
+      const answer = await api.call("GET", `/auth/sso/redirect${query}`);
+      expect(answer.status).toBe(302);
+      expect(answer.headers.get("location")).toBe(`${ROOT}/dashboard?error=sso_failed`);
+      expect(answer.headers.getSetCookie()).toEqual([]);
+      const details = { leg: "redirect", reason: "unknown_connection" };
+      expect((await lastRefusal())?.details).toEqual(details);
+    },
+  );
 
-  test("binds the browser by a cookie that scripts and other sites do not get", async () => {
+  test("binds the browser with a cookie that scripts and other sites cannot read", async () => {
     const path = `/auth/sso/redirect?connection=${connection}`;
     const { headers } = await api.call("GET", path);
     expect(headers.get("set-cookie")).toMatch(
@@ -315,7 +318,7 @@ describe("the redirect", () => {
     );
   });
 
-  test("gives every trip its own state, nonce and challenge", async () => {
+  test("gives every flow its own state, nonce and challenge", async () => {
     const browser = new Browser(api);
     const seen = new Set<string>();
     for (let i = 0; i < 3; i++) {

@@ -56,7 +56,7 @@ async function discovered(email: string): Promise<string> {
   return String(body["sso_url"]);
 }
 
-/** From discovery to the place that the callback sends the browser to. */
+/** Runs the flow from discovery to the URL to which the callback redirects. */
 async function walk(email: string, login: string, browser = new Browser(api), query = "") {
   const callback = await signInAtProvider(browser, (await discovered(email)) + query, login);
   return new URL(nextPlace(await browser.get(callback), callback));
@@ -82,7 +82,7 @@ describe("single sign-on", () => {
     const token = String(answer.body["token"]);
     const reviews = await api.call("GET", "/account/reviews", { token });
     expect(reviews.status).toBe(200);
-    // Like a login, it may make the dashboard's token (contract 4.18).
+    // A token from single sign-on may make the dashboard's token, as one from login may (contract 4.18).
     expect((await api.call("POST", "/account/api-token", { token })).status).toBe(201);
     const sessions = await api.call("GET", "/account/sessions", { token });
     expect(sessions.body["data"]).toMatchObject([{ method: "sso", is_current: true }]);
@@ -93,7 +93,7 @@ describe("single sign-on", () => {
     });
   });
 
-  test("links once: the second time the subject alone decides", async () => {
+  test("links once: the second time only the subject decides", async () => {
     const linked = (await audited("SSO_LINKED")).length;
     await database.db.sql`update users set email = 'renamed@corp.test' where id = ${ada.id}`;
     const end = await walk("ada@corp.test", "ada");
@@ -102,12 +102,12 @@ describe("single sign-on", () => {
     expect(await audited("SSO_LINKED")).toHaveLength(linked);
   });
 
-  test("takes the email of the id_token where the provider puts it there", async () => {
+  test("uses the email of the id_token if the provider puts it there", async () => {
     const end = await walk("bob@chatty.test", "bob");
     expect((await exchange(end.searchParams.get("code") ?? "")).status).toBe(200);
   });
 
-  test("begins by email as well as by connection", async () => {
+  test("starts by email as well as by connection", async () => {
     const browser = new Browser(api);
     const start = `${ROOT}/api/v1/auth/sso/redirect?email=ADA@corp.test`;
     const place = new URL(nextPlace(await browser.get(start), start));
@@ -117,7 +117,7 @@ describe("single sign-on", () => {
     expect(place.searchParams.get("nonce")).toMatch(/^[\w-]{43}$/);
   });
 
-  test("ends at an allowed place, keeping that place's own query", async () => {
+  test("ends at an allowed URL and keeps its query", async () => {
     const query = `&return_to=${encodeURIComponent(APP)}`;
     const end = await walk("ada@corp.test", "ada", new Browser(api), query);
     expect(end.href).toStartWith("https://app.example/signed-in?from=sso&code=");
@@ -132,7 +132,7 @@ describe("single sign-on", () => {
       expect(nextPlace(await browser.get(callback), callback)).toContain("?code=");
   });
 
-  test("makes no account for somebody unknown", async () => {
+  test("creates no account for an unknown person", async () => {
     const count = async () => (await database.db.sql`select 1 from users`).length;
     const before = await count();
     const end = await walk("ada@corp.test", "stranger");

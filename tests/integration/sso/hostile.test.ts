@@ -72,13 +72,13 @@ function addPerson(email: string, companyId = tenants.partners[0].accounts[0].id
   return addUser(database.db, { companyId, role: "account_user", email });
 }
 
-/** Claims of somebody with that email, under a subject that is new. */
+/** Returns claims with that email and a new subject. */
 function says(email: string, more: Claims = {}) {
   const claims = { sub: `subject-${++serial}`, email, email_verified: true, ...more };
   provider.onIdToken = (payload) => void Object.assign(payload, claims);
 }
 
-/** As far as the callback's address; nobody has called it yet. */
+/** Returns the URL of the callback without opening it. */
 async function toCallback(browser: Browser, id = connection): Promise<string> {
   return browser.follow(REDIRECT + id, (url) => url.includes("/sso/callback/"));
 }
@@ -93,7 +93,7 @@ async function lastRefusal() {
   return row;
 }
 
-/** All that the outside sees, but for what differs between any two answers. */
+/** Returns everything that a client sees, except for headers that differ between any two responses. */
 function outside({ status, headers, text }: Answer) {
   const fields = [...headers].filter(([name]) => name !== "x-request-id" && name !== "date");
   return { status, text, headers: Object.fromEntries(fields) };
@@ -108,14 +108,14 @@ async function expectRefused(answer: Answer, reason: string): Promise<void> {
   expect(outside(answer)).toEqual(neutral);
 }
 
-describe("a provider that is not hostile for once", () => {
-  test("signs a user of its company in", async () => {
+describe("an honest provider", () => {
+  test("signs in a user of its company", async () => {
     says(victim, { sub: "johndoe" });
     expect((await attempt()).headers.get("location")).toStartWith(`${ROOT}/dashboard?code=`);
   });
 });
 
-describe("an id_token is refused", () => {
+describe("an id_token is rejected", () => {
   test.each([
     ["with another nonce", { nonce: "another" }, "wrong_nonce"],
     ["without a nonce", { nonce: undefined }, "wrong_nonce"],
@@ -155,7 +155,7 @@ describe("an id_token is refused", () => {
     await expectRefused(await attempt(), reason);
   });
 
-  /** Puts a token of our own making into the provider's answer. */
+  /** Replaces the token in the provider's response by one of our own. */
   async function attemptForged(forge: (claims: Claims) => string): Promise<Answer> {
     says(victim, { sub: "johndoe" });
     provider.onTokenAnswer = (body) => {
@@ -202,7 +202,7 @@ describe("an id_token is refused", () => {
     );
   });
 
-  test("signed with another key, under the good one's id or its own", async () => {
+  test("signed with another key, under the id of the right one or its own", async () => {
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const rs256 = (data: string) => signBytes("sha256", Buffer.from(data), privateKey);
     for (const [id, reason] of [
@@ -215,7 +215,7 @@ describe("an id_token is refused", () => {
       );
   });
 
-  test("that brings its own key along", async () => {
+  test("that contains its own key", async () => {
     const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
     const rs256 = (data: string) => signBytes("sha256", Buffer.from(data), privateKey);
     const header = { alg: "RS256", kid: kid(), jwk: publicKey.export({ format: "jwk" }) };
@@ -225,13 +225,13 @@ describe("an id_token is refused", () => {
     );
   });
 
-  test("that is no JWT", async () => {
+  test("that is not a JWT", async () => {
     for (const text of ["no token", "a.b.c", "e30.e30.", "\0"])
       await expectRefused(await attemptForged(() => text), "malformed_id_token");
   });
 });
 
-describe("an answer of the provider is refused", () => {
+describe("a response of the provider is rejected", () => {
   test.each([
     ["an error", { error: "access_denied" }, "provider_error"],
     ["an error and a code", { error: "access_denied", code: "c" }, "provider_error"],
@@ -249,13 +249,13 @@ describe("an answer of the provider is refused", () => {
     await expectRefused(await attempt(), reason);
   });
 
-  test("that names an error which is no code, without keeping it", async () => {
+  test("that names an error which is not a code, and the text is not stored", async () => {
     provider.onCallback = (url) => url.searchParams.set("error", "<script>\n\0");
     await expectRefused(await attempt(), "provider_error");
     expect((await lastRefusal())?.details).not.toHaveProperty("error");
   });
 
-  test("without the issuer that it promised", async () => {
+  test("without the issuer that the metadata promises", async () => {
     const fresh = await startApi({ db: database.db, box: api.deps.box, keys: api.deps.keys });
     provider.onDiscovery = (document) => {
       document["authorization_response_iss_parameter_supported"] = true;
@@ -267,7 +267,7 @@ describe("an answer of the provider is refused", () => {
     expect(answer.headers.get("location")).toContain("?code=");
   });
 
-  test("that comes back with a code of another sign-in, whose PKCE verifier is not ours", async () => {
+  test("with a code of another sign-in, whose PKCE verifier is not ours", async () => {
     says(victim, { sub: "johndoe" });
     const stolen = new URL(await toCallback(new Browser(api))).searchParams.get("code") ?? "";
     provider.onCallback = (url) => url.searchParams.set("code", stolen);
@@ -284,7 +284,7 @@ describe("an answer of the provider is refused", () => {
   });
 });
 
-describe("an email that only userinfo tells", () => {
+describe("an email that only userinfo contains", () => {
   test.each([
     ["is unverified", { email_verified: false }, "unverified_email"],
     ["is of a foreign domain", { email: "user@other.test" }, "foreign_domain"],
@@ -300,7 +300,7 @@ describe("an email that only userinfo tells", () => {
 });
 
 describe("a state", () => {
-  test("counts once", async () => {
+  test("works once", async () => {
     says(victim, { sub: "johndoe" });
     const browser = new Browser(api);
     const callback = await toCallback(browser);
@@ -308,7 +308,7 @@ describe("a state", () => {
     await expectRefused(await browser.get(callback), "replayed_state");
   });
 
-  test("of many at once counts for one", async () => {
+  test("works for one of many callbacks at once", async () => {
     says(victim, { sub: "johndoe" });
     const browser = new Browser(api);
     const callback = await toCallback(browser);
@@ -318,7 +318,7 @@ describe("a state", () => {
     expect(places.filter((one) => one === REFUSED)).toHaveLength(7);
   });
 
-  test("works in the browser only that it was given to, and is not used up by another", async () => {
+  test("works only in its own browser, and another browser does not consume it", async () => {
     says(victim, { sub: "johndoe" });
     const browser = new Browser(api);
     const callback = await toCallback(browser);
@@ -331,14 +331,14 @@ describe("a state", () => {
     expect(nextPlace(await browser.get(callback), callback)).toContain("?code=");
   });
 
-  test("is over after ten minutes", async () => {
+  test("expires after ten minutes", async () => {
     const browser = new Browser(api);
     const callback = await toCallback(browser);
     await database.db.sql`update sso_states set expires_at = created_at`;
     await expectRefused(await browser.get(callback), "expired_state");
   });
 
-  test("of one provider does not count at another's callback, and is used up there", async () => {
+  test("of one provider is rejected at another's callback, and consumed there", async () => {
     says(victim, { sub: "johndoe" });
     const browser = new Browser(api);
     const callback = await toCallback(browser);
@@ -347,7 +347,7 @@ describe("a state", () => {
     await expectRefused(await browser.get(callback), "replayed_state");
   });
 
-  test("does not count at a callback of no connection", async () => {
+  test("is rejected at a callback of no connection", async () => {
     for (const path of ["x", "%00", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]) {
       const browser = new Browser(api);
       const callback = await toCallback(browser);
@@ -359,7 +359,7 @@ describe("a state", () => {
   });
 });
 
-describe("a user who is linked", () => {
+describe("a linked user", () => {
   const setUp = async (email: string) => {
     const user = await addPerson(email);
     const sub = `linked-${user.id}`;
@@ -368,7 +368,7 @@ describe("a user who is linked", () => {
     return user;
   };
 
-  test("does not get in once inactive, promoted, moved, or under a company that is switched off", async () => {
+  test("does not get in once inactive, promoted, moved, or in a company that is switched off", async () => {
     const { sql } = database.db;
     const user = await setUp("changed@corp.test");
     await sql`update users set is_active = false where id = ${user.id}`;
@@ -390,7 +390,7 @@ describe("a user who is linked", () => {
     expect((await attempt()).headers.get("location")).toContain("?code=");
   });
 
-  test("gets in while the sign-in with a password is locked, which stays so", async () => {
+  test("gets in while sign-in with a password is locked, and the lock stays", async () => {
     const user = await setUp("locked@corp.test");
     const digest = emailDigest(user.email);
     await database.db.sql`
@@ -404,7 +404,7 @@ describe("a user who is linked", () => {
 });
 
 describe("a provider's documents", () => {
-  /** The redirect through an API that has not asked this provider before. */
+  /** Starts a flow through an API process that has not requested this provider before. */
   async function expectNoStart(issuer: string, details: Claims, over: Partial<Config> = {}) {
     const fresh = await startApi({
       db: database.db,
@@ -424,7 +424,7 @@ describe("a provider's documents", () => {
     expect(outside(answer)).toEqual(neutral);
   }
 
-  test("of private addresses are not asked for where those are not allowed", async () => {
+  test("at private addresses are not requested if those are not allowed", async () => {
     const egress = { allowHttp: true, allowedNetworks: [] };
     const details = { reason: "provider_unreachable", fault: "blocked_address" };
     await expectNoStart(provider.issuer, details, { egress });
@@ -446,12 +446,12 @@ describe("a provider's documents", () => {
       { id_token_signing_alg_values_supported: ["HS256", "none"] },
       "id_token_signing_alg_values_supported",
     ],
-  ])("are refused when they %s", async (_, changes: Claims, field) => {
+  ])("are rejected if they %s", async (_, changes: Claims, field) => {
     provider.onDiscovery = (document) => void Object.assign(document, changes);
     await expectNoStart(provider.issuer, { reason: "bad_discovery", field });
   });
 
-  test("that are huge or cut off count as out of reach", async () => {
+  test("that are huge or cut off count as unreachable", async () => {
     const reason = "provider_unreachable";
     const huge = await listenWith((_request, response) => response.end("x".repeat(300_000)));
     await expectNoStart(huge.issuer, { reason, fault: "too_large" });
@@ -461,7 +461,7 @@ describe("a provider's documents", () => {
     cut.stop();
   });
 
-  test("that never come are waited for ten seconds, once for all who ask", async () => {
+  test("that never arrive are awaited for ten seconds, once for all callers", async () => {
     let asked = 0;
     const server = await listenWith(() => void (asked += 1));
     const company_id = tenants.partners[1].accounts[0].id;
@@ -476,7 +476,7 @@ describe("a provider's documents", () => {
     server.stop();
   });
 
-  test("that are elsewhere are not followed there", async () => {
+  test("are not followed to another URL", async () => {
     const server = await listenWith((_request, response) =>
       response.writeHead(302, { Location: provider.issuer }).end(),
     );
@@ -484,17 +484,17 @@ describe("a provider's documents", () => {
     server.stop();
   });
 
-  test.each(["", "[]", "null", "{", "<html>"])("that are %p are none", async (text) => {
+  test.each(["", "[]", "null", "{", "<html>"])("with the body %p are rejected", async (text) => {
     const server = await listenWith((_request, response) => response.end(text));
     await expectNoStart(server.issuer, { reason: "bad_discovery", status: 200 });
     server.stop();
   });
 
-  test("are fetched again for a key that is new, but not for every key that is made up", async () => {
+  test("are fetched again for a new key, but not for every invented key id", async () => {
     const fresh = await startApi({ db: database.db, box: api.deps.box, keys: api.deps.keys });
     says(victim, { sub: "johndoe" });
     expect((await attempt(new Browser(fresh))).headers.get("location")).toContain("?code=");
-    // The provider signs with its keys in turn, the newest last.
+    // The provider signs with its keys in turn, the newest one last.
     await provider.keys.generate("RS256");
     for (let round = 0; round < 2; round++)
       expect((await attempt(new Browser(fresh))).headers.get("location")).toContain("?code=");
