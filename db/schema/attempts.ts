@@ -53,7 +53,7 @@ export const deliveryAttempts = pgTable(
     batchJobId: bytewise("batch_job_id"),
     recordedAt: instant("recorded_at"),
     /**
-     * Which frozen code composes the request again (src/outbox/composer.ts), from the history of the event, started_at,
+     * Which frozen code composes the request again (src/outbox/payload-format.ts), from the history of the event, started_at,
      * attempt and the following: what the `Host` header was, the HMACs, and the first 16 bytes of the SHA-256 of the exact
      * body, without which nothing is shown.
      */

@@ -58,7 +58,7 @@ export const maintenanceJobs = pgTable("maintenance_jobs", {
 /**
  * A row for each API and each dispatcher that runs, with the master keys that it has, so that `rotate-master` can see a
  * process that would open nothing afterwards. The process renews `seen_at`, and deletes the row when it stops; the row of
- * a killed process expires (`src/keys/master-key.ts`). Processes of versions before this table have none.
+ * a killed process expires (`src/master-key.ts`). Processes of versions before this table have none.
  */
 export const processes = pgTable("processes", {
   id: bytewise("id").primaryKey(),

@@ -3,7 +3,7 @@ import { addMs, isoInstant, type Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/mail.ts";
-import { requestHeaders } from "../../src/outbox/composer.ts";
+import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";

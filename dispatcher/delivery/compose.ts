@@ -1,4 +1,4 @@
-import { composeBody as composeRecorded, requestHeaders } from "../../src/outbox/composer.ts";
+import { composeBody as composeRecorded, requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import type { BodySource, SendableEntry, Subscription } from "../actor/entry.ts";
@@ -33,7 +33,7 @@ export function composeRequest(
 }
 
 /**
- * The JSON body of one attempt, as its composer has it (src/outbox/composer.ts): of an event that was recorded by its
+ * The JSON body of one attempt, as its composer has it (src/outbox/payload-format.ts): of an event that was recorded by its
  * facts, of a test by sample values.
  */
 export function composeBody(source: BodySource, mode: PayloadMode, deliveredAt: Date): string {

@@ -1,7 +1,7 @@
 import type { Decision } from "../actor/decide.ts";
 import type { Entry } from "../actor/entry.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
-import { composerNumberOf, digestOf, framed } from "../../src/outbox/composer.ts";
+import { payloadFormatNumberOf, digestOf, framed } from "../../src/outbox/payload-format.ts";
 import type { SignedRequest } from "./compose.ts";
 import type { PostOutcome } from "./deliver.ts";
 
@@ -42,7 +42,7 @@ export function recordAttempt(
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    composer: isTest ? null : composerNumberOf(entry.payloadMode),
+    composer: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
     host: isTest ? null : host,
     signature: isTest ? null : signature,
     previousSignature: isTest ? null : previousSignature,

@@ -1,4 +1,4 @@
-import { remember } from "../../src/lib/groups.ts";
+import { remember } from "../../src/lib/batches.ts";
 import { BodyRecord } from "./excerpt.ts";
 
 /** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */

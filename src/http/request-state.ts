@@ -115,7 +115,7 @@ function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean
  * A macro that looks up the record which the path names, scoped to the caller, and hands it to the handler by this
  * name. It throws `not_found` or `forbidden`, which come before any fault of the fields.
  */
-export function finds<const N extends string, T>(
+export function loads<const N extends string, T>(
   name: N,
   find: (input: LoaderInput) => Promise<T>,
 ): Record<N, LoaderMacro<N, T>> {

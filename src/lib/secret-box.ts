@@ -10,14 +10,14 @@ const VERSION = "v1";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seals stored secrets with AES-256-GCM. `context` ties a ciphertext to its row: moved to another row it does not open. */
+/** Seals stored secrets with AES-256-GCM. `associatedData` ties a ciphertext to its row: moved to another row it does not open. */
 export interface SecretBox {
   /** The ids of the keys at hand, as they stand in sealed values; the first one seals. */
   readonly keyIds: readonly string[];
   /** `v1.<key id>.<base64url of iv, ciphertext and tag>` */
-  seal(plaintext: string, context: string): string;
+  seal(plaintext: string, associatedData: string): string;
   /** Throws if the key is not known, or the text or its context is not the one sealed. */
-  open(sealed: string, context: string): string;
+  open(sealed: string, associatedData: string): string;
   /** Whether the current key sealed it; if not, `rotate-master` has to seal it again. */
   isCurrent(sealed: string): boolean;
   /** Whether one of the keys at hand sealed it. */
@@ -34,9 +34,11 @@ export function createSecretBox(keys: {
   if (keys.previous) known.set(keyId(keys.previous), keys.previous);
   return {
     keyIds: [...known.keys()],
-    seal(plaintext, context) {
+    seal(plaintext, associatedData) {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", current.key, iv).setAAD(Buffer.from(context));
+      const cipher = createCipheriv("aes-256-gcm", current.key, iv).setAAD(
+        Buffer.from(associatedData),
+      );
       const text = Buffer.concat([
         iv,
         cipher.update(plaintext, "utf8"),
@@ -45,7 +47,7 @@ export function createSecretBox(keys: {
       ]);
       return `${VERSION}.${current.id}.${text.toString("base64url")}`;
     },
-    open(sealed, context) {
+    open(sealed, associatedData) {
       const [version, id = "", text = ""] = sealed.split(".");
       const key = known.get(id);
       if (version !== VERSION || key === undefined)
@@ -54,7 +56,7 @@ export function createSecretBox(keys: {
         );
       const bytes = Buffer.from(text, "base64url");
       const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES)).setAAD(
-        Buffer.from(context),
+        Buffer.from(associatedData),
       );
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       return (

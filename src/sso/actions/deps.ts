@@ -54,7 +54,7 @@ export async function auditRefusal<T>(
   }
 }
 
-/** The context that a client secret is sealed in (`src/keys/sealed-columns.ts`). */
+/** The context that a client secret is sealed in (`src/master-key.ts`). */
 export function clientSecretContext({ companyId, id }: { companyId: number; id: string }): string {
   return `sso:${companyId}:${id}`;
 }

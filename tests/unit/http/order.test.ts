@@ -7,7 +7,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { checks } from "../../../src/http/checks.ts";
 import { edge, refuseOtherMethods } from "../../../src/http/edge.ts";
 import { NO_FIELDS } from "../../../src/http/fields.ts";
-import { finds } from "../../../src/http/request-state.ts";
+import { loads } from "../../../src/http/request-state.ts";
 import { health } from "../../../src/http/metrics.ts";
 import type { Principal } from "../../../src/http/principal.ts";
 import type { RuleInput } from "../../../src/http/rules.ts";
@@ -33,7 +33,7 @@ const authenticator = {
 
 const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
 const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
-const thing = finds("thing", async ({ params }) => {
+const thing = loads("thing", async ({ params }) => {
   if (params["id"] === "2") throw new Problem("forbidden");
   if (params["id"] !== "1") throw new Problem("not_found");
   return { id: 1 };

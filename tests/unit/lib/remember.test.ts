@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { remember } from "../../../src/lib/groups.ts";
+import { remember } from "../../../src/lib/batches.ts";
 
 test("makes each value once, and all anew past the limit", () => {
   const made: number[] = [];

@@ -5,8 +5,8 @@ import type { EventFacts, PayloadMode } from "./event.ts";
 // FROZEN. An attempt keeps neither body nor headers: for as long as retention lasts they are composed again, by the
 // composer that its row names, and shown only where the digest of the row proves them (contract 7.13). So the bytes of
 // a composer that is in use never change, nor do those of `isoInstant`. Whoever wants other bytes adds a composer under
-// a number of its own, has `composerNumberOf` name it, and leaves the others as they are.
-// tests/unit/outbox/composer.test.ts holds them to tests/golden.
+// a number of its own, has `payloadFormatNumberOf` name it, and leaves the others as they are.
+// tests/unit/outbox/payload-format.test.ts holds them to tests/golden.
 
 /** What the headers say beside what is the same for all. */
 interface Signed {
@@ -18,26 +18,26 @@ interface Signed {
   readonly previousSignature: string | null;
 }
 
-interface Composer {
+interface PayloadFormat {
   readonly body: (facts: EventFacts, deliveredAt: Date) => string;
   /** In the order in which they are sent, without `Host` before them and `Content-Length` behind. */
   readonly headers: (signed: Signed) => Readonly<Record<string, string>>;
 }
 
 /** By the number that attempts have, which says version and mode. */
-const COMPOSERS: Readonly<Record<number, Composer>> = {
+const PAYLOAD_FORMATS: Readonly<Record<number, PayloadFormat>> = {
   1: { body: fullBody, headers: requestHeaders },
   2: { body: minimalBody, headers: requestHeaders },
 };
 
 /** The number of the composer that makes what is sent now. */
-export function composerNumberOf(mode: PayloadMode): number {
+export function payloadFormatNumberOf(mode: PayloadMode): number {
   return mode === "full" ? 1 : 2;
 }
 
 /** Undefined for a number that this version does not know. */
-export function composerOf(number: number): Composer | undefined {
-  return COMPOSERS[number];
+export function payloadFormatOf(number: number): PayloadFormat | undefined {
+  return PAYLOAD_FORMATS[number];
 }
 
 /** What is sent now. */

@@ -1,13 +1,90 @@
-import { and, eq, getTableName, like, min, not, sql } from "drizzle-orm";
 import { hostname } from "node:os";
+import { and, eq, getTableName, like, min, not, sql, type SQL } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 
-import type { Db } from "../../db/client.ts";
-import { processes } from "../../db/schema/dispatchers.ts";
-import type { Clock } from "../lib/clock.ts";
-import { EXIT_CONFIG } from "../lib/config.ts";
-import { errorFields, type Log } from "../lib/log.ts";
-import type { SecretBox } from "../lib/secret-box.ts";
-import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
+import type { Db } from "../db/client.ts";
+import { alertSettings, mails } from "../db/schema/alerts.ts";
+import { processes } from "../db/schema/dispatchers.ts";
+import { reviewSites } from "../db/schema/providers.ts";
+import { ssoConnections } from "../db/schema/sign-in.ts";
+import { signingKeys, tokens } from "../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../db/schema/webhooks.ts";
+import type { Clock } from "./lib/clock.ts";
+import { EXIT_CONFIG } from "./lib/config.ts";
+import { errorFields, type Log } from "./lib/log.ts";
+import type { SecretBox } from "./lib/secret-box.ts";
+
+/** A column whose values are sealed with the master key. */
+export interface SealedColumn {
+  readonly sealed: PgColumn;
+  /** The context of a value is this word with the values that its row has in `owner`, if it has one, and `key`. */
+  readonly word: string;
+  readonly owner?: PgColumn;
+  /** A unique text column. */
+  readonly key: PgColumn;
+  /** Further states of a row in which the column is empty, for the index that leaves them out. */
+  readonly where?: SQL;
+}
+
+/** The columns whose values are in the context. */
+export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
+  return owner === undefined ? [key] : [owner, key];
+}
+
+/** The context that a value of this row is bound to. */
+export function associatedDataOf(
+  column: SealedColumn,
+  row: Readonly<Record<string, unknown>>,
+): string {
+  return [column.word, ...boundBy(column).map(({ name }) => String(row[name]))].join(":");
+}
+
+/** The context that a webhook secret is bound to: in another subscription or tenant it does not open (contract 6.6). */
+export function webhookSecretAssociatedData(partnerId: number, subscriptionId: string): string {
+  return `webhook:${partnerId}:${subscriptionId}`;
+}
+
+const webhookSecret = {
+  word: "webhook",
+  owner: webhookSubscriptions.partnerId,
+  key: webhookSubscriptions.id,
+};
+
+/**
+ * Every sealed column of the schema, with the context of its values as the code that seals them has it; a test holds
+ * the list against the schema and opens a value of each.
+ */
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
+  { sealed: webhookSubscriptions.sealedPreviousSecret, ...webhookSecret },
+  { sealed: reviewSites.sealedSecret, word: "provider", key: reviewSites.slug },
+  { sealed: signingKeys.sealedPrivateKey, word: "signing-key", key: signingKeys.kid },
+  {
+    sealed: tokens.sealedToken,
+    word: "api-token",
+    owner: tokens.userId,
+    key: tokens.jti,
+    where: sql`${tokens.kind} = 'dashboard_pat'`,
+  },
+  {
+    sealed: ssoConnections.sealedClientSecret,
+    word: "sso",
+    owner: ssoConnections.companyId,
+    key: ssoConnections.id,
+  },
+  {
+    sealed: alertSettings.sealedSecret,
+    word: "alerts",
+    owner: alertSettings.partnerId,
+    key: alertSettings.id,
+  },
+  {
+    sealed: mails.sealedMessage,
+    word: "mail",
+    key: mails.id,
+    where: sql`${mails.state} = 'queued'`,
+  },
+];
 
 export const MASTER_KEY_REMEDY =
   "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
@@ -41,7 +118,7 @@ export class MasterKeyWatch {
   readonly #id = crypto.randomUUID();
   readonly #closing = new AbortController();
   #publishing: Promise<void> = Promise.resolve();
-  #fieldError: string | undefined;
+  #keyError: string | undefined;
 
   constructor(deps: WatchDeps) {
     this.#deps = deps;
@@ -55,10 +132,10 @@ export class MasterKeyWatch {
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
     await this.#publish();
-    const fieldError = await masterKeyError(db, box);
-    if (fieldError === undefined) return;
+    const keyError = await masterKeyError(db, box);
+    if (keyError === undefined) return;
     await this.close();
-    console.error(`${fieldError} ${MASTER_KEY_REMEDY}`);
+    console.error(`${keyError} ${MASTER_KEY_REMEDY}`);
     process.exit(EXIT_CONFIG);
   }
 
@@ -70,7 +147,7 @@ export class MasterKeyWatch {
 
   /** Rejects while a stored value was sealed with a key that this process does not have. */
   async check(): Promise<void> {
-    if (this.#fieldError !== undefined) throw new Error(this.#fieldError);
+    if (this.#keyError !== undefined) throw new Error(this.#keyError);
   }
 
   /** Takes back what was published. */
@@ -95,11 +172,11 @@ export class MasterKeyWatch {
 
   async #look(): Promise<void> {
     const { db, box, log } = this.#deps;
-    const fieldError = await masterKeyError(db, box);
-    if (fieldError !== undefined && fieldError !== this.#fieldError)
-      log.error("master_key.missing", { fieldError });
-    if (fieldError === undefined && this.#fieldError !== undefined) log.info("master_key.found");
-    this.#fieldError = fieldError;
+    const keyError = await masterKeyError(db, box);
+    if (keyError !== undefined && keyError !== this.#keyError)
+      log.error("master_key.missing", { error: keyError });
+    if (keyError === undefined && this.#keyError !== undefined) log.info("master_key.found");
+    this.#keyError = keyError;
   }
 
   async #repeat(share: number, work: () => Promise<void>): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { inGroups } from "../../../src/lib/groups.ts";
+import { inBatches } from "../../../src/lib/batches.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
@@ -12,7 +12,7 @@ function createLine(
 ) {
   const clock = createFakeClock();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
-  const ask = inGroups(
+  const ask = inBatches(
     clock,
     async (questions: readonly number[]) => {
       const end = Promise.withResolvers<void>();
@@ -231,7 +231,7 @@ describe("who is answered and asks again", () => {
 
 test("a group is bounded by each of its sizes", async () => {
   const groups: (readonly [number, number])[][] = [];
-  const ask = inGroups(
+  const ask = inBatches(
     createFakeClock(),
     async (questions: readonly (readonly [number, number])[]) => {
       groups.push([...questions]);

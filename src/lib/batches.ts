@@ -7,7 +7,7 @@ interface SizeBound<Q> {
   readonly atMost: number;
 }
 
-interface GroupOptions<Q> {
+interface BatchOptions<Q> {
   /** Of one group. */
   readonly questions: number;
   readonly sizes?: readonly SizeBound<Q>[];
@@ -42,10 +42,10 @@ const LOOK_MS = 1_000;
  * no timer. `answer` answers each question at its place, and is called after it was asked; what it throws is thrown to all
  * of the group. Throws `unavailable` beyond the bounds.
  */
-export function inGroups<Q, A>(
+export function inBatches<Q, A>(
   clock: Clock,
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
-  options: GroupOptions<Q>,
+  options: BatchOptions<Q>,
 ): (question: Q) => Promise<A> {
   const waiting: Waiting<Q, A>[] = [];
   const { groups, patienceMs } = options.beside ?? { groups: 1, patienceMs: 0 };
@@ -102,7 +102,7 @@ const CROWD = 4;
  * Keeps closed-loop clients in one group. Without it they split into two halves that alternate, because the requests of
  * one half arrive while the other half is being answered; one group needs one transaction instead of two.
  */
-function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>) {
+function gatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<never>) {
   let [expected, untilMs] = [0, 0];
   let isEnough: AbortController | undefined;
   return {
@@ -126,7 +126,7 @@ function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>
 /** How many of those that wait, from the first on, fit into one group. */
 function sizeOfNext<Q>(
   waiting: readonly Pick<Waiting<Q, never>, "question">[],
-  { questions, sizes = [] }: GroupOptions<Q>,
+  { questions, sizes = [] }: BatchOptions<Q>,
 ): number {
   const sums = sizes.map((bound) => ({ ...bound, sum: 0 }));
   let count = 0;

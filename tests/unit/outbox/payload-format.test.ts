@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 
 import {
   composeBody,
-  composerNumberOf,
-  composerOf,
+  payloadFormatNumberOf,
+  payloadFormatOf,
   digestOf,
   framed,
   requestHeaders,
-} from "../../../src/outbox/composer.ts";
+} from "../../../src/outbox/payload-format.ts";
 import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 
 // What is expected here never changes: attempts of the last 30 days are shown as these composers have them. Other bytes
@@ -62,7 +62,7 @@ const CASES: [number: number, mode: PayloadMode, of: string, facts: EventFacts, 
 
 test.each(CASES)("composer %i makes the %s body of a %s as it always did", async (...one) => {
   const [number, mode, of, facts, digest] = one;
-  const body = composerOf(number)?.body(facts, deliveredAt) ?? "";
+  const body = payloadFormatOf(number)?.body(facts, deliveredAt) ?? "";
   // A digest of this file, so that a golden file alone cannot change.
   expect(digestOf(body)).toBe(digest);
   expect(body).toBe(await Bun.file(`${import.meta.dir}/../../golden/${of}-${mode}.json`).text());
@@ -76,7 +76,7 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
     signature: "5a".repeat(32),
     previousSignature: "6b".repeat(32),
   };
-  const composer = composerOf(number);
+  const composer = payloadFormatOf(number);
   const headers = composer?.headers(signed) ?? {};
   expect(Object.entries(framed("partner.example:8443", headers, "zoë"))).toEqual([
     ["Host", "partner.example:8443"],
@@ -96,15 +96,15 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
 });
 
 test("each mode has its composer, and nobody guesses at a number that is not known", () => {
-  expect([composerNumberOf("full"), composerNumberOf("minimal")]).toEqual([1, 2]);
-  expect([0, 3, -1, 99].map(composerOf)).toEqual([undefined, undefined, undefined, undefined]);
+  expect([payloadFormatNumberOf("full"), payloadFormatNumberOf("minimal")]).toEqual([1, 2]);
+  expect([0, 3, -1, 99].map(payloadFormatOf)).toEqual([undefined, undefined, undefined, undefined]);
 });
 
 test.each(CASES)("what is sent now is made by composer %i: the %s body of a %s", (...one) => {
   const [number, mode, , facts] = one;
   const body = composeBody(facts, mode, deliveredAt);
-  expect(composerOf(number)?.body(facts, deliveredAt)).toBe(body);
-  expect(composerNumberOf(mode)).toBe(number);
+  expect(payloadFormatOf(number)?.body(facts, deliveredAt)).toBe(body);
+  expect(payloadFormatNumberOf(mode)).toBe(number);
 });
 
 test("the digest is the first half of the SHA-256 of the UTF-8", () => {
