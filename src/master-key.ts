@@ -17,21 +17,21 @@ import type { SecretBox } from "./lib/secret-box.ts";
 /** A column whose values are sealed with the master key. */
 export interface SealedColumn {
   readonly sealed: PgColumn;
-  /** The context of a value is this word with the values that its row has in `owner`, if it has one, and `key`. */
+  /** The first part of the associated data. The row's values in `owner`, if any, and in `key` follow it. */
   readonly word: string;
   readonly owner?: PgColumn;
   /** A unique text column. */
   readonly key: PgColumn;
-  /** Further states of a row in which the column is empty, for the index that leaves them out. */
+  /** Matches the rows in which the column can be set, so that the index leaves the others out. */
   readonly where?: SQL;
 }
 
-/** The columns whose values are in the context. */
+/** Lists the columns whose values are part of the associated data. */
 export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
   return owner === undefined ? [key] : [owner, key];
 }
 
-/** The context that a value of this row is bound to. */
+/** Returns the associated data with which a value of this row was sealed. */
 export function associatedDataOf(
   column: SealedColumn,
   row: Readonly<Record<string, unknown>>,
@@ -39,7 +39,10 @@ export function associatedDataOf(
   return [column.word, ...boundBy(column).map(({ name }) => String(row[name]))].join(":");
 }
 
-/** The context that a webhook secret is bound to: in another subscription or tenant it does not open (contract 6.6). */
+/**
+ * Returns the associated data of a webhook secret. Copied to another subscription or tenant, the secret cannot be
+ * opened (contract 6.6).
+ */
 export function webhookSecretAssociatedData(partnerId: number, subscriptionId: string): string {
   return `webhook:${partnerId}:${subscriptionId}`;
 }
@@ -51,8 +54,8 @@ const webhookSecret = {
 };
 
 /**
- * Every sealed column of the schema, with the context of its values as the code that seals them has it; a test holds
- * the list against the schema and opens a value of each.
+ * Every sealed column of the schema, with the associated data that the sealing code uses. A test compares the list
+ * with the schema and opens a value of each column.
  */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
@@ -89,13 +92,16 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 export const MASTER_KEY_REMEDY =
   "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
 
-/** How often a process renews its row, and looks for stored values that it cannot open. */
-const GAP_MS = 5_000;
-/** A look reads every sealed column. In a large database it comes less often, so that it takes a 50th of the time. */
-const LOOK_SHARE = 50;
-/** A process that did not renew its row for so long has ended. */
+/** How often a process renews its row, and the shortest pause between two checks of the sealed columns. */
+const INTERVAL_MS = 5_000;
+/**
+ * A check reads every sealed column. The pause after it is this many times its duration, so that it takes 2 % of the
+ * time.
+ */
+const CHECK_PAUSES = 50;
+/** A process that has not renewed its row for this long is considered ended. */
 const EXPIRY_S = 60;
-/** A process that stops does not wait longer for a database that does not answer. */
+/** The longest wait for the database when a process stops. */
 const CLOSE_MS = 1_000;
 
 const NOW = sql`now()`;
@@ -110,8 +116,8 @@ interface WatchDeps {
 }
 
 /**
- * Publishes which master keys this process has, for `rotate-master`, and watches that they open what is stored. While
- * they do not, the process is not ready: it can verify no provider, sign no delivery and show no secret.
+ * Publishes the ids of this process' master keys for `rotate-master`, and checks that they open all stored values.
+ * While they do not, the process is not ready: it cannot verify providers, sign deliveries or show secrets.
  */
 export class MasterKeyWatch {
   readonly #deps: WatchDeps;
@@ -125,9 +131,9 @@ export class MasterKeyWatch {
   }
 
   /**
-   * Ends the process if its keys do not open what is stored; starting it again cannot help. It publishes them first, so
-   * that a `rotate-master` that runs at the same time sees this process or is seen by it. May be called again after an
-   * error.
+   * Ends the process if its keys do not open the stored values, because a restart cannot help. It publishes them
+   * first, so that this process and a `rotate-master` that runs at the same time cannot miss each other. May be called
+   * again after an error.
    */
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
@@ -139,18 +145,18 @@ export class MasterKeyWatch {
     process.exit(EXIT_CONFIG);
   }
 
-  /** Goes on until `close`. */
+  /** Renews the row and repeats the check until `close`. */
   run(): void {
     this.#publishing = this.#repeat(0, () => this.#publish());
-    void this.#repeat(LOOK_SHARE, () => this.#look());
+    void this.#repeat(CHECK_PAUSES, () => this.#check());
   }
 
-  /** Rejects while a stored value was sealed with a key that this process does not have. */
+  /** Rejects while a stored value is sealed with a key that this process lacks. */
   async check(): Promise<void> {
     if (this.#keyError !== undefined) throw new Error(this.#keyError);
   }
 
-  /** Takes back what was published. */
+  /** Removes this process' row. */
   async close(): Promise<void> {
     const { db, clock, log } = this.#deps;
     this.#closing.abort();
@@ -170,7 +176,7 @@ export class MasterKeyWatch {
     await db.delete(processes).where(not(isRunning));
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { db, box, log } = this.#deps;
     const keyError = await masterKeyError(db, box);
     if (keyError !== undefined && keyError !== this.#keyError)
@@ -183,7 +189,7 @@ export class MasterKeyWatch {
     const { clock, log } = this.#deps;
     const { signal } = this.#closing;
     for (let tookMs = 0; ;) {
-      await clock.sleep(Math.max(GAP_MS, tookMs * share), signal);
+      await clock.sleep(Math.max(INTERVAL_MS, tookMs * share), signal);
       if (signal.aborted) return;
       const beganMs = clock.monotonicMs();
       await work().catch((error: unknown) => log.warn("master_key.unwatched", errorFields(error)));
@@ -192,7 +198,7 @@ export class MasterKeyWatch {
   }
 }
 
-/** Reads which APIs and dispatchers run, each with the ids of its master keys; the first one seals. */
+/** Lists the running APIs and dispatchers with the ids of their master keys. The first id is the sealing key. */
 export function runningProcesses(db: Db) {
   const { role, host, pid, masterKeys, seenAt } = processes;
   const ageS = sql`extract(epoch from now() - ${seenAt})::int`.mapWith(Number);
@@ -205,7 +211,7 @@ export function runningProcesses(db: Db) {
 
 export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number];
 
-/** One line that says which key is missing; nothing if the keys at hand seal all that is stored. */
+/** Names the missing key; undefined if the available keys open every sealed column. */
 export async function masterKeyError(db: Db, box: SecretBox): Promise<string | undefined> {
   for (const column of SEALED_COLUMNS) {
     const samples = await sampleOfEachKey(db, column);

@@ -1,27 +1,32 @@
 import type { Clock } from "./clock.ts";
 import { unavailable } from "./problem.ts";
 
-/** A bound on the sum of a size over the questions of one group; one question alone may be larger. */
+/**
+ * Limits the sum of a size over the questions of one batch. A single question may exceed it; it is then a batch by
+ * itself.
+ */
 interface SizeBound<Q> {
   readonly sizeOf: (question: Q) => number;
   readonly atMost: number;
 }
 
 interface BatchOptions<Q> {
-  /** Of one group. */
+  /** The highest number of questions in one batch. */
   readonly questions: number;
   readonly sizes?: readonly SizeBound<Q>[];
-  /** How many may wait for the next group, and for how long. */
+  /** The highest number of questions that may wait for a later batch, and the longest time that they wait. */
   readonly waiting: number;
   readonly waitMs: number;
   /**
-   * After a group of at least `CROWD` requests was answered, the next group waits up to this long for as many requests as
-   * there were then, because closed-loop clients send their next request at once. Absent, it never waits.
+   * The longest wait for more questions before a batch starts. It applies after a batch of at least `MIN_TO_GATHER`
+   * questions and ends when as many wait as had been answered or left over then, because closed-loop clients send
+   * their next request at once. Absent, a batch never waits.
    */
   readonly gatherMs?: number;
   /**
-   * When a group takes longer than `patienceMs`, the next one no longer waits for it, up to so many at a time: one that
-   * is stuck with a dead connection holds nobody up. Without it one group is answered at a time, whatever it takes.
+   * Lets further batches start, up to `groups` at once, while the newest one has been running for more than
+   * `patienceMs`. A batch that hangs on a dead connection then blocks nobody. Absent, batches run strictly one after
+   * another.
    */
   readonly beside?: { readonly groups: number; readonly patienceMs: number };
 }
@@ -33,14 +38,19 @@ interface Waiting<Q, A> {
   readonly reject: (reason: unknown) => void;
 }
 
-/** How often it is looked whether somebody has waited for too long: a timer for each would cost more than the wait. */
-const LOOK_MS = 1_000;
+/**
+ * Interval of the check for questions that have waited too long. One timer per question would cost more than the
+ * check.
+ */
+const CHECK_MS = 1_000;
 
 /**
- * Answers questions in groups, one group at a time: a group is what was asked while the one before was answered, and until
- * a turn of the event loop brings nobody more, in the order in which it was asked. A question that comes alone waits for
- * no timer. `answer` answers each question at its place, and is called after it was asked; what it throws is thrown to all
- * of the group. Throws `unavailable` beyond the bounds.
+ * Group commit: answers concurrent questions in batches, so that a batch can share one transaction. Questions that
+ * arrive while a batch runs form the next one, in the order of their arrival. A question that arrives while nothing
+ * runs starts a batch without a timer, after the event loop has turned without bringing another question.
+ *
+ * `answer` returns the answers in the order of the questions. If it throws, every question of the batch rejects with
+ * that error. A question rejects with `unavailable` if too many wait already, or if it has waited for `waitMs`.
  */
 export function inBatches<Q, A>(
   clock: Clock,
@@ -49,60 +59,60 @@ export function inBatches<Q, A>(
 ): (question: Q) => Promise<A> {
   const waiting: Waiting<Q, A>[] = [];
   const { groups, patienceMs } = options.beside ?? { groups: 1, patienceMs: 0 };
-  let [answering, newestMs, isLooking] = [0, 0, false];
-  // Those who ask at the same time are not all read in one turn: the first would be a group alone, and all the others wait
-  // for it.
-  const allCame = async () => {
+  let [answering, newestMs, isChecking] = [0, 0, false];
+  // Requests that arrive at the same time are read in several turns of the event loop. Without this wait the first one
+  // would form a batch by itself, and all others would wait for it.
+  const allArrived = async () => {
     for (let seen = 0; seen < waiting.length && waiting.length < options.questions;) {
       seen = waiting.length;
       await nextTurn();
     }
   };
-  const gathering = gatherer(clock, options);
+  const gathering = createGatherer(clock, options);
   const run = async () => {
     answering += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
-      await allCame();
+      await allArrived();
       await gathering.wait(waiting.length);
-      const group = waiting.splice(0, sizeOfNext(waiting, options));
-      const tell = await answersOf(group, answer);
-      gathering.answered(group.length + waiting.length);
-      tell();
+      const batch = waiting.splice(0, sizeOfNextBatch(waiting, options));
+      const settle = await answersOf(batch, answer);
+      gathering.answered(batch.length + waiting.length);
+      settle();
     }
     answering -= 1;
   };
   const isFree = () =>
     answering === 0 || (answering < groups && clock.monotonicMs() - newestMs > patienceMs);
-  const look = async () => {
-    isLooking = true;
+  const checkWaits = async () => {
+    isChecking = true;
     while (waiting.length > 0) {
-      await clock.sleep(LOOK_MS);
+      await clock.sleep(CHECK_MS);
       const sinceMs = clock.monotonicMs() - options.waitMs;
       while ((waiting[0]?.sinceMs ?? Infinity) < sinceMs) waiting.shift()?.reject(unavailable());
       if (waiting.length > 0 && isFree()) void run();
     }
-    isLooking = false;
+    isChecking = false;
   };
   return (question) => {
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
-    gathering.came(waiting.length);
+    gathering.arrived(waiting.length);
     if (isFree()) void run();
-    else if (!isLooking) void look();
+    else if (!isChecking) void checkWaits();
     return promise;
   };
 }
 
-/** Fewer requests often arrive together by chance, from clients that send no next request at once. */
-const CROWD = 4;
+/** Smaller batches often arise by chance, from clients that do not send their next request at once. */
+const MIN_TO_GATHER = 4;
 
 /**
- * Keeps closed-loop clients in one group. Without it they split into two halves that alternate, because the requests of
- * one half arrive while the other half is being answered; one group needs one transaction instead of two.
+ * Keeps closed-loop clients in one batch. Without the wait they split into two halves that alternate, because the
+ * requests of one half arrive while the other half is being answered. One batch needs one transaction instead of two.
  */
-function gatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<never>) {
+function createGatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<never>) {
   let [expected, untilMs] = [0, 0];
   let isEnough: AbortController | undefined;
   return {
@@ -113,18 +123,18 @@ function gatherer(clock: Clock, { gatherMs = 0, questions }: BatchOptions<never>
       await clock.sleep(leftMs, isEnough.signal);
       isEnough = undefined;
     },
-    came(waiting: number): void {
+    arrived(waiting: number): void {
       if (waiting >= expected) isEnough?.abort("enough");
     },
     answered(present: number): void {
-      expected = present < CROWD ? 0 : Math.min(present, questions);
+      expected = present < MIN_TO_GATHER ? 0 : Math.min(present, questions);
       untilMs = clock.monotonicMs() + gatherMs;
     },
   };
 }
 
-/** How many of those that wait, from the first on, fit into one group. */
-function sizeOfNext<Q>(
+/** Counts the waiting questions, from the first one on, that fit into one batch. */
+function sizeOfNextBatch<Q>(
   waiting: readonly Pick<Waiting<Q, never>, "question">[],
   { questions, sizes = [] }: BatchOptions<Q>,
 ): number {
@@ -139,32 +149,32 @@ function sizeOfNext<Q>(
   return count;
 }
 
-/** Lets the event loop turn once. */
+/** Waits until the event loop has turned once. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What tells each of the group its answer. */
+/** Answers a batch. The returned function passes each question its answer or the error. */
 async function answersOf<Q, A>(
-  group: readonly Waiting<Q, A>[],
+  batch: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
 ): Promise<() => void> {
-  // A group beside this one may have taken all of them.
-  if (group.length === 0) return () => {};
+  // Another batch that runs at the same time may have taken all waiting questions.
+  if (batch.length === 0) return () => {};
   try {
-    const answers = await answer(group.map(({ question }) => question));
-    if (answers.length !== group.length) throw new Error("Not every question was answered.");
+    const answers = await answer(batch.map(({ question }) => question));
+    if (answers.length !== batch.length) throw new Error("Not every question was answered.");
     return () => {
-      for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+      for (const [i, one] of answers.entries()) batch[i]?.resolve(one);
     };
   } catch (error) {
     return () => {
-      for (const { reject } of group) reject(error);
+      for (const { reject } of batch) reject(error);
     };
   }
 }
 
-/** Makes each value once. Past the limit all are forgotten: each is then made once more. */
+/** Memoizes `make`. When `limit` values are stored, all of them are dropped, and each is made again on its next use. */
 export function remember<K, V>(
   make: (key: K) => V,
   limit = Number.POSITIVE_INFINITY,

@@ -8,7 +8,7 @@ import { FairQueue } from "../../../src/lib/fair-queue.ts";
  */
 function stage(limits: { running: number; waiting: number; share?: number }) {
   const { share = limits.running } = limits;
-  const queue = new FairQueue({ ...limits, share, refusal: () => new Error("full") });
+  const queue = new FairQueue({ ...limits, share, rejection: () => new Error("full") });
   const order: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
