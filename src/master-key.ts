@@ -22,7 +22,7 @@ export interface SealedColumn {
   readonly owner?: PgColumn;
   /** A unique text column. */
   readonly key: PgColumn;
-  /** Matches the rows in which the column can be set, so that the index leaves the others out. */
+  /** A condition that every row with a value meets; with it the check can use a partial index. */
   readonly where?: SQL;
 }
 
