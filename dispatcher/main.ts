@@ -22,7 +22,7 @@ import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
-import { MasterKeyWatch } from "../src/keys/master-key.ts";
+import { MasterKeyWatch } from "../src/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { countStats } from "../src/webhooks/actions/stats.ts";

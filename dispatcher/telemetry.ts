@@ -1,6 +1,6 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { DURATION_BUCKETS_S, type Metrics, type Reading } from "../src/lib/metrics.ts";
-import { remember } from "../src/lib/groups.ts";
+import { remember } from "../src/lib/batches.ts";
 import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";

@@ -11,7 +11,7 @@ import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
-import { runningProcesses } from "../src/keys/master-key.ts";
+import { runningProcesses } from "../src/master-key.ts";
 import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 
 const COMMANDS = ["list", "rotate", "processes", "rotate-master", "rotate-master --force"];

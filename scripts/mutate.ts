@@ -51,7 +51,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
     tests: [
       "tests/unit/lib/fair-queue.test.ts",
-      "tests/unit/lib/groups.test.ts",
+      "tests/unit/lib/batches.test.ts",
       "tests/unit/lib/network.test.ts",
       "tests/unit/dispatcher/store/committer.test.ts",
       "tests/unit/dispatcher/store/group-runner.test.ts",

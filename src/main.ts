@@ -26,7 +26,7 @@ import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { openSpans } from "./lib/spans.ts";
-import { MasterKeyWatch } from "./keys/master-key.ts";
+import { MasterKeyWatch } from "./master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";

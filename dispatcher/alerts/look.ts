@@ -3,8 +3,8 @@ import { addMs, type Clock, isoInstant } from "../../src/lib/clock.ts";
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_EVENT, alertSecretContext, MAIL_WAKE } from "../../src/outbox/mail.ts";
-import { requestHeaders } from "../../src/outbox/composer.ts";
+import { ALERT_EVENT, alertSecretAssociatedData, MAIL_WAKE } from "../../src/outbox/mail.ts";
+import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
 import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
@@ -32,7 +32,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   const at = clock.now();
   const { troubled, unmailed } = await findTrouble(db, everywhere);
   const raised: Raised[] = [];
-  await inGroups({ log, stop, field: "subscription_id" }, troubled, async (group) => {
+  await inBatches({ log, stop, field: "subscription_id" }, troubled, async (group) => {
     const made = await db.transaction((tx) => raiseAlerts(tx, group, at));
     for (const { kind, subscriptionId } of made)
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
@@ -40,7 +40,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
   });
   // A mail of an earlier check may have waited for its digest.
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
-  await inGroups({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
+  await inBatches({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
       void schedule.wake([MAIL_WAKE]);
   });
@@ -50,7 +50,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
 /**
  * Does work in groups. A group that fails is halved until only the failing item is left, so that the others succeed.
  */
-async function inGroups<T extends string | number>(
+async function inBatches<T extends string | number>(
   { log, stop, field }: Pick<LookDeps, "log"> & { stop: AbortSignal; field: string },
   items: readonly T[],
   work: (group: readonly T[]) => Promise<void>,
@@ -149,7 +149,7 @@ function requestOf(
   if (settings?.webhookUrl == null || settings.sealedSecret === null) return undefined;
   const secret = box.open(
     settings.sealedSecret,
-    alertSecretContext(settings.partnerId, settings.id),
+    alertSecretAssociatedData(settings.partnerId, settings.id),
   );
   const body = JSON.stringify({
     event: ALERT_EVENT,

@@ -1,11 +1,11 @@
 import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import {
   composeBody as composeRecorded,
-  composerNumberOf,
+  payloadFormatNumberOf,
   digestOf,
   framed,
   requestHeaders,
-} from "../../src/outbox/composer.ts";
+} from "../../src/outbox/payload-format.ts";
 import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { Decision } from "../actor/decide.ts";
 import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/event.ts";
@@ -144,7 +144,7 @@ export function recordAttempt(
     durationMs: result.durationMs,
     statusCode: response?.statusCode ?? null,
     errorCode: "errorCode" in result ? result.errorCode : null,
-    composer: isTest ? null : composerNumberOf(entry.payloadMode),
+    composer: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
     host: isTest ? null : host,
     signature: isTest ? null : signature,
     previousSignature: isTest ? null : previousSignature,

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
-import { remember } from "../../src/lib/groups.ts";
+import { remember } from "../../src/lib/batches.ts";
 import type { ExchangeResult, HttpClient, PostControl } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
 

@@ -1,6 +1,6 @@
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { remember } from "../../src/lib/groups.ts";
+import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
 import {
   type ActorEvent,

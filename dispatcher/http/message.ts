@@ -1,5 +1,5 @@
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { remember } from "../../src/lib/groups.ts";
+import { remember } from "../../src/lib/batches.ts";
 import { BodyRecord } from "./excerpt.ts";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

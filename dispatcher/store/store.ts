@@ -4,7 +4,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
 import { commitAttempts } from "./committer.ts";
 import type { AttemptRecord } from "./attempt-queries.ts";
@@ -84,7 +84,7 @@ function openSubscription(
   row: SubscriptionRow,
 ): Subscription | undefined {
   const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
-  const context = webhookSecretContext(row.partnerId, id);
+  const context = webhookSecretAssociatedData(row.partnerId, id);
   try {
     const previousSecret = sealed === null ? null : box.open(sealed, context);
     return { ...settings, id, shard, secret: box.open(sealedSecret, context), previousSecret };

@@ -13,7 +13,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import { migrate } from "../../db/migrate.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { endInOrder } from "../proof/end.ts";
@@ -220,7 +220,7 @@ export async function subscribe(
       const partnerId = partners[n]?.id ?? 0;
       const id = ulid();
       const secret = randomBytes(32).toString("hex");
-      const sealed = box.seal(secret, webhookSecretContext(partnerId, id));
+      const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, id));
       return { id, partner_id: partnerId, shard: (from + n) % SHARDS, url, sealed };
     });
     await db.sql`

@@ -2,7 +2,7 @@ import type { RawDb } from "../../db/client.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { BATCH_EVENTS } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import { withRequests } from "../../src/webhooks/queries/attempts.ts";
 import * as facts from "./verdict/facts.ts";
 
@@ -28,7 +28,7 @@ export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Pr
     finalSecrets: new Map(
       subscriptions.map(({ id, partnerId, sealedSecret }) => [
         id,
-        box.open(sealedSecret, webhookSecretContext(partnerId, id)),
+        box.open(sealedSecret, webhookSecretAssociatedData(partnerId, id)),
       ]),
     ),
     history: await readHistory(db),

@@ -29,15 +29,15 @@ const faults = [...cyclesIn(rooms, (edge) => edge.shownBy), ...cyclesIn(imports,
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-/** The trees stand side by side. A domain is one room: its folders are files of one role that became too long. */
+/**
+ * The trees stand side by side. A domain is one room: its folders are files of one role that became too long. A file
+ * beside the domains is a room too: `src/app.ts` imports all of them, and several of them import `src/master-key.ts`.
+ */
 function roomOf(file: string): string[] {
   const tree = TREES.find((one) => file.startsWith(`${one}/`)) ?? "";
-  const folders = file
-    .slice(tree.length + 1)
-    .split("/")
-    .slice(0, -1);
+  const path = file.slice(tree.length + 1).split("/");
   const isWhole = tree === "src" && !file.startsWith("src/dashboard/app/");
-  return [tree, ...(isWhole ? folders.slice(0, 1) : folders)];
+  return [tree, ...(isWhole ? path.slice(0, 1) : path.slice(0, -1))];
 }
 
 function cyclesIn<Edge extends FileImport>(

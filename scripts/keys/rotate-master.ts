@@ -2,13 +2,13 @@ import { getTableName } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import type { RunningProcess } from "../../src/keys/master-key.ts";
 import {
   boundBy,
-  contextOf,
+  associatedDataOf,
+  type RunningProcess,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../src/keys/sealed-columns.ts";
+} from "../../src/master-key.ts";
 
 /** Rows per statement: so few that nobody notices how long they are locked. */
 const BATCH = 200;
@@ -70,7 +70,7 @@ async function resealColumn(db: RawDb, box: SecretBox, column: SealedColumn): Pr
 }
 
 function reseal(box: SecretBox, column: SealedColumn, row: SealedRow): string | undefined {
-  const bound = contextOf(column, row.bound);
+  const bound = associatedDataOf(column, row.bound);
   try {
     return box.seal(box.open(row.sealed, bound), bound);
   } catch {

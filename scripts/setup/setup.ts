@@ -11,7 +11,7 @@ import { readConfig, type Config } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/keys/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
 import { applyWishes, lacksOf, type Result } from "./apply.ts";
 import { asJsonText, asText } from "./report.ts";
 import { completeWishes, readWishes, USAGE, UsageError, type Wishes } from "./wishes.ts";

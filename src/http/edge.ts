@@ -14,19 +14,19 @@ import type { RateLimiter } from "./rate-limit.ts";
 interface EdgeOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** What browsers know this service by. */
+  /** The origin under which browsers reach this service. */
   readonly serverRoot: string;
-  /** Networks whose `X-Forwarded-For` counts. */
+  /** Networks whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
   readonly isStoreFailure: (error: unknown) => boolean;
-  /** Absent where nobody counts. */
+  /** Called with each response; absent if nothing counts or logs them. */
   readonly answered?: Answered;
 }
 
-/** What every request meets, whatever its route: its exchange, and one way of telling what went wrong. */
+/** Plugin for every request, whatever its route: it creates the request state and renders errors. */
 export function edge(options: EdgeOptions) {
   const {
     clock,
@@ -44,21 +44,21 @@ export function edge(options: EdgeOptions) {
     .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
-      // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but
-      // Elysia takes what it does not return for the answer of an unknown path.
+      // Otherwise Bun adds a charset, which RFC 8259 does not define for JSON. `mapResponse` would fit better, but
+      // Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
-      // `onAfterResponse` would be the place, but it is a timer of its own for each request.
+      // `onAfterResponse` would fit better, but it starts a timer for each request.
       answered(request, route, statusOf(responseValue, set.status));
     });
 }
 
-/** A route that forgot to declare who may use it shows nothing to anybody. */
+/** Fails a route that declares no access rule, so that it cannot expose anything. */
 function refuseUnchecked(request: Request, route: string): void {
   if (route.startsWith(`${BASE_PATH}/`) && requestStateOf(request).schemas === undefined)
     throw new Error(`${route} declares neither access nor public.`);
 }
 
-/** What `status(201, body)` wraps, or the value itself. */
+/** Unwraps `status(201, body)`; other values are returned as they are. */
 function bodyOf(value: unknown): unknown {
   return value instanceof ElysiaCustomStatusResponse ? value.response : value;
 }
@@ -76,19 +76,22 @@ function isPlain(value: unknown): boolean {
 interface CorsOptions {
   /** Paths that any origin may use, so that an app in a browser can redeem its code. */
   readonly open: ReadonlySet<string>;
-  /** Origins that may use the API besides. */
+  /** Origins that may use the whole API. */
   readonly origins: readonly string[];
 }
 
 const PREFLIGHT = {
   "access-control-allow-methods": "GET, POST, PATCH, DELETE",
   "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id",
-  // In seconds; browsers take less of it.
+  // Seconds; browsers may cap it.
   "access-control-max-age": "7200",
 };
 const EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset";
 
-/** Contract 2.11, without credentials. What is not named here gets no header, which browsers take for a no. */
+/**
+ * Adds CORS headers (contract 2.11), without credentials. Other origins and paths get none, which browsers treat as a
+ * denial.
+ */
 export function cors({ open, origins }: CorsOptions) {
   const allowed = new Set(origins);
   const allowedFor = (origin: string, path: string): string | undefined => {
@@ -111,14 +114,14 @@ export function cors({ open, origins }: CorsOptions) {
   });
 }
 
-/** Asked for every few seconds by whoever runs us, so that they would drown everything else. */
+/** Probes of the operator's systems. They arrive every few seconds and are logged at level debug. */
 const QUIET = new Set(["/healthz", "/readyz"]);
-/** The name of a method may be anything. */
+/** The logged length of a method, whose name may be anything. */
 const METHOD_CHARS = 16;
 
 /**
- * One line for each answered request, by its id, which partners are told to quote. The route is the pattern of the path,
- * and a path that is none of ours is not shown: ids, codes and tokens that somebody put into an address stay out.
+ * Logs each response with its request id, which partners are asked to quote. The route is the pattern of the path, and
+ * an unknown path is not logged. So ids, codes and tokens in an address do not get into the log.
  */
 export function accessLog(clock: Clock, log: Log): Answered {
   return (request, route, status) => {
@@ -136,7 +139,7 @@ export function accessLog(clock: Clock, log: Log): Answered {
   };
 }
 
-/** Who asked, by ids; without a token that counts, from where. */
+/** Identifies the caller by ids, or by address without a valid token. */
 function callerOf({ principal, requestContext }: RequestState) {
   if (principal === undefined) return { ip: requestContext.ip };
   const { userId, companyId, clientId, impersonatorId, tokenKind } = principal;
@@ -150,9 +153,9 @@ function callerOf({ principal, requestContext }: RequestState) {
 }
 
 /**
- * Answers every other method of the paths that exist with a 405 and `Allow` (RFC 9110, 15.5.6); Elysia would say 404.
- * Call it when all routes are there. Elysia answers HEAD from GET; where GET has an effect, HEAD is refused here
- * (contract 2.6).
+ * Adds a 405 response with `Allow` for all other methods of the existing paths (RFC 9110, 15.5.6); Elysia would answer
+ * 404. Call it after all routes are registered. Elysia derives HEAD from GET; where GET has an effect, HEAD is a 405
+ * too (contract 2.6).
  */
 export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<string>): void {
   const methods = new Map<string, string[]>();
@@ -172,11 +175,12 @@ export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<str
 }
 
 /**
- * Lets answers pass unchecked: their schemas type the handlers, describe the API and hold its tests. At run time a check
- * could only turn a write that is committed already into an error, and cost time. Call it when all routes are there.
+ * Turns off the validation of responses. Their schemas type the handlers, describe the API and are checked in tests.
+ * At run time the check could only turn a committed write into an error, and costs time. Call it after all routes are
+ * registered.
  *
- * Each route gets copies. A schema may stand in a body as well, where it is checked; and Elysia, which closes the schemas
- * of a route when that is first called, would otherwise change what the description says elsewhere.
+ * Each route gets copies of the schemas. A schema may also be used for a body, where it is validated. Elysia also
+ * changes the schemas of a route when it is called first, which would change the description of other routes.
  */
 export function trustAnswers(app: AnyElysia): void {
   for (const { hooks } of app.routes)

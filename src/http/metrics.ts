@@ -7,10 +7,10 @@ import { type Readiness, showReadiness } from "../lib/readiness.ts";
 import { BASE_PATH } from "./access.ts";
 import { requestStateOf } from "./request-state.ts";
 
-/** Counts one answered request. */
+/** Counts a request. */
 export type CountRequest = (request: {
   readonly method: string;
-  /** The pattern of the path: the ids in it would be labels without end. The base path may stand before it. */
+  /** The pattern of the path, with or without the base path. Ids in paths would create labels without limit. */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
@@ -22,7 +22,7 @@ interface Measured {
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
-/** The metrics of the API; answers what its routes and actions count with. */
+/** Declares the metrics of the API. Returns the counters for its routes and actions. */
 export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
   const signIns = metrics.counter({
     name: "reviewrelay_sign_ins_total",
@@ -61,7 +61,7 @@ function countRequests(metrics: Metrics): CountRequest {
     },
     DURATION_BUCKETS_S,
   );
-  // To render the labels costs more than to count.
+  // Rendering the labels costs more than counting.
   const known = new Map<string, Histogram>();
   return ({ method, route, status, durationMs }) => {
     const key = `${status} ${method} ${route}`;
@@ -78,13 +78,13 @@ function countRequests(metrics: Metrics): CountRequest {
   };
 }
 
-/** Takes note of an answer, just before it is sent. */
+/** Called with a response just before it is sent. */
 export type Answered = (request: Request, route: string | undefined, status: number) => void;
 
-/** Counts every request that a route answered, refused or not. */
+/** Counts every request that reached a route, whether it succeeded or not. */
 export function answerCounter(clock: Clock, count: CountRequest): Answered {
   return (request, route, status) => {
-    // A wrong method has no route of its own, and its name may be anything.
+    // A wrong method has no route, and its name may be anything.
     if (route === undefined || status === METHOD_NOT_ALLOWED) return;
     const durationMs = clock.monotonicMs() - requestStateOf(request).startedMs;
     count({ method: request.method, route, status, durationMs });
@@ -97,7 +97,10 @@ function withoutBase(route: string): string {
   return route.startsWith(`${BASE_PATH}/`) ? route.slice(BASE_PATH.length) : route;
 }
 
-/** `/healthz` tells that the process is alive, `/readyz` whether it can do its work (contract 2.12). */
+/**
+ * Serves `/healthz`, which reports that the process is alive, and `/readyz`, which reports whether it can work
+ * (contract 2.12).
+ */
 export function health(readiness: () => Promise<Readiness>) {
   return new Elysia({ name: "health", tags: ["Documents"] })
     .get("/healthz", () => ({ status: "ok" }), {

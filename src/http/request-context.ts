@@ -2,7 +2,7 @@ import { BlockList, isIP } from "node:net";
 
 import { monotonicFactory } from "ulid";
 
-/** What is known of a request before anybody is signed in. It goes into audit rows as it is. */
+/** The facts of a request that are known before authentication. Audit rows contain them unchanged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly ip: string;
@@ -10,13 +10,16 @@ export interface RequestContext {
   readonly headers: Headers;
 }
 
-/** It counts on within a millisecond, which costs a fifth of new randomness; an id of a request is no secret. */
+/**
+ * Makes request ids that increment within a millisecond, which costs a fifth of new randomness. Request ids are no
+ * secret.
+ */
 const nextId = monotonicFactory();
 
 const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;
 
-/** Reads what identifies a request; `X-Request-Id` is taken over when it is a sane token (contract 2.8). */
+/** Reads the request context. `X-Request-Id` is adopted if it is a valid token (contract 2.8). */
 export function readRequestContext(
   headers: Headers,
   peer: string,
@@ -31,7 +34,7 @@ export function readRequestContext(
   };
 }
 
-/** The last address that no trusted proxy vouches for: what stands further left may be invented by the caller. */
+/** Returns the last address that no trusted proxy reported. Addresses further left may be invented by the caller. */
 function clientAddress(
   forwarded: string | null,
   peer: string,
@@ -46,7 +49,7 @@ function clientAddress(
   return hops[0] ?? peer;
 }
 
-/** `TRUSTED_PROXIES` as a test of an address. */
+/** Converts `TRUSTED_PROXIES` into a test for addresses. */
 export function proxyTest(networks: readonly string[]): (address: string) => boolean {
   if (networks.length === 0) return () => false;
   const list = new BlockList();

@@ -8,73 +8,73 @@ import type { Caller, Principal } from "./principal.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import { type FieldRules, toFieldErrors } from "./rules.ts";
 
-/** The schemas of a route, which say how its request is read. */
+/** The schemas by which the request of a route is read. */
 export interface Schemas {
   readonly body: TSchema | undefined;
   readonly query: TObject | undefined;
 }
 
-/** One request while it is answered, from its first byte to its response. */
+/** The state of a request from its first byte to its response. */
 export interface RequestState {
   readonly requestContext: RequestContext;
   readonly meter: Meter;
   readonly startedMs: number;
-  /** The body as it came, for signatures over its bytes. */
+  /** The raw body, for signatures over its bytes. */
   raw: Uint8Array;
-  /** Says that the sender of the body is verified or refused; does nothing where there is no body. */
+  /** Called when the sender of the body is verified or rejected; does nothing without a body. */
   releaseBody: () => void;
-  /** Undefined until the token was verified, and on a public route. */
+  /** Undefined until the token was verified, and on public routes. */
   principal: Principal | undefined;
-  /** Undefined until the checks of the route that was found began. */
+  /** Undefined until the checks of the matched route begin. */
   schemas: Schemas | undefined;
-  /** What was sent, as far as it was read: the validation may still refuse it. */
+  /** Body and query as they were read; the validation may still reject them. */
   body: unknown;
   query: unknown;
   rules: FieldRules | undefined;
-  /** The records that the path names, by the name of the macro that looked them up. */
+  /** Records that the path names, by the name of the macro that loaded them. */
   readonly found: Record<string, unknown>;
 }
 
 const NOTHING = new Uint8Array();
 
 /**
- * Elysia's context has no place that every hook sees and types, errors included; the request itself has. A WeakMap beside
- * it costs the garbage collector some percent of a short request.
+ * Key of the state on the request object. Elysia's context has no typed field that every hook can read, including
+ * error hooks. A WeakMap beside the request costs the garbage collector some percent of a short request.
  */
-const EXCHANGE = Symbol("exchange");
-type Begun = Request & { [EXCHANGE]?: RequestState };
+const REQUEST_STATE = Symbol("requestState");
+type WithState = Request & { [REQUEST_STATE]?: RequestState };
 
-export function requestStateOf(request: Begun): RequestState {
-  const begun = request[EXCHANGE];
-  if (begun === undefined) throw new Error("The exchange of this request was never begun.");
-  return begun;
+export function requestStateOf(request: WithState): RequestState {
+  const withState = request[REQUEST_STATE];
+  if (withState === undefined) throw new Error("This request has no state.");
+  return withState;
 }
 
-/** Who is behind the request, once `access` has checked the token. */
+/** Returns the signed-in caller, after `access` has checked the token. */
 export function signedIn({ requestContext, principal }: RequestState): Pick<Caller, keyof Caller> {
-  if (principal === undefined) throw new Error("Nobody has checked the token of this request.");
+  if (principal === undefined) throw new Error("The token of this request was not checked.");
   return { requestContext, principal };
 }
 
-/** RFC 6797. It names this host alone: what else is under its domain is not ours to decide. */
+/** HSTS (RFC 6797) for this host only, because other hosts of its domain may not be ours. */
 const HSTS = "max-age=31536000";
 
-interface ExchangeOptions {
+interface RequestStateOptions {
   readonly clock: Clock;
-  /** Whether browsers come by https. */
+  /** Whether browsers use https. */
   readonly isSecure: boolean;
   readonly isProxy: (address: string) => boolean;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
 }
 
-/** Begins the exchange of each request and gives every answer the headers that all of them have (contract 2.8). */
-export function requestStates({ clock, isSecure, isProxy, limiter }: ExchangeOptions) {
-  return new Elysia({ name: "exchange" }).onRequest(({ request, server, set }) => {
-    const begun: Begun = request;
+/** Creates the state of each request, and sets the headers that all responses have (contract 2.8). */
+export function requestStates({ clock, isSecure, isProxy, limiter }: RequestStateOptions) {
+  return new Elysia({ name: "request-state" }).onRequest(({ request, server, set }) => {
+    const withState: WithState = request;
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1";
     const requestContext = readRequestContext(request.headers, peer, isProxy);
-    begun[EXCHANGE] = {
+    withState[REQUEST_STATE] = {
       requestContext,
       meter: new Meter(limiter),
       startedMs: clock.monotonicMs(),
@@ -88,7 +88,7 @@ export function requestStates({ clock, isSecure, isProxy, limiter }: ExchangeOpt
       found: {},
     };
     set.headers["x-request-id"] = requestContext.requestId;
-    // Most answers carry a tenant's data and several a secret, so none may be stored unless it says otherwise.
+    // Most responses contain a tenant's data and several a secret, so caching is forbidden unless a route permits it.
     set.headers["cache-control"] = "no-store";
     set.headers["x-content-type-options"] = "nosniff";
     if (isSecure) set.headers["strict-transport-security"] = HSTS;
@@ -96,13 +96,14 @@ export function requestStates({ clock, isSecure, isProxy, limiter }: ExchangeOpt
   });
 }
 
-/** A name of DNS or an address, and perhaps a port: what RFC 9110, 7.2 lets a client name us by. */
+/** A DNS name or an address with an optional port, as RFC 9110, 7.2 permits. */
 const HOST = /^(?:[a-z0-9._-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/i;
 const MAX_PORT = 65_535;
 
 /**
- * Whether the request names exactly one host in a form that nobody reads in two ways. Bun joins several by a comma. Where
- * there is none, as HTTP/1.0 allows, the URL that it makes has no origin; a request of our own making has one and no header.
+ * Whether the request names exactly one host in an unambiguous form. Bun joins several Host headers with a comma.
+ * Without a Host header, which HTTP/1.0 permits, Bun's URL has no origin. A request created in this process has an
+ * origin and no header.
  */
 function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean {
   const host = headers.get("host");
@@ -112,10 +113,10 @@ function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean
 }
 
 /**
- * A macro that looks up the record which the path names, scoped to the caller, and hands it to the handler by this
- * name. It throws `not_found` or `forbidden`, which come before any fault of the fields.
+ * Makes a macro that loads the record which the path names, within the caller's scope, and passes it to the handler
+ * under `name`. It throws `not_found` or `forbidden`, which take precedence over field errors.
  */
-export function finds<const N extends string, T>(
+export function loads<const N extends string, T>(
   name: N,
   find: (input: LoaderInput) => Promise<T>,
 ): Record<N, LoaderMacro<N, T>> {
@@ -125,12 +126,12 @@ export function finds<const N extends string, T>(
       requestState.found[name] = await find({ ...signedIn(requestState), params });
     },
     resolve({ request }) {
-      // The transform above put it there.
+      // The transform above set it.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return { [name]: requestStateOf(request).found[name] } as Record<N, T>;
     },
   };
-  // A computed key widens to string.
+  // A computed key is typed as string.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { [name]: macro } as Record<N, LoaderMacro<N, T>>;
 }
@@ -147,14 +148,14 @@ interface LoaderMacro<N extends string, T> {
   resolve(context: { readonly request: Request }): Record<N, T>;
 }
 
-/** Asks a route's rules; without a body to speak of they have nothing to say. */
+/** Runs the rules of a route; without rules there are no errors. */
 export async function runRules(
   rules: FieldRules | undefined,
   { found, principal, requestContext }: RequestState,
   { body, query }: { readonly body: unknown; readonly query: unknown },
 ): Promise<FieldErrors> {
   if (rules === undefined) return {};
-  // What the rules take follows from the schemas of their own route, which no type of this function can say.
+  // The input type of the rules follows from the schemas of their route, which this function's type cannot express.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const input = { ...found, principal, requestContext, body, query } as never;
   return toFieldErrors(await rules(input));

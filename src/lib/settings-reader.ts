@@ -6,17 +6,20 @@ import { parseNetworks } from "./egress.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Who mails come from, as a reader sees it. */
+/** The sender of mails. */
 export interface Mailbox {
   readonly name: string;
   readonly address: string;
 }
 
 const MASTER_KEY_BYTES = 32;
-/** Setup writes it to the file that is named for it. */
+/** The setup script writes the value to the file of the `_FILE` setting, so its absence has a remedy. */
 const WRITTEN_BY_SETUP = "MASTER_KEY";
 
-/** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
+/**
+ * Reads settings. Each method returns a usable value even for an invalid setting and records the error, so that one
+ * start reports all errors.
+ */
 export class SettingsReader {
   readonly errors: string[] = [];
   readonly #env: Env;
@@ -33,7 +36,9 @@ export class SettingsReader {
     return this.#get(name) === undefined ? undefined : read();
   }
 
-  /** Nothing where the setting is absent or bad. `parse` throws with what is wrong, in words fit for everyone. */
+  /**
+   * Returns undefined if the setting is absent or invalid. `parse` throws with a reason that may be shown to anyone.
+   */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.#get(name);
     try {
@@ -52,7 +57,7 @@ export class SettingsReader {
     return fallback;
   }
 
-  /** From 0 to 1. */
+  /** Reads a number from 0 to 1. */
   fraction(name: string, fallback: number): number {
     const text = this.#get(name) ?? String(fallback);
     const value = /^\d{0,3}(\.\d{1,9})?$/.test(text) && text !== "" ? Number(text) : Number.NaN;
@@ -87,32 +92,36 @@ export class SettingsReader {
     return items.filter((item) => item !== "");
   }
 
-  /** Addresses that a browser may be sent to; the bad ones are named. */
-  places(name: string): string[] {
+  /** Reads addresses that a browser may be redirected to. The error lists the invalid ones. */
+  returnAddresses(name: string): string[] {
     const items = this.list(name);
-    const bad = items.filter((item) => !isPlace(item));
+    const bad = items.filter((item) => !isReturnAddress(item));
     if (bad.length > 0)
-      this.#error(name, `has no address without user and fragment at: ${bad.join(", ")}`);
+      this.#error(
+        name,
+        `has invalid addresses (each must be a URL without user and fragment): ${bad.join(", ")}`,
+      );
     return items;
   }
 
-  /** Origins as browsers send them; the bad ones are named. */
+  /** Reads origins as browsers send them. The error lists the invalid ones. */
   origins(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !URL.canParse(item) || new URL(item).origin !== item);
-    if (bad.length > 0) this.#error(name, `has no origin at: ${bad.join(", ")}`);
+    if (bad.length > 0) this.#error(name, `has invalid origins: ${bad.join(", ")}`);
     return items;
   }
 
-  /** Networks in CIDR form; the bad ones are named and left out. */
+  /** Reads networks in CIDR form. The error lists the invalid ones, which are left out. */
   networks(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !isNetwork(item));
-    if (bad.length > 0) this.#error(name, `has no network in CIDR form at: ${bad.join(", ")}`);
+    if (bad.length > 0)
+      this.#error(name, `has invalid networks (CIDR form is required): ${bad.join(", ")}`);
     return items.filter((item) => !bad.includes(item));
   }
 
-  /** `plain` makes a URL of a text that is more than one. */
+  /** Reads a URL. `plain` converts a value that is more than a URL into one, for the check alone. */
   url(
     name: string,
     protocols: readonly string[],
@@ -132,7 +141,7 @@ export class SettingsReader {
     return text ?? "";
   }
 
-  /** `Name <address>`, or the address alone. */
+  /** Reads `Name <address>`, or the address alone. */
   mailbox(name: string, fallback: string): Mailbox {
     const text = this.#get(name) ?? fallback;
     const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
@@ -141,17 +150,17 @@ export class SettingsReader {
     return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
   }
 
-  /** What to listen on: an address, with or without the brackets of IPv6, or a name. */
+  /** Reads an address to listen on: a name, or an IP address with or without the brackets of IPv6. */
   host(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
-    // A name whose last part is a number is an address to URLs, and has to be a right one.
+    // URL parsers read a name whose last label is a number as an IPv4 address, which must then be valid.
     const isName = /^[\w.-]+$/.test(text) && URL.canParse(`http://${text}`);
     if (isName || isIP(text.replace(/^\[(.*)\]$/, "$1")) !== 0) return text;
     this.#error(name, "must be an address of this machine, or a name of it");
     return fallback;
   }
 
-  /** A default port may be written out or left out. */
+  /** Reads an origin; a default port may be written or left out. */
   origin(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -183,7 +192,7 @@ export class SettingsReader {
     }
   }
 
-  /** Values stay out of the message: several settings are secrets. What is said of a setting first stands. */
+  /** Records the first error of a setting. The message contains no values, because several settings are secrets. */
   #error(name: string, what: string): void {
     if (!this.errors.some((error) => error.startsWith(`${name} `)))
       this.errors.push(`${name} ${what}.`);
@@ -191,9 +200,9 @@ export class SettingsReader {
 }
 
 /**
- * A setting as it is given: by its name, or as the content of the file that `NAME_FILE` names, which is how container
- * platforms hand out secrets. An empty value counts as absent: that is how compose files and shells leave a setting out.
- * Throws with what is wrong, in words that go behind the name.
+ * Reads a setting from its variable, or from the file that `NAME_FILE` names, as container platforms provide secrets.
+ * An empty value counts as absent, because compose files and shells leave a setting out that way. Throws with a reason
+ * that continues a sentence after the name.
  */
 export function settingOf(env: Env, name: string): string | undefined {
   const given = env[name]?.trim() || undefined;
@@ -218,8 +227,8 @@ function protocolOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).protocol : undefined;
 }
 
-/** The web's schemes, and the private-use ones of apps, which have a dot (RFC 8252, 7.1). */
-function isPlace(text: string): boolean {
+/** Whether a URL has a scheme of the web, or a private-use scheme of an app, which contains a dot (RFC 8252, 7.1). */
+function isReturnAddress(text: string): boolean {
   if (/[\s\\#@]|\p{Cc}/u.test(text) || !URL.canParse(text)) return false;
   const { protocol } = new URL(text);
   return protocol === "https:" || protocol === "http:" || protocol.includes(".");
@@ -233,18 +242,19 @@ function isNetwork(text: string): boolean {
   }
 }
 
-/** What the constructor takes, whatever shape it gives to answers. */
+/** The options of the Redis constructor, except the one that changes the type of replies. */
 export type RedisSettings = Omit<RedisOptions, "replyMapping">;
 
 const SENTINEL_PORT = 26_379;
-/** A Sentinel that takes longer is passed over for the next one. */
+/** A Sentinel that takes longer is skipped for the next one. */
 const SENTINEL_TIMEOUT_MS = 1_000;
 const OPTIONS = ["sentinel_username", "sentinel_password"];
 
 /**
- * `redis://` or `rediss://` names one server. `redis+sentinel://[user:password@]host[:port],…/master-name[/database]`
- * names Sentinels, which know the server of this moment; `rediss+sentinel://` speaks TLS with both. The form is the one
- * of redis-py's surroundings. Throws with what is wrong, in words fit for everyone.
+ * Checks a Redis URL. `redis://` or `rediss://` names one server.
+ * `redis+sentinel://[user:password@]host[:port],…/master-name[/database]` names Sentinels, which know the current
+ * primary; `rediss+sentinel://` uses TLS for both. The form is the one of redis-py's ecosystem. Throws with a reason
+ * that may be shown to anyone.
  */
 export function checkRedisUrl(text: string): void {
   if (/^redis[s+-]*cluster:/.test(text))
@@ -257,7 +267,7 @@ export function checkRedisUrl(text: string): void {
     );
 }
 
-/** Nothing for a URL of one server. */
+/** Parses a URL that names Sentinels; undefined for the URL of one server. */
 export function sentinelOptions(text: string): RedisSettings | undefined {
   const [, tls, user, hosts = "", path = "", query] =
     /^redis(s?)\+sentinel:\/\/(?:([^@/?]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(text) ?? [];
@@ -268,8 +278,9 @@ export function sentinelOptions(text: string): RedisSettings | undefined {
       "must name the Sentinels' master, such as redis+sentinel://one:26379,two:26379/mymaster/0",
     );
   const given = new URLSearchParams(query);
-  const strange = [...given.keys()].find((key) => !OPTIONS.includes(key));
-  if (strange !== undefined) throw new Error(`has options other than ${OPTIONS.join(" and ")}`);
+  const unknownOption = [...given.keys()].find((key) => !OPTIONS.includes(key));
+  if (unknownOption !== undefined)
+    throw new Error(`has options other than ${OPTIONS.join(" and ")}`);
   const [username, password] = (user ?? "").split(/:(.*)/s, 2).map(decodeURIComponent);
   return {
     sentinels: hosts.split(",").map(addressOf),

@@ -4,16 +4,15 @@ import type { Clock } from "../lib/clock.ts";
 import { unavailable } from "../lib/problem.ts";
 
 /**
- * The transactions that take the sequence of a subscription, on connections of their own. Whoever appends for a partner
- * waits for the partner's other appends, so that of these connections a partner has a share alone: one whose sequence
- * is held keeps the others from nothing.
+ * Runs the transactions that lock sequences, on separate connections. Writers of one partner wait for each other, so
+ * each partner gets only a share of these connections: a partner whose sequence is locked cannot block the others.
  */
 export type WriterPool = ReturnType<typeof createWriterPool>;
 
 interface WriterPoolOptions {
-  /** All of the pool's but that of the groups. */
+  /** The connections of the pool, except the one for batches. */
   readonly connections: number;
-  /** Of one partner. */
+  /** The highest number of concurrent transactions of a partner. */
   readonly share: number;
   readonly waitMs: number;
 }
@@ -22,8 +21,8 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
   const admission = new AdmissionQueue(clock, options);
   return {
     /**
-     * Runs `work` in a transaction, as `Db` does, once all of these partners have room. Throws `unavailable` if they have
-     * none in time. `readsFirst`: its first statements are sent with the begin.
+     * Runs `work` in a transaction, like `Db`, once all of these partners are within their share. Throws `unavailable`
+     * if that takes too long. `readsFirst`: the first statements are sent with the begin.
      */
     async transaction<T>(
       partnerIds: readonly number[],
@@ -44,12 +43,12 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
       }
     },
     /**
-     * Runs `work` in a transaction that waits for no sequence, so it needs no room. The caller runs one at a time, on a
-     * connection that is kept for it. It reads before it writes: its first statements are sent with the begin.
+     * Runs `work` in a transaction that waits for no sequence, so it needs no admission. The caller runs one at a
+     * time, on a connection that is reserved for it. The first statements only read, so they are sent with the begin.
      */
     group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
       db.transaction(work, { readsFirst: true }),
-    /** Whether a transaction waited in vain for the sequence of one of these partners, a short time ago. */
+    /** Whether a transaction recently timed out while it waited for the sequence of one of these partners. */
     isBlocked: (partnerIds: readonly number[]) =>
       partnerIds.some((one) => admission.isBlocked(one)),
   };
@@ -64,9 +63,9 @@ class AdmissionQueue {
   readonly #clock: Clock;
   readonly #options: WriterPoolOptions;
   #free: number;
-  readonly #under = new Map<number, number>();
-  /** Of these somebody waited in vain for a lock, until when that counts if nobody comes through. */
-  readonly #stuckUntilMs = new Map<number, number>();
+  readonly #running = new Map<number, number>();
+  /** Partners whose lock was not available, with the end of the block if no transaction succeeds before. */
+  readonly #blockedUntilMs = new Map<number, number>();
   readonly #waiting = new Set<Waiting>();
 
   constructor(clock: Clock, options: WriterPoolOptions) {
@@ -76,7 +75,7 @@ class AdmissionQueue {
   }
 
   async enter(partners: readonly number[]): Promise<void> {
-    // Whoever appends for several would hold the sequences of the others while it waits for the stuck one.
+    // A transaction for several partners would hold the sequences of the others while it waits for the blocked one.
     if (partners.length > 1 && partners.some((one) => this.isBlocked(one))) throw unavailable();
     if (this.#admit(partners)) return;
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -94,9 +93,9 @@ class AdmissionQueue {
   leave(partners: readonly number[]): void {
     this.#free++;
     for (const one of partners) {
-      const left = (this.#under.get(one) ?? 1) - 1;
-      if (left > 0) this.#under.set(one, left);
-      else this.#under.delete(one);
+      const left = (this.#running.get(one) ?? 1) - 1;
+      if (left > 0) this.#running.set(one, left);
+      else this.#running.delete(one);
     }
     for (const waiting of this.#waiting) {
       if (this.#free === 0) return;
@@ -106,34 +105,37 @@ class AdmissionQueue {
     }
   }
 
-  /** Nobody knows for whose sequence it was if they are several. */
+  /** Blocks a partner after a lock timeout. With several partners it is unknown which sequence was locked. */
   markBlocked([partner, ...others]: readonly number[]): void {
     if (partner === undefined || others.length > 0) return;
-    this.#stuckUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
-    // They would wait for the same lock.
+    this.#blockedUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
+    // Waiting transactions of the partner would wait for the same lock.
     for (const waiting of this.#waiting)
       if (waiting.partners.includes(partner) && this.#waiting.delete(waiting))
         waiting.settle(false);
   }
 
   clearBlocked(partners: readonly number[]): void {
-    for (const one of partners) this.#stuckUntilMs.delete(one);
+    for (const one of partners) this.#blockedUntilMs.delete(one);
   }
 
   isBlocked(partnerId: number): boolean {
-    return (this.#stuckUntilMs.get(partnerId) ?? 0) > this.#clock.monotonicMs();
+    return (this.#blockedUntilMs.get(partnerId) ?? 0) > this.#clock.monotonicMs();
   }
 
-  /** All of them at once or none: whoever held room of one while waiting for another would hold it back. */
+  /**
+   * Admits a transaction for all of its partners at once or not at all: one that held room of one partner while it
+   * waits for another would block the first.
+   */
   #admit(partners: readonly number[]): boolean {
     if (this.#free === 0 || !partners.every((one) => this.#hasRoom(one))) return false;
     this.#free--;
-    for (const one of partners) this.#under.set(one, (this.#under.get(one) ?? 0) + 1);
+    for (const one of partners) this.#running.set(one, (this.#running.get(one) ?? 0) + 1);
     return true;
   }
 
   #hasRoom(partnerId: number): boolean {
     const share = this.isBlocked(partnerId) ? 1 : this.#options.share;
-    return (this.#under.get(partnerId) ?? 0) < share;
+    return (this.#running.get(partnerId) ?? 0) < share;
   }
 }

@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../db/client.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { inGroups } from "../lib/groups.ts";
+import { inBatches } from "../lib/batches.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -245,7 +245,7 @@ const AGAIN_MS = 2_000;
  * group of one, which waits for all that it needs.
  */
 export function createTaking(deps: TakingDeps): (asking: Asking) => Promise<Taken> {
-  const join = inGroups(deps.clock, (asked) => takeGroup(deps, asked, "nothing"), {
+  const join = inBatches(deps.clock, (asked) => takeGroup(deps, asked, "nothing"), {
     ...LIMITS,
     gatherMs: 3,
   });
@@ -278,7 +278,7 @@ function createLines(clock: Clock, take: (asked: readonly Asking[]) => Promise<r
   return {
     has: (key: string) => lines.has(key),
     async join(key: string, asking: Asking): Promise<Taken> {
-      const line = lines.get(key) ?? { ask: inGroups(clock, take, LIMITS), asking: 0 };
+      const line = lines.get(key) ?? { ask: inBatches(clock, take, LIMITS), asking: 0 };
       lines.set(key, line);
       line.asking++;
       try {

@@ -1,6 +1,6 @@
 import { CensorType, profaneWords, Profanity } from "@2toad/profanity";
 
-import { nextTurn } from "../lib/groups.ts";
+import { nextTurn } from "../lib/batches.ts";
 import type { ProviderEvent } from "./model.ts";
 
 /** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */

@@ -5,7 +5,7 @@ import { inPerson, superAdmin } from "../auth/guard.ts";
 import { loginAnswer } from "../auth/model.ts";
 import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
-import { finds } from "../http/request-state.ts";
+import { loads } from "../http/request-state.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
 import type { Caller } from "../http/principal.ts";
 import { errorResponse } from "../http/errors.ts";
@@ -191,7 +191,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
 function instance(deps: ConnectionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
     .use(deps.checks)
-    .macro(finds("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
+    .macro(loads("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
 }
 
 function showWith({ config }: ConnectionRouteDeps) {

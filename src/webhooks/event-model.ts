@@ -9,7 +9,7 @@ import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
 import { FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
 import { eventId, orNull } from "./model.ts";
 
-/* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
+/* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/payload-format.ts makes them. */
 
 const id = Type.Integer();
 const text = Type.String();

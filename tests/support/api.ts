@@ -62,7 +62,7 @@ export function testConfig(overrides: Partial<Config> = {}): Config {
   return { ...base, ...overrides };
 }
 
-/** Who waits some ms for company (src/lib/groups.ts) waits that long, also under a clock that a test has stopped. */
+/** Who waits some ms for company (src/lib/batches.ts) waits that long, also under a clock that a test has stopped. */
 function briefly(clock: Clock): Clock {
   return {
     now: () => clock.now(),

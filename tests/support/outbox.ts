@@ -9,7 +9,7 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 
 /** More than any test queues. */
 const MANY = 1_000_000;
@@ -103,7 +103,7 @@ export async function insertSubscriptionRow(
       created_at, updated_at, batch_interval_hours, next_batch_at)
     values (${id}, ${options.partnerId}, ${shard}, 'Test', ${options.url}, ${options.batch ? "batch" : "immediate"}, ${options.events ?? null},
       ${options.payloadMode ?? "full"}, false, ${options.ordering ?? "subscription"}, 'active', ${options.failures ?? 0},
-      ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
+      ${deps.box.seal(secret, webhookSecretAssociatedData(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
       ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
   return { subscriptionId: id, shard, secret };
 }

@@ -4,7 +4,7 @@ import type { Authenticator } from "../../http/access.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Principal, TokenKind } from "../../http/principal.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
-import { inGroups } from "../../lib/groups.ts";
+import { inBatches } from "../../lib/batches.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
@@ -50,7 +50,7 @@ export function createAuthenticate(
   deps: AuthenticateDeps,
 ): (requestContext: RequestContext) => Promise<Principal> {
   const stampUse = createUseStamp(deps);
-  const findBearer = inGroups(
+  const findBearer = inBatches(
     deps.clock,
     (jtis: readonly string[]) => lookUp(deps.db, jtis),
     LOOK_UPS,

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
@@ -118,7 +118,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
   })
     .use(deps.checks)
     .macro(
-      finds("token", ({ principal, requestContext, params }) =>
+      loads("token", ({ principal, requestContext, params }) =>
         api.findOwnApiToken(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     )

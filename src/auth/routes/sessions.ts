@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
@@ -26,7 +26,7 @@ export function sessionRoutes(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/sessions`, tags: ["Self-service"] })
     .use(deps.checks)
     .macro(
-      finds("session", ({ principal, requestContext, params }) =>
+      loads("session", ({ principal, requestContext, params }) =>
         findOwnSession(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     )

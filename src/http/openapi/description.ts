@@ -4,15 +4,15 @@ import type { AnyElysia } from "elysia";
 import { toYaml } from "../../lib/yaml.ts";
 import { servedFiles } from "../files.ts";
 import { type Scope, SCOPES } from "../principal.ts";
-import { completeOperation, refusal, type RouteHooks } from "./operation.ts";
+import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 
-/** What the description says of requests that we send, in whose words a domain writes it. */
+/** Describes webhook requests, in the words of the domain that sends them. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
 /**
- * `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for, and
- * served as bytes from then on: to write a quarter of a megabyte anew for each stranger would keep all others waiting.
+ * Serves `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` at the first request and
+ * kept as bytes. Serialising a quarter of a megabyte for each anonymous request would delay all others.
  */
 export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
   let made: JsonObject | undefined;
@@ -52,9 +52,8 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
 }
 
 /**
- * Makes the document with @elysiajs/openapi and completes what it cannot say: the errors that the checks of a route
- * answer, the headers of every answer, examples, a name for each operation, and schemas by reference where they have a
- * title, so that each stands there once.
+ * Makes the document with @elysiajs/openapi and adds the parts that it lacks: errors of the checks, headers of
+ * responses, examples, operation ids, and references to schemas with a title, so that each occurs once.
  */
 function describeApi(
   app: AnyElysia,
@@ -63,7 +62,10 @@ function describeApi(
 ): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: { 405: refusal(["method_not_allowed"]), 500: refusal(["internal_error"]) },
+    responses: {
+      405: errorResponse(["method_not_allowed"]),
+      500: errorResponse(["internal_error"]),
+    },
     parameters: {},
     requestBodies: {},
   };
@@ -75,10 +77,10 @@ function describeApi(
     for (const [method, operation] of Object.entries(Object(item))) {
       const route = { path, method, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
       const completed = completeOperation(asJson(operation), route, components);
-      (paths[path] ??= {})[method] = withoutTheUsual(completed);
+      (paths[path] ??= {})[method] = withoutDefaultSecurity(completed);
     }
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
-  return inPlace({
+  return inlineSingleUses({
     openapi: "3.1.0",
     info: {
       title: "ReviewRelay API",
@@ -88,7 +90,7 @@ function describeApi(
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: serverRoot }],
-    security: MOST_NEED,
+    security: DEFAULT_SECURITY,
     tags: TAGS.filter(({ name }) => used.has(name)).map((tag) => ({ ...tag })),
     paths,
     webhooks: describeWebhooks(components),
@@ -100,7 +102,7 @@ function describeApi(
   });
 }
 
-/** `get /path/{id}` → what the route declares. */
+/** Indexes the declarations of routes by `get /path/{id}`. */
 function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   return new Map(
     app.routes.map(({ method, path, hooks }) => [
@@ -110,16 +112,16 @@ function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   );
 }
 
-/** What most operations ask of a caller: it stands once, for the document. */
-const MOST_NEED = [{ bearer: ["*"] }, { oauth: ["*"] }];
+/** The default security of the document, which most operations need. */
+const DEFAULT_SECURITY = [{ bearer: ["*"] }, { oauth: ["*"] }];
 
-/** An operation says what it asks for only where that is something else, or nothing. */
-function withoutTheUsual({ security = [], ...operation }: JsonObject): JsonObject {
-  const isUsual = JSON.stringify(security) === JSON.stringify(MOST_NEED);
-  return isUsual ? operation : { ...operation, security };
+/** Omits the security of an operation if it equals the default. */
+function withoutDefaultSecurity({ security = [], ...operation }: JsonObject): JsonObject {
+  const isDefault = JSON.stringify(security) === JSON.stringify(DEFAULT_SECURITY);
+  return isDefault ? operation : { ...operation, security };
 }
 
-/** Without symbols and functions, which schemas carry for TypeBox. */
+/** Removes symbols and functions, which schemas contain for TypeBox. */
 function asJson(value: unknown): JsonObject {
   return JSON.parse(JSON.stringify(value));
 }
@@ -139,7 +141,7 @@ const MEANINGS: Readonly<Record<Scope, string>> = {
   impersonate: "Act as the owner of an account.",
 };
 
-/** How a caller proves who it is, and what each scope allows. */
+/** Declares the ways to authenticate, and the meaning of each scope. */
 function securitySchemes(serverRoot: string): JsonObject {
   const scopes = Object.fromEntries(SCOPES.map((scope) => [scope, MEANINGS[scope]]));
   const tokenUrl = `${serverRoot}/oauth/token`;
@@ -175,35 +177,35 @@ function securitySchemes(serverRoot: string): JsonObject {
 }
 
 /**
- * The document with answers, parameters and request bodies that are referred to once in the places of their references: a component is
- * worth its bytes where it is shared. Schemas stay, since generators name their types after them.
+ * Inlines responses, parameters and request bodies that are referenced once: a component is only worth its size if it
+ * is shared. Schemas stay components, because generators name types after them.
  */
-function inPlace(document: JsonObject): JsonObject {
+function inlineSingleUses(document: JsonObject): JsonObject {
   const counts = new Map<string, number>();
   for (const [, ref = ""] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g))
     counts.set(ref, (counts.get(ref) ?? 0) + 1);
   const components = Object(document["components"]);
-  const alone = new Map<Json, Json>();
+  const usedOnce = new Map<Json, Json>();
   for (const kind of ["responses", "parameters", "requestBodies"])
     for (const [name, one] of Object.entries<Json>(components[kind])) {
       const ref = `#/components/${kind}/${name}`;
       if (counts.get(ref) !== 1) continue;
-      alone.set(ref, one);
+      usedOnce.set(ref, one);
       Reflect.deleteProperty(components[kind], name);
     }
-  const placed = (value: Json): Json => {
+  const inlined = (value: Json): Json => {
     if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return value.map(placed);
-    return alone.get(value["$ref"] ?? null) ?? objectOf(value, placed);
+    if (Array.isArray(value)) return value.map(inlined);
+    return usedOnce.get(value["$ref"] ?? null) ?? objectOf(value, inlined);
   };
-  return objectOf(document, placed);
+  return objectOf(document, inlined);
 }
 
 function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, change(one)]));
 }
 
-/** Of the description: raised with every change of it, as docs/openapi-changelog.md says. */
+/** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
 const VERSION = "1.2.0";
 
 const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
@@ -223,7 +225,7 @@ const PROBLEM: JsonObject = {
   required: ["message", "code", "request_id"],
   properties: {
     message: { type: "string", description: "For people." },
-    // No `enum`: clients that were made of this document must outlive a new code.
+    // There is no `enum`: generated clients must accept codes that are added later.
     code: {
       type: "string",
       description: "For programs; each status has its own in its description.",
@@ -276,7 +278,7 @@ const HEADERS: Record<string, Json> = {
   WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
 };
 
-/** What the tags of operations stand for, in the order of the reference. */
+/** The tags of operations in the order of the reference. */
 const TAGS = [
   {
     name: "Webhooks",

@@ -5,7 +5,7 @@ import { exampleOf } from "./examples.ts";
 import { FIELDS } from "./fields.ts";
 import { type Components, describeSchema, type Json, type JsonObject, shared } from "./schemas.ts";
 
-/** What Elysia keeps of a route's declaration, as far as it is described. */
+/** The part of Elysia's route declaration that is described. */
 export interface RouteHooks {
   readonly body?: TSchema;
   readonly query?: TSchema;
@@ -17,14 +17,14 @@ export interface RouteHooks {
 
 export interface DescribedRoute {
   readonly path: string;
-  /** In lower case. */
+  /** The method in lower case. */
   readonly method: string;
   readonly hooks: RouteHooks;
-  /** The names of operations that are taken. */
+  /** The operation ids in use. */
   readonly names: Set<string>;
 }
 
-/** Completes what @elysiajs/openapi made of a route. */
+/** Completes the operation that @elysiajs/openapi made of a route. */
 export function completeOperation(
   made: JsonObject,
   route: DescribedRoute,
@@ -34,11 +34,11 @@ export function completeOperation(
   const { hooks } = route;
   const summary = hooks.detail?.summary ?? "";
   const completed = { ...operation, operationId: nameOf(summary, route) };
-  // A route at the root describes itself: its forms and pages have no schema of ours.
+  // A route at the root describes itself: its forms and pages have no schema.
   if (hooks.response === undefined)
     return {
       ...completed,
-      ...(Array.isArray(parameters) && { parameters: parameters.map(explained) }),
+      ...(Array.isArray(parameters) && { parameters: parameters.map(withDescription) }),
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
       responses: { ...ALWAYS, ...writtenOut(responses ?? plainDocument(summary), components) },
     };
@@ -53,16 +53,18 @@ export function completeOperation(
     ...parametersOf(route, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
-      // Linters ask what a client gets at best; one that follows redirects gets what is not described here.
+      // Linters require a success response. A client that follows redirects gets one that is not described here.
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
-      ...answersOf(hooks.response, components),
-      ...refusalsOf(checked, declaredProblems(hooks), components),
+      ...successResponsesOf(hooks.response, components),
+      ...errorResponsesOf(checked, declaredProblems(hooks), components),
       ...ALWAYS,
     },
   };
 }
 
-/** The name that the route gives itself, or one from the summary; where two operations share one, the method is added to the later. */
+/**
+ * Returns the operation id of a route: its own, or one made from the summary. If it is in use, the method is appended.
+ */
 function nameOf(summary: string, { method, names, hooks }: DescribedRoute): string {
   const words = summary.split(/[^A-Za-z0-9]+/).filter((word) => !ARTICLES.has(word));
   const [first = "", ...rest] = words;
@@ -76,8 +78,8 @@ const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** A parameter that is written out, with what its name means everywhere. */
-function explained(parameter: Json): JsonObject {
+/** Adds the description of its name to a parameter that the route wrote itself. */
+function withDescription(parameter: Json): JsonObject {
   const { name, required, ...rest } = Object(parameter);
   return { name, description: FIELDS[name] ?? name, ...(required && { required }), ...rest };
 }
@@ -87,7 +89,7 @@ function plainDocument(description: string): Json {
   return { "200": { description: `${description}.`, content } };
 }
 
-/** Answers that an operation writes out by itself: what is refused is shared by name of its `title`. */
+/** Completes responses that an operation describes itself; those with a `title` become components. */
 function writtenOut(responses: Json, components: Components): JsonObject {
   return Object.fromEntries(
     Object.entries(Object(responses)).map(([status, answer]) => {
@@ -99,7 +101,7 @@ function writtenOut(responses: Json, components: Components): JsonObject {
   );
 }
 
-/** A request body or an answer, its schemas by reference where they have a title. */
+/** Replaces the schemas of a request body or a response by references if they have a title. */
 function withComponents(written: Json, components: Components): JsonObject {
   const { content, ...rest } = Object(written);
   if (content === undefined) return rest;
@@ -145,7 +147,7 @@ function requestBodyOf(hooks: RouteHooks, body: TSchema, components: Components)
     : shared(components, "requestBodies", [body.title], whole);
 }
 
-function answersOf(
+function successResponsesOf(
   response: NonNullable<RouteHooks["response"]>,
   components: Components,
 ): JsonObject {
@@ -165,15 +167,12 @@ function answersOf(
   );
 }
 
-/** `OAuthClientPage` → `OAuth client page`. */
+/** Converts `OAuthClientPage` to `OAuth client page`. */
 function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/**
- * A schema, and an example of it: where the schema is a component it has the example, and a page shows what its rows
- * show.
- */
+/** Describes a schema with an example. A component keeps its example, and a page uses that of its rows. */
 function contentOf(schema: TSchema, components: Components): JsonObject {
   const described = describeSchema(schema, components);
   const isPage = schema["properties"]?.["next_cursor"] !== undefined;
@@ -190,7 +189,9 @@ function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {
   return Object.keys(response).some((status) => Number(status) < 300);
 }
 
-/** The codes that the route declares besides those of its checks, as `problem` wrote them into its schemas. */
+/**
+ * Lists the error codes that `errorResponse` wrote into the response schemas of a route, besides those of its checks.
+ */
 function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
   return Object.values(response).flatMap((schema): ProblemCode[] => schema["problems"] ?? []);
 }
@@ -203,11 +204,11 @@ interface Checked {
   readonly isBearer: boolean;
 }
 
-/** What every operation may be answered: its path has no such method. */
+/** Responses that every operation has: a method that its path does not support. */
 const ALWAYS: JsonObject = { "405": { $ref: "#/components/responses/405" } };
 
-/** Every error that a route can answer, by its checks and by its own account; each is a component, referred to. */
-function refusalsOf(
+/** Describes every error of a route, from its checks and its declaration; each becomes a component. */
+function errorResponsesOf(
   route: Checked,
   declared: readonly ProblemCode[],
   components: Components,
@@ -217,9 +218,10 @@ function refusalsOf(
   const byStatus = Map.groupBy(codes, (code) => new Problem(code).status);
   return Object.fromEntries(
     [...byStatus].map(([status, some]) => {
-      // Those of the checks alone are everywhere, and alike: their name is the status, which keeps the document small.
-      const name = some.every((code) => checked.has(code)) ? String(status) : answerNameOf(some);
-      return [String(status), shared(components, "responses", [name], refusal(some))];
+      // Errors of the checks alone are equal for all routes. Their component is named after the status, which keeps
+      // the document small.
+      const name = some.every((code) => checked.has(code)) ? String(status) : errorNameOf(some);
+      return [String(status), shared(components, "responses", [name], errorResponse(some))];
     }),
   );
 }
@@ -236,8 +238,8 @@ function codesOfChecks({ path, hooks, takesBody, isBearer, isCounted }: Checked)
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }
 
-/** Such as `AlreadyQueuedOrSubscriptionDisabled`. */
-function answerNameOf(codes: readonly ProblemCode[]): string {
+/** Makes a name such as `AlreadyQueuedOrSubscriptionDisabled`. */
+function errorNameOf(codes: readonly ProblemCode[]): string {
   return codes
     .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
     .join("Or");
@@ -256,8 +258,8 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   503: { "Retry-After": "RetryAfter" },
 };
 
-/** The answer of these codes, which have one status. */
-export function refusal(codes: readonly ProblemCode[]): JsonObject {
+/** Describes the response of these codes, which have the same status. */
+export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   const problems = codes.map((code) => new Problem(code));
   const [status = 0] = problems.map((one) => one.status);
   const schema = {
@@ -270,7 +272,7 @@ export function refusal(codes: readonly ProblemCode[]): JsonObject {
   };
 }
 
-/** What the answers of a status have; the introduction tells of the headers that all of them have. */
+/** References the headers of a status. The introduction describes those that all responses have. */
 function headersOf(status: number): JsonObject {
   const own = Object.entries(HEADERS[status] ?? {});
   if (own.length === 0) return {};

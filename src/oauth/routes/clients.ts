@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -124,7 +124,7 @@ function groupBase<const P extends string>(
   purpose: "see" | "change" = "see",
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] }).use(deps.checks).macro(
-    finds("client", ({ principal, requestContext, params }) => {
+    loads("client", ({ principal, requestContext, params }) => {
       const clientId = params["id"] ?? "";
       return actions.findOwnClient(
         deps,

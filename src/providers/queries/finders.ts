@@ -5,7 +5,7 @@ import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { list, statement } from "../../../db/statement.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { inGroups } from "../../lib/groups.ts";
+import { inBatches } from "../../lib/batches.ts";
 
 const secrets = statement({
   name: "providers.secrets",
@@ -40,7 +40,7 @@ export function createSecretFinder(db: Db, clock: Clock) {
     /** Answers the secret as it was read last, which may have been changed since; undefined before the first read. */
     remembered: (slug: string) => known.get(slug),
     /** Reads the secret; undefined if there is no such provider. Reads at the same time share a statement. */
-    read: inGroups(clock, answer, LIMITS),
+    read: inBatches(clock, answer, LIMITS),
   };
 }
 

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { accountUser } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { findReview, type ReviewDeps } from "../actions/reviews.ts";
 
 export interface ReviewRouteDeps extends ReviewDeps {
@@ -18,7 +18,7 @@ export function reviewRoutesBase(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/reviews`, tags: ["Reviews"] })
     .use(deps.checks)
     .macro(
-      finds("review", ({ principal, requestContext, params }) =>
+      loads("review", ({ principal, requestContext, params }) =>
         findReview(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     );

@@ -57,7 +57,7 @@ export async function auditSsoError<T>(
   }
 }
 
-/** Returns the associated data that a client secret is encrypted with (`src/keys/sealed-columns.ts`). */
+/** Returns the associated data that a client secret is encrypted with (`src/master-key.ts`). */
 export function clientSecretContext({ companyId, id }: { companyId: number; id: string }): string {
   return `sso:${companyId}:${id}`;
 }

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 
 import { NO_FIELDS } from "../../http/fields.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import {
@@ -30,7 +30,7 @@ import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "
 /** Contract 10.1: what is asked of companies of any type. */
 export function companyRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "")
-    .macro(finds("company", ({ params }) => nameOfCompany(deps, params["id"])))
+    .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
     .get("/companies/:id", ({ company }) => company, {
       access: administrating,
       company: true,
@@ -92,7 +92,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
 
 function partnerStateRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/partners")
-    .macro(finds("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .macro(loads("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
     .post(
       "/:id/activate",
       async ({ principal, requestContext, partner }) =>
@@ -172,7 +172,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
 
 function accountStateRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/accounts")
-    .macro(finds("account", ({ params }) => findCompany(deps, "account", params["id"])))
+    .macro(loads("account", ({ params }) => findCompany(deps, "account", params["id"])))
     .post(
       "/:id/activate",
       async ({ principal, requestContext, account }) =>

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 
 import { planObject } from "../../auth/model.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
@@ -155,7 +155,7 @@ function linkRoutes(deps: AdminRouteDeps) {
 /** Contract 10.2: the review sites that report events, and the secrets that they sign with. */
 export function providerAdminRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/providers")
-    .macro(finds("provider", ({ params }) => actions.findProvider(deps, params["id"])))
+    .macro(loads("provider", ({ params }) => actions.findProvider(deps, params["id"])))
     .get(
       "",
       async ({ query }) => {

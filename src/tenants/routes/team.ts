@@ -15,7 +15,7 @@ import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
 import { errorResponse } from "../../http/errors.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { RuleInput } from "../../http/rules.ts";
@@ -61,7 +61,7 @@ function teamBase(deps: TeamRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/users`, tags: ["Partner"] })
     .use(deps.checks)
     .macro(
-      finds("user", ({ principal, requestContext, params }) =>
+      loads("user", ({ principal, requestContext, params }) =>
         findTeammate(deps, { principal, requestContext }, params["id"]),
       ),
     );
@@ -268,7 +268,7 @@ function traceRoutes(deps: PartnerRouteDeps) {
 function tokenRoutes(deps: PartnerRouteDeps) {
   return base(deps)
     .macro(
-      finds("token", ({ principal, requestContext, params }) =>
+      loads("token", ({ principal, requestContext, params }) =>
         findEndableToken(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     )

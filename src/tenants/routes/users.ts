@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { foundOf, listSchema, pageOf } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
@@ -66,7 +66,7 @@ function userListRoutes(deps: AdminRouteDeps) {
 
 function usersBase(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/users").macro(
-    finds("user", ({ params }) => actions.findUser(deps, params["id"])),
+    loads("user", ({ params }) => actions.findUser(deps, params["id"])),
   );
 }
 

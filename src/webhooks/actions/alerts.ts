@@ -13,7 +13,7 @@ import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint, type SecretBox } from "../../lib/secret-box.ts";
-import { alertSecretContext, isMailAddress } from "../../outbox/mail.ts";
+import { alertSecretAssociatedData, isMailAddress } from "../../outbox/mail.ts";
 import { DEFAULTS, type AlertSettings, type AlertSettingsUpdate } from "../alert-model.ts";
 import * as queries from "../queries/alerts.ts";
 import type { SettingsRow } from "../queries/alerts.ts";
@@ -124,14 +124,14 @@ export async function showSecret(
     if (row?.sealedSecret == null) throw new Problem("not_found");
     const action = "ALERTS_SECRET_SHOWN";
     await recordAudit(tx, { at, action, actor: principal, requestContext, details: {} });
-    const secret = box.open(row.sealedSecret, alertSecretContext(row.partnerId, row.id));
+    const secret = box.open(row.sealedSecret, alertSecretAssociatedData(row.partnerId, row.id));
     return { secret, secret_fingerprint: fingerprint(secret) };
   });
 }
 
 function freshSecret({ box }: Pick<AlertDeps, "box">, { partnerId, id }: SettingsRow) {
   const secret = newSecret();
-  const sealedSecret = box.seal(secret, alertSecretContext(partnerId, id));
+  const sealedSecret = box.seal(secret, alertSecretAssociatedData(partnerId, id));
   return { secret, sealed: { sealedSecret, secretFingerprint: fingerprint(secret) } };
 }
 

@@ -2,7 +2,7 @@ import { recordAudit } from "../../auth/actions/audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
-import { webhookSecretContext } from "../../keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../master-key.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
@@ -22,7 +22,7 @@ export async function rotateSecret(
 ): Promise<{ subscription: Subscription; secret: string }> {
   const now = deps.clock.now();
   const secret = newSecret();
-  const context = webhookSecretContext(found.partnerId, found.id);
+  const context = webhookSecretAssociatedData(found.partnerId, found.id);
   const subscription = await deps.db.transaction(async (tx) => {
     const current = stillThere(await queries.lockSubscription(tx, found));
     const sealed = stillThere(await queries.sealedSecretOf(tx, current.id));
@@ -91,7 +91,7 @@ export async function showSecret(
       requestContext,
       details: { subscription_id: found.id },
     });
-    const secret = deps.box.open(sealed, webhookSecretContext(found.partnerId, found.id));
+    const secret = deps.box.open(sealed, webhookSecretAssociatedData(found.partnerId, found.id));
     return { secret, secret_fingerprint: fingerprint(secret) };
   });
 }

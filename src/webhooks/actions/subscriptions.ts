@@ -7,7 +7,7 @@ import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../auth/actions/audit.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
-import { webhookSecretContext } from "../../keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
@@ -73,7 +73,7 @@ export async function createSubscription(
     batchHourMs: deps.config.batchHourMs,
   });
   const { id, partnerId, deliveryKind } = subscription;
-  const sealed = deps.box.seal(secret, webhookSecretContext(partnerId, id));
+  const sealed = deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id));
   try {
     await deps.db.transaction(async (tx) => {
       await queries.insertSubscription(tx, subscription, sealed);

@@ -8,7 +8,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
-import { composerOf, digestOf, framed } from "../../outbox/composer.ts";
+import { payloadFormatOf, digestOf, framed } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model.ts";
 import { ID_AHEAD_MS } from "./stats.ts";
@@ -219,12 +219,12 @@ function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownReque
   const { composer: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody } = kept;
   if (number === null) return { requestHeaders, requestBody };
-  const composer = composerOf(number);
-  if (composer === undefined || facts === undefined) return LOST;
+  const format = payloadFormatOf(number);
+  if (format === undefined || facts === undefined) return LOST;
   if (host === null || signature === null || bodyDigest === null) return LOST;
-  const body = composer.body(facts, kept.startedAt);
+  const body = format.body(facts, kept.startedAt);
   if (digestOf(body) !== hexOf(bodyDigest)) return LOST;
-  const headers = composer.headers({
+  const headers = format.headers({
     event: kept.event,
     eventId: kept.eventId,
     attempt: kept.attempt,

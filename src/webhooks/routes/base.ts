@@ -5,7 +5,7 @@ import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
@@ -90,7 +90,7 @@ export function listBase<const L extends string, const O extends string>(
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${list}` as const, tags: [tag] })
     .use(deps.checks)
-    .macro(finds("tenant", ({ principal, params }) => tenant(deps, principal, params)));
+    .macro(loads("tenant", ({ principal, params }) => tenant(deps, principal, params)));
 }
 
 /** An instance at one subscription; `subscription: true` finds it within the tenant. */
@@ -101,7 +101,7 @@ export function readingBase<const L extends string, const O extends string>(
   return new Elysia({ prefix: `${BASE_PATH}${readers.one}` as const, tags: [readers.tag] })
     .use(deps.checks)
     .macro(
-      finds("subscription", ({ principal, params }) => readable(deps, readers, principal, params)),
+      loads("subscription", ({ principal, params }) => readable(deps, readers, principal, params)),
     );
 }
 
@@ -131,7 +131,7 @@ export function webhookRoutesBase(deps: WebhookRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/webhooks`, tags: ["Webhooks"] })
     .use(deps.checks)
     .macro(
-      finds("subscription", ({ principal, params }) =>
+      loads("subscription", ({ principal, params }) =>
         findOpened(deps, principal, tenantOf(principal), params["id"]),
       ),
     );

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import {
   isUlid,
   listOf,
@@ -54,7 +54,7 @@ export function deliveryReading<const L extends string, const O extends string>(
   const { access, describe } = readers;
   return readingBase(deps, readers)
     .macro(
-      finds("delivery", async ({ principal, params }) =>
+      loads("delivery", async ({ principal, params }) =>
         showEvent(deps, await readable(deps, readers, principal, params), params["eventId"] ?? ""),
       ),
     )
@@ -100,7 +100,7 @@ export function deliveryReading<const L extends string, const O extends string>(
 export function queueingRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
-      finds("event", async ({ principal, params }) => {
+      loads("event", async ({ principal, params }) => {
         const subscription = await readable(deps, THE_PARTNER, principal, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),

@@ -6,7 +6,7 @@ import { adminRoutesBase, changing } from "../../tenants/routes/base.ts";
 import { firstHand, inPerson, partnerAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/request-state.ts";
+import { loads } from "../../http/request-state.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import {
@@ -59,7 +59,7 @@ function redeemRoute(deps: PortalRouteDeps) {
 
 function operatorRoute(deps: PortalRouteDeps) {
   return adminRoutesBase(deps, "/partners")
-    .macro(finds("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .macro(loads("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
     .post(
       "/:id/portal-links",
       async ({ principal, requestContext, partner, body, status }) =>

@@ -9,13 +9,13 @@ import { ulid } from "ulid";
 import { reportOf, rotateMaster } from "../../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../../src/lib/secret-box.ts";
 import { queueMails } from "../../../src/outbox/mail.ts";
-import { masterKeyError } from "../../../src/keys/master-key.ts";
 import {
   boundBy,
-  contextOf,
+  associatedDataOf,
+  masterKeyError,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../../src/keys/sealed-columns.ts";
+} from "../../../src/master-key.ts";
 import { clientSecretContext } from "../../../src/sso/actions/deps.ts";
 import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
@@ -36,8 +36,8 @@ const box: SecretBox = {
   get keyIds() {
     return running.keyIds;
   },
-  seal: (text, context) => running.seal(text, context),
-  open: (sealed, context) => running.open(sealed, context),
+  seal: (text, associatedData) => running.seal(text, associatedData),
+  open: (sealed, associatedData) => running.open(sealed, associatedData),
   isCurrent: (sealed) => running.isCurrent(sealed),
   isKnown: (sealed) => running.isKnown(sealed),
 };
@@ -84,7 +84,7 @@ async function sealedValues() {
       select * from ${sql(getTableName(column.sealed.table))} where ${sql(column.sealed.name)} is not null`;
     for (const row of rows) {
       const sealed = String(row[column.sealed.name]);
-      const open = (by: SecretBox) => by.open(sealed, contextOf(column, row));
+      const open = (by: SecretBox) => by.open(sealed, associatedDataOf(column, row));
       found.push({ name: nameOfSealed(column), sealed, open });
     }
   }
@@ -109,9 +109,9 @@ describe("the list of sealed columns", () => {
 
   test("ties every value to its row: another row's key opens none", async () => {
     for (const column of SEALED_COLUMNS) {
-      const context = contextOf(column, filled(column, 1));
-      const sealed = both.seal("secret", context);
-      const other = contextOf(column, filled(column, 2));
+      const associatedData = associatedDataOf(column, filled(column, 1));
+      const sealed = both.seal("secret", associatedData);
+      const other = associatedDataOf(column, filled(column, 2));
       expect(() => both.open(sealed, other)).toThrow();
     }
   });

@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretContext } from "../../../src/outbox/mail.ts";
+import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/mail.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
 import { DispatcherProcess } from "../../support/dispatcher-process.ts";
 import { headerOf, MailServer, type Treatment } from "../../support/mail-server.ts";
@@ -74,7 +74,7 @@ test("each threshold is told once by two dispatchers that are killed between wri
     insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
                                 sealed_secret, secret_fingerprint, updated_at)
     values (${settingsId}, ${partnerId}, ${["ops@partner.example"]}, ${[...ALERT_KINDS]}, 15, 0, ${alertHooks.url},
-            ${box.seal(newSecret(), alertSecretContext(partnerId, settingsId))}, '0123456789abcdef', now())`;
+            ${box.seal(newSecret(), alertSecretAssociatedData(partnerId, settingsId))}, '0123456789abcdef', now())`;
   const { subscriptionId: id, shard } = await insertSubscription(
     { db: database.db, box },
     { partnerId, url: hooks.url },

@@ -11,7 +11,7 @@ import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
-import { ALERT_KINDS, alertSecretContext, openMail } from "../../../src/outbox/mail.ts";
+import { ALERT_KINDS, alertSecretAssociatedData, openMail } from "../../../src/outbox/mail.ts";
 import { noteDisabling } from "../../../src/webhooks/queries/incident.ts";
 import {
   changeSubscription,
@@ -95,7 +95,7 @@ async function settle(
   const secret = newSecret();
   const { partnerId } = tenant;
   const url = settings.url ?? null;
-  const sealed = url && box.seal(secret, alertSecretContext(partnerId, id));
+  const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
   await database.db.sql`
     insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
                                 sealed_secret, secret_fingerprint, updated_at)

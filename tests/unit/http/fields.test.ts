@@ -15,7 +15,7 @@ const validOf = (schema: TSchema, value: unknown) => {
   return "fieldErrors" in examined ? examined.sound : "all of it";
 };
 
-describe("a body that does not fit", () => {
+describe("an invalid body", () => {
   const schema = Type.Object(
     {
       label: Type.String({ minLength: 1, maxLength: 3 }),
@@ -26,7 +26,7 @@ describe("a body that does not fit", () => {
     { additionalProperties: false },
   );
 
-  test("names every bad field with its path, in words", () => {
+  test("names every invalid field with its path and a sentence", () => {
     const value = { label: "", rate: 6, kind: "c", items: [{ id: "x" }, {}], more: 1 };
     expect(toFieldErrors(examine(schema, value))).toEqual({
       label: ["must have 1 to 3 characters"],
@@ -37,7 +37,7 @@ describe("a body that does not fit", () => {
     });
   });
 
-  test("is named as a whole where it is no object", () => {
+  test("is named as a whole if it is no object", () => {
     expect(Object.keys(toFieldErrors(examine(schema, [])) ?? {})).toContain("body");
   });
 
@@ -47,7 +47,7 @@ describe("a body that does not fit", () => {
     { count: "1", zz: 1, inner: { a: "", b: 1 }, yy: 2 },
     { zz: 1 },
     {},
-  ])("is told of in the order of the checker: %j", (value) => {
+  ])("has its errors in the order of the checker: %j", (value) => {
     const inner = Type.Object({ a: Type.String() }, { additionalProperties: false });
     const fields = { email: Type.String(), inner, count: Type.Optional(Type.Number()) };
     const nested = Type.Object(fields, { additionalProperties: false });
@@ -56,7 +56,7 @@ describe("a body that does not fit", () => {
     expect(Object.keys(toFieldErrors(examine(nested, value)) ?? {})).toEqual([...new Set(paths)]);
   });
 
-  test("leaves its sound parts, malformed ones as undefined, missing and unknown ones absent", () => {
+  test("keeps its valid parts, malformed ones as undefined, missing and unknown ones absent", () => {
     const value = { label: "", kind: "b", items: [{ id: "x" }, { id: 1 }, 2], "a/b~": 1 };
     expect(validOf(schema, value)).toStrictEqual({
       label: undefined,
@@ -69,7 +69,7 @@ describe("a body that does not fit", () => {
     expect(validOf(schema, { label: "a", rate: 1, kind: null, items: [] })).toBe("all of it");
   });
 
-  test("keeps no part under a name that means something to JavaScript", () => {
+  test("keeps no part under a name with a meaning in JavaScript", () => {
     const sound = validOf(schema, JSON.parse('{"__proto__": {"rate": 1}, "rate": 2}'));
     expect([Object.getPrototypeOf(sound), Object(sound).rate]).toEqual([Object.prototype, 2]);
   });
@@ -80,7 +80,7 @@ const queryErrors = (text: string, schema: TObject = listQuery) =>
   toFieldErrors(examineQuery(schema, readQuery(schema, text)));
 
 describe("a query", () => {
-  test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is taken", (text) => {
+  test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is accepted", (text) => {
     expect(queryErrors(text)).toBeUndefined();
   });
 
@@ -97,7 +97,7 @@ describe("a query", () => {
   });
 });
 
-test("a query has a repeated parameter named beside every other fault", () => {
+test("a query names a repeated parameter together with all other errors", () => {
   const errors = queryErrors("limit=1&limit=2&cursor=x");
   expect(errors).toEqual({
     limit: ["must be given once"],
@@ -112,7 +112,7 @@ describe("a page", () => {
     show: (row: { id: number }) => row.id,
   };
 
-  test("has a cursor only if there is more, and the cursor leads on", () => {
+  test("has a cursor only if there is a next page, and the cursor leads to it", () => {
     const first = listOf(rows, pageOf({ limit: 2 }), shape);
     expect(first.data).toEqual([3, 2]);
     expect(pageOf({ limit: 2, cursor: first.next_cursor ?? "" }).after).toBe("2");
@@ -121,7 +121,7 @@ describe("a page", () => {
   });
 
   test.each(["", "2", "Mg==", "eA", "MDE"])(
-    "refuses the cursor %p, which it never made",
+    "rejects the cursor %p, which it never produced",
     (cursor) => {
       expect(queryErrors(`limit=0&cursor=${cursor}`)).toHaveProperty("cursor");
     },
@@ -142,11 +142,11 @@ describe("a page", () => {
 describe("the length of a text", () => {
   const schema = Type.Object({ label: storableText([1, 3]) });
 
-  test.each(["a", "abc", "😀😀😀", "a\n😀"])("takes %p, which has 1 to 3 characters", (label) => {
+  test.each(["a", "abc", "😀😀😀", "a\n😀"])("accepts %p, which has 1 to 3 characters", (label) => {
     expect(toFieldErrors(examine(schema, { label }))).toBeUndefined();
   });
 
-  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("refuses %p", (label) => {
+  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("rejects %p", (label) => {
     expect(Object.keys(toFieldErrors(examine(schema, { label })) ?? {})).toEqual(["label"]);
   });
 
@@ -162,7 +162,7 @@ describe("the length of a text", () => {
 describe("a query parameter", () => {
   const read = (schema: TObject, text: string) => examineQuery(schema, readQuery(schema, text));
 
-  test("that is an instant may have lost its plus sign when it was pasted", () => {
+  test("of an instant may have a space instead of the plus sign, as after pasting", () => {
     const schema = Type.Object({ since: Type.Optional(instantText()) });
     const since = "2026-06-01T12:00:00.000+00:00";
     expect(read(schema, `since=${since}`)).toEqual({ value: { since } });
@@ -170,7 +170,7 @@ describe("a query parameter", () => {
     expect(toFieldErrors(read(schema, "since=2026-06-01 12:00"))).toHaveProperty("since");
   });
 
-  test("that is repeated is an error, unless it may be repeated: then it is absent", () => {
+  test("that is repeated is an error or, if it is `repeatable`, counts as absent", () => {
     const schema = Type.Object({
       a: Type.Optional(Type.String()),
       b: Type.Optional(Type.String({ repeatable: true })),

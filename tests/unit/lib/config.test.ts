@@ -44,7 +44,7 @@ test("has the production defaults of the specification", () => {
   });
 });
 
-test("names every fault at once, without the values", () => {
+test("reports all errors at once, without the values", () => {
   try {
     readConfig({ PORT: "x", MASTER_KEY: "c2VjcmV0", RETRY_DELAYS_MS: "1,2" });
     throw new Error("It was accepted.");
@@ -138,7 +138,8 @@ describe("a setting on either side of its bounds", () => {
   ];
   for (const [name, good, bad] of table) {
     for (const value of good)
-      test(`${name}=${value} is taken`, () => expect(toFieldErrors({ [name]: value })).toEqual([]));
+      test(`${name}=${value} is accepted`, () =>
+        expect(toFieldErrors({ [name]: value })).toEqual([]));
     for (const value of bad)
       test(`${name}=${value} is refused by name`, () => {
         const errors = toFieldErrors({ [name]: value });
@@ -148,7 +149,7 @@ describe("a setting on either side of its bounds", () => {
   }
 });
 
-test("reads the egress proxy, and does not repeat a bad one", () => {
+test("reads the egress proxy, and does not repeat an invalid one", () => {
   expect(readConfig({ ...minimal, WEBHOOK_PROXY_URL: "http://a:b@proxy:3128" })).toMatchObject({
     webhookProxy: { host: "proxy", port: 3128, authorization: "Basic YTpi" },
   });
@@ -175,29 +176,29 @@ describe("a setting in a file", () => {
     },
   );
 
-  test("says who writes the master key where it is not there yet", () => {
+  test("names `bun run setup` as the remedy for a missing master key file", () => {
     expect(toFieldErrors({ MASTER_KEY: "", MASTER_KEY_FILE: join(folder, "nowhere") })).toEqual([
       "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it, into a folder that is there.",
     ]);
   });
 
-  test("is its content without the white space around it", () => {
+  test("is read without the white space around its content", () => {
     const { MASTER_KEY, ...rest } = minimal;
     const config = readConfig({ ...rest, MASTER_KEY_FILE: fileOf(`  ${MASTER_KEY}\n`) });
     expect(config.masterKey).toEqual(readConfig(minimal).masterKey);
   });
 
-  test("is held to the same rules, without the value", () => {
+  test("is checked by the same rules, and the error omits the value", () => {
     expect(toFieldErrors({ PORT_FILE: fileOf("70000") })).toEqual([
       "PORT must be a whole number from 1 to 65535.",
     ]);
   });
 
-  test("counts as absent where it is empty", () => {
+  test("counts as absent if it is empty", () => {
     expect(readConfig({ ...minimal, PORT_FILE: fileOf("\n") }).port).toBe(3000);
   });
 
-  test("is refused beside the setting itself", () => {
+  test("is rejected if the setting itself is present too", () => {
     expect(toFieldErrors({ PORT: "4000", PORT_FILE: fileOf("4000") })).toEqual([
       "PORT and PORT_FILE are both set: leave one of them out.",
     ]);
@@ -235,6 +236,6 @@ test.each([
   ["0", []],
   ["30", ["HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS"]],
   ["31", []],
-])("a history of %s days, where attempts stay for 30", (days, errors) => {
+])("a history retention of %s days with 30 days for attempts", (days, errors) => {
   expect(toFieldErrors({ HISTORY_RETENTION_DAYS: days })).toEqual(errors);
 });

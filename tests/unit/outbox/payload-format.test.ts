@@ -2,16 +2,16 @@ import { expect, test } from "bun:test";
 
 import {
   composeBody,
-  composerNumberOf,
-  composerOf,
+  payloadFormatNumberOf,
+  payloadFormatOf,
   digestOf,
   framed,
   requestHeaders,
-} from "../../../src/outbox/composer.ts";
+} from "../../../src/outbox/payload-format.ts";
 import type { EventFacts, PayloadMode } from "../../../src/outbox/event.ts";
 
-// What is expected here never changes: attempts of the last 30 days are shown as these composers have them. Other bytes
-// are another composer, under a number of its own.
+// The expected bytes never change: attempts of the last 30 days are shown in these formats. Other bytes need a new
+// format with a new number.
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
 
@@ -60,15 +60,18 @@ const CASES: [number: number, mode: PayloadMode, of: string, facts: EventFacts, 
     [2, "minimal", "posting", posting, "03fd3e936af36e0ec71da838c24ce3e7"],
   ];
 
-test.each(CASES)("composer %i makes the %s body of a %s as it always did", async (...one) => {
-  const [number, mode, of, facts, digest] = one;
-  const body = composerOf(number)?.body(facts, deliveredAt) ?? "";
-  // A digest of this file, so that a golden file alone cannot change.
-  expect(digestOf(body)).toBe(digest);
-  expect(body).toBe(await Bun.file(`${import.meta.dir}/../../golden/${of}-${mode}.json`).text());
-});
+test.each(CASES)(
+  "payload format %i makes the recorded bytes of the %s body of a %s",
+  async (...one) => {
+    const [number, mode, of, facts, digest] = one;
+    const body = payloadFormatOf(number)?.body(facts, deliveredAt) ?? "";
+    // The digest is in this file, so that a golden file cannot be changed alone.
+    expect(digestOf(body)).toBe(digest);
+    expect(body).toBe(await Bun.file(`${import.meta.dir}/../../golden/${of}-${mode}.json`).text());
+  },
+);
 
-test.each([1, 2])("composer %i makes these headers, in this order", (number) => {
+test.each([1, 2])("payload format %i makes these headers in this order", (number) => {
   const signed = {
     event: "review_received",
     eventId: review.eventId,
@@ -76,8 +79,8 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
     signature: "5a".repeat(32),
     previousSignature: "6b".repeat(32),
   };
-  const composer = composerOf(number);
-  const headers = composer?.headers(signed) ?? {};
+  const format = payloadFormatOf(number);
+  const headers = format?.headers(signed) ?? {};
   expect(Object.entries(framed("partner.example:8443", headers, "zoë"))).toEqual([
     ["Host", "partner.example:8443"],
     ["Content-Type", "application/json"],
@@ -89,22 +92,22 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
     ["X-SVC-Signature-Previous", `sha256=${"6b".repeat(32)}`],
     ["Content-Length", "4"],
   ]);
-  expect(composer?.headers({ ...signed, previousSignature: null })).not.toHaveProperty(
+  expect(format?.headers({ ...signed, previousSignature: null })).not.toHaveProperty(
     "X-SVC-Signature-Previous",
   );
   expect(requestHeaders(signed)).toEqual(headers);
 });
 
-test("each mode has its composer, and nobody guesses at a number that is not known", () => {
-  expect([composerNumberOf("full"), composerNumberOf("minimal")]).toEqual([1, 2]);
-  expect([0, 3, -1, 99].map(composerOf)).toEqual([undefined, undefined, undefined, undefined]);
+test("each mode has its payload format, and an unknown number has none", () => {
+  expect([payloadFormatNumberOf("full"), payloadFormatNumberOf("minimal")]).toEqual([1, 2]);
+  expect([0, 3, -1, 99].map(payloadFormatOf)).toEqual([undefined, undefined, undefined, undefined]);
 });
 
-test.each(CASES)("what is sent now is made by composer %i: the %s body of a %s", (...one) => {
+test.each(CASES)("a new attempt uses payload format %i for the %s body of a %s", (...one) => {
   const [number, mode, , facts] = one;
   const body = composeBody(facts, mode, deliveredAt);
-  expect(composerOf(number)?.body(facts, deliveredAt)).toBe(body);
-  expect(composerNumberOf(mode)).toBe(number);
+  expect(payloadFormatOf(number)?.body(facts, deliveredAt)).toBe(body);
+  expect(payloadFormatNumberOf(mode)).toBe(number);
 });
 
 test("the digest is the first half of the SHA-256 of the UTF-8", () => {

@@ -13,18 +13,22 @@ describe("the caller's address", () => {
   test.each([
     ["is the peer's", { peer: "203.0.113.9" }, "203.0.113.9"],
     [
-      "is the peer's, whatever a stranger claims",
+      "is the peer's, whatever an untrusted peer claims",
       { forwarded: "1.2.3.4", peer: "203.0.113.9" },
       "203.0.113.9",
     ],
-    ["is what a trusted proxy says", { forwarded: "1.2.3.4", peer: "10.0.0.1" }, "1.2.3.4"],
     [
-      "is the last that no proxy vouches for",
+      "is the one that a trusted proxy reports",
+      { forwarded: "1.2.3.4", peer: "10.0.0.1" },
+      "1.2.3.4",
+    ],
+    [
+      "is the last one that no trusted proxy reported",
       { forwarded: "6.6.6.6, 1.2.3.4, 10.0.0.2", peer: "10.0.0.1" },
       "1.2.3.4",
     ],
     [
-      "stops at what is no address",
+      "is the last hop before an invalid address",
       { forwarded: "unknown, 10.0.0.2", peer: "10.0.0.1" },
       "10.0.0.2",
     ],

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "bun:test";
 
-import { inGroups } from "../../../src/lib/groups.ts";
+import { inBatches } from "../../../src/lib/batches.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 
-/** Questions are sizes; each group is answered when the test says so. */
+/** Questions are numbers that serve as sizes; a batch is answered when the test says so. */
 function createLine(
   beside?: { groups: number; patienceMs: number },
   more: { gatherMs?: number; questions?: number } = {},
 ) {
   const clock = createFakeClock();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
-  const ask = inGroups(
+  const ask = inBatches(
     clock,
     async (questions: readonly number[]) => {
       const end = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ function turn(): Promise<void> {
 
 const UNAVAILABLE = { code: "unavailable" };
 
-test("who asks first is answered alone, and who asks meanwhile together, in order", async () => {
+test("answers the first question alone, and questions that arrive meanwhile as one batch in order", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
   expect(await seen()).toEqual([[1]]);
@@ -54,7 +54,7 @@ test("who asks first is answered alone, and who asks meanwhile together, in orde
   expect(await seen()).toEqual([[1], [2, 3], [4]]);
 });
 
-test("who asks while each turn of the event loop brings somebody is of the same group", async () => {
+test("a batch takes questions for as long as every turn of the event loop brings another", async () => {
   const { ask, seen } = createLine();
   setImmediate(() => {
     setImmediate(() => void ask(3));
@@ -64,7 +64,7 @@ test("who asks while each turn of the event loop brings somebody is of the same 
   expect(await seen()).toEqual([[1, 2, 3]]);
 });
 
-test("a group that is full begins although the turn brings more", async () => {
+test("a full batch starts without waiting for another turn", async () => {
   const { groups, ask } = createLine();
   for (const size of [1, 2, 3, 4]) void ask(size);
   await turn();
@@ -72,7 +72,7 @@ test("a group that is full begins although the turn brings more", async () => {
   expect(groups.map(({ questions }) => questions)).toEqual([[1, 2, 3]]);
 });
 
-test("a group has so many questions and no more, of so much together", async () => {
+test("a batch is limited by the number of questions and the sum of their sizes", async () => {
   const { groups, ask, seen } = createLine();
   for (const size of [2, 2, 2, 2]) void ask(size);
   await seen();
@@ -86,7 +86,7 @@ test("a group has so many questions and no more, of so much together", async () 
   expect((await seen()).slice(2)).toEqual([[6], [5], [40]]);
 });
 
-test("who finds too many waiting, or waits for too long, is refused", async () => {
+test("a question is rejected when too many wait already, or when it has waited too long", async () => {
   const { clock, groups, ask, seen } = createLine();
   const first = ask(1);
   await seen();
@@ -102,7 +102,7 @@ test("who finds too many waiting, or waits for too long, is refused", async () =
   expect(await seen()).toEqual([[1]]);
 });
 
-test("what is thrown is thrown to all of the group, and the next one is answered", async () => {
+test("an error rejects the whole batch, and the next batch is answered", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
   await seen();
@@ -116,8 +116,8 @@ test("what is thrown is thrown to all of the group, and the next one is answered
   expect(await seen()).toEqual([[1], [2, 3], [4]]);
 });
 
-describe("beside a group that takes long", () => {
-  test("the next one begins once its patience is over, and no sooner", async () => {
+describe("while a batch takes long", () => {
+  test("the next one starts after `patienceMs` and not before", async () => {
     const { clock, groups, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
     void ask(1);
     await seen();
@@ -131,7 +131,7 @@ describe("beside a group that takes long", () => {
     expect(await third).toBe("answer 3");
   });
 
-  test("there are so many and no more", async () => {
+  test("no more than `groups` batches run at once", async () => {
     const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
     for (const size of [1, 2, 3]) {
       void ask(size);
@@ -141,7 +141,7 @@ describe("beside a group that takes long", () => {
     expect(await seen()).toEqual([[1], [2]]);
   });
 
-  test("it begins although nobody asks any more", async () => {
+  test("the next one starts even if no further question arrives", async () => {
     const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
     void ask(1);
     await seen();
@@ -152,10 +152,10 @@ describe("beside a group that takes long", () => {
   });
 });
 
-describe("who is answered and asks again", () => {
+describe("a client that asks again after its answer", () => {
   const gathering = () => createLine(undefined, { gatherMs: 3, questions: 4 });
 
-  /** One is answered while others wait: as many are expected to ask. */
+  /** Answers one question while others wait, so that as many clients are expected to ask again. */
   async function answerFirst(line: ReturnType<typeof createLine>, others: readonly number[]) {
     const first = line.ask(1);
     await line.seen();
@@ -165,7 +165,7 @@ describe("who is answered and asks again", () => {
     await first;
   }
 
-  test("is waited for, until as many ask as there were", async () => {
+  test("is waited for until as many ask as before", async () => {
     const line = gathering();
     await answerFirst(line, [2, 2, 2]);
     expect(await line.seen()).toEqual([[1]]);
@@ -173,7 +173,7 @@ describe("who is answered and asks again", () => {
     expect(await line.seen()).toEqual([[1], [2, 2, 2, 3]]);
   });
 
-  test("is waited for so long and no longer", async () => {
+  test("is waited for at most `gatherMs`", async () => {
     const line = gathering();
     await answerFirst(line, [2, 2, 2]);
     await line.seen();
@@ -183,13 +183,13 @@ describe("who is answered and asks again", () => {
     expect(await line.seen()).toEqual([[1], [2, 2, 2]]);
   });
 
-  test("is not waited for where fewer than four have met", async () => {
+  test("is not waited for after a batch of fewer than four", async () => {
     const line = gathering();
     await answerFirst(line, [2, 2]);
     expect(await line.seen()).toEqual([[1], [2, 2]]);
   });
 
-  test("is waited for after the answer alone: later, who asks is answered at once", async () => {
+  test("is waited for only right after the answer; a later question is answered at once", async () => {
     const line = gathering();
     const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
@@ -200,7 +200,7 @@ describe("who is answered and asks again", () => {
     expect(await line.seen()).toEqual([[1, 2, 3, 3], [4]]);
   });
 
-  test("is not waited for where a group is full", async () => {
+  test("is not waited for if the batch is full", async () => {
     const line = gathering();
     const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
@@ -217,7 +217,7 @@ describe("who is answered and asks again", () => {
     await Promise.all(others);
   });
 
-  test("is not waited for where one alone asks again and again", async () => {
+  test("is not waited for if it is the only client", async () => {
     const line = gathering();
     for (const one of [1, 2]) {
       const asked = line.ask(one);
@@ -229,9 +229,9 @@ describe("who is answered and asks again", () => {
   });
 });
 
-test("a group is bounded by each of its sizes", async () => {
+test("a batch is limited by each of its size bounds", async () => {
   const groups: (readonly [number, number])[][] = [];
-  const ask = inGroups(
+  const ask = inBatches(
     createFakeClock(),
     async (questions: readonly (readonly [number, number])[]) => {
       groups.push([...questions]);

@@ -2,50 +2,54 @@ import { isoInstant } from "../lib/clock.ts";
 import { sha256Hex } from "../lib/secrets.ts";
 import type { EventFacts, PayloadMode } from "./event.ts";
 
-// FROZEN. An attempt keeps neither body nor headers: for as long as retention lasts they are composed again, by the
-// composer that its row names, and shown only where the digest of the row proves them (contract 7.13). So the bytes of
-// a composer that is in use never change, nor do those of `isoInstant`. Whoever wants other bytes adds a composer under
-// a number of its own, has `composerNumberOf` name it, and leaves the others as they are.
-// tests/unit/outbox/composer.test.ts holds them to tests/golden.
+// FROZEN. An attempt stores neither body nor headers. As long as it is retained, they are composed again in the
+// payload format that its row names. They are shown only if the digest in the row matches (contract 7.13). So the
+// bytes of a format in use never change, nor do those of `isoInstant`.
+//
+// For other bytes add a format with a new number, let `payloadFormatNumberOf` return it, and leave the others as they
+// are. tests/unit/outbox/payload-format.test.ts compares all formats with tests/golden.
 
-/** What the headers say beside what is the same for all. */
+/** The header values that differ between requests. */
 interface Signed {
   readonly event: string;
   readonly eventId: string;
   readonly attempt: number;
-  /** Hex digits of the HMAC of the exact body; the previous one is null but in the grace period of a rotation. */
+  /**
+   * The HMAC of the exact body in hex digits. `previousSignature` is null except during the grace period of a
+   * rotation.
+   */
   readonly signature: string;
   readonly previousSignature: string | null;
 }
 
-interface Composer {
+interface PayloadFormat {
   readonly body: (facts: EventFacts, deliveredAt: Date) => string;
-  /** In the order in which they are sent, without `Host` before them and `Content-Length` behind. */
+  /** Headers in the order in which they are sent, between `Host` and `Content-Length`. */
   readonly headers: (signed: Signed) => Readonly<Record<string, string>>;
 }
 
-/** By the number that attempts have, which says version and mode. */
-const COMPOSERS: Readonly<Record<number, Composer>> = {
+/** Formats by the number in the `composer` column of attempts, which stands for version and payload mode. */
+const PAYLOAD_FORMATS: Readonly<Record<number, PayloadFormat>> = {
   1: { body: fullBody, headers: requestHeaders },
   2: { body: minimalBody, headers: requestHeaders },
 };
 
-/** The number of the composer that makes what is sent now. */
-export function composerNumberOf(mode: PayloadMode): number {
+/** Returns the number of the format that new attempts use. */
+export function payloadFormatNumberOf(mode: PayloadMode): number {
   return mode === "full" ? 1 : 2;
 }
 
-/** Undefined for a number that this version does not know. */
-export function composerOf(number: number): Composer | undefined {
-  return COMPOSERS[number];
+/** Returns undefined for a number that this version does not know. */
+export function payloadFormatOf(number: number): PayloadFormat | undefined {
+  return PAYLOAD_FORMATS[number];
 }
 
-/** What is sent now. */
+/** Composes the body of a new attempt. */
 export function composeBody(facts: EventFacts, mode: PayloadMode, deliveredAt: Date): string {
   return mode === "full" ? fullBody(facts, deliveredAt) : minimalBody(facts);
 }
 
-/** Of contract 7.1. */
+/** Makes the headers of contract 7.1. */
 export function requestHeaders(signed: Signed): Readonly<Record<string, string>> {
   const { event, eventId, attempt, signature, previousSignature } = signed;
   return {
@@ -62,8 +66,8 @@ export function requestHeaders(signed: Signed): Readonly<Record<string, string>>
 }
 
 /**
- * In the field order of contract 8.2 and 8.3. Everything is fixed but `delivered_at`, the instant of the attempt. The
- * stored JSON goes in as it is.
+ * Composes a body in the field order of contract 8.2 and 8.3. Only `delivered_at`, the start of the attempt, differs
+ * between attempts. The stored JSON is inserted as it is.
  */
 function fullBody(facts: EventFacts, deliveredAt: Date): string {
   const head = `${identity(facts)},"delivered_at":"${isoInstant(deliveredAt)}","partner":{"id":${facts.partnerId}}`;
@@ -77,7 +81,7 @@ function fullBody(facts: EventFacts, deliveredAt: Date): string {
   return `{${head},${facts.siteJson.slice(1, -1)}${review}}`;
 }
 
-/** Of contract 8.4: the same at each attempt. */
+/** Composes the body of contract 8.4, which is equal for all attempts. */
 function minimalBody(facts: EventFacts): string {
   const head = `${identity(facts)},"partner":{"id":${facts.partnerId}}`;
   const about =
@@ -87,12 +91,12 @@ function minimalBody(facts: EventFacts): string {
   return `{${head},${about},"review_history_id":${facts.reviewHistoryId}}`;
 }
 
-/** The fields that every body begins with. Catalog words and ULIDs need no escaping. */
+/** The leading fields of every body. Event values and ULIDs need no escaping. */
 function identity(facts: EventFacts): string {
   return `"event":"${facts.event}","event_id":"${facts.eventId}","occurred_at":"${isoInstant(facts.occurredAt)}"`;
 }
 
-/** All headers as an attempt shows them. */
+/** Completes the headers with `Host` and `Content-Length`, as an attempt shows them. */
 export function framed(
   host: string,
   headers: Readonly<Record<string, string>>,
@@ -103,7 +107,7 @@ export function framed(
 
 const DIGEST_DIGITS = 32;
 
-/** What proves a body: hex digits of the first 16 bytes of the SHA-256 of its UTF-8. */
+/** Returns the digest that proves a body: the first 16 bytes of the SHA-256 of its UTF-8, in hex digits. */
 export function digestOf(body: string): string {
   return sha256Hex(body).slice(0, DIGEST_DIGITS);
 }
