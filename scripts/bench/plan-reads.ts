@@ -1,6 +1,6 @@
 // What the portal reads, and how many blocks each may.
 import type { Db } from "../../db/client.ts";
-import { listBacklogs } from "../../src/tenants/actions/dispatcher.ts";
+import { listBacklogs } from "../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
@@ -108,7 +108,7 @@ function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
   return {
     name: `who is behind, by ${order}`,
     bound: 6_000 + 40 * others,
-    run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
+    run: (db) => listBacklogs(db, order, { limit: 50, after: undefined }),
   };
 }
 
