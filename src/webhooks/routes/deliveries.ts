@@ -2,15 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
 import { finds } from "../../http/request-state.ts";
-import {
-  isUlid,
-  listOf,
-  listSchema,
-  lookOf,
-  type Page,
-  pageOf,
-  pageQuery,
-} from "../../http/list.ts";
+import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
@@ -19,8 +11,6 @@ import { listMessages } from "../actions/messages.ts";
 import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
 import { deliveryState } from "../decide.ts";
 import {
-  type Attempt,
-  type AttemptFilter,
   attemptFilters,
   AttemptObject,
   type Delivery,
@@ -31,10 +21,9 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
-import { messageFilters, MessageObject, showMessage } from "../message-model.ts";
-import { readPosition } from "../message-walk.ts";
+import { messageFilters, MessageObject, readMessageCursor, showMessage } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
-import * as attempts from "../queries/attempts.ts";
+import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
 import {
   readable,
@@ -46,7 +35,7 @@ import {
   writing,
 } from "./base.ts";
 
-/** See contract 6.13 and 10.3. */
+/** Serves the list of attempts and one delivery with its attempts, to partners and operators (contract 6.13 and 10.3). */
 export function deliveryReading<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   readers: Readers<L, O>,
@@ -69,7 +58,7 @@ export function deliveryReading<const L extends string, const O extends string>(
           since: parseInstant(query.since),
           until: parseInstant(query.until),
         };
-        const rows = await listAttempts(deps, subscription, filter, page);
+        const rows = await attemptsOf(deps.db, subscription.id, filter, page);
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
       },
       {
@@ -96,7 +85,7 @@ export function deliveryReading<const L extends string, const O extends string>(
     });
 }
 
-/** See contract 6.14 and 6.15. */
+/** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
 export function queueingRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
@@ -152,19 +141,10 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** The attempts of so many rounds are more than anybody reads; the list of attempts has all of them. */
+/** The number of newest attempts that a delivery contains. The list of attempts has all of them. */
 const ATTEMPTS_SHOWN = 100;
 
-function listAttempts(
-  { db }: Pick<WebhookDeps, "db">,
-  subscription: Pick<Subscription, "id">,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  return attempts.attemptsOf(db, subscription.id, filter, page);
-}
-
-/** Where an event stands at this subscription; 404 if it was never queued for it, or is forgotten by now. */
+/** Reads the delivery of an event. Throws `not_found` if the event was never queued for the subscription, or has been purged. */
 async function showEvent(
   { db }: Pick<WebhookDeps, "db">,
   subscription: Subscription,
@@ -176,13 +156,13 @@ async function showEvent(
   return {
     ...row,
     state: deliveryState(row.state, subscription),
-    attempts: await attempts.attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
+    attempts: await attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
   };
 }
 
-const isPosition = (key: string): boolean => readPosition(key) !== undefined;
+const isMessageCursor = (key: string): boolean => readMessageCursor(key) !== undefined;
 
-/** See contract 6.19 and 10.3. */
+/** Serves the list of messages, one per event, to partners and operators (contract 6.19 and 10.3). */
 export function messageReading<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   readers: Readers<L, O>,
@@ -209,7 +189,7 @@ export function messageReading<const L extends string, const O extends string>(
     {
       access,
       subscription: true,
-      query: Type.Object({ ...pageQuery(isPosition), ...messageFilters }),
+      query: Type.Object({ ...pageQuery(isMessageCursor), ...messageFilters }),
       response: { 200: listSchema(MessageObject) },
       detail: describe({
         operationId: "listMessages",

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { readPosition, START } from "../../../src/webhooks/message-walk.ts";
+import { FIRST_CURSOR, readMessageCursor } from "../../../src/webhooks/message-model.ts";
 import { passQueue } from "../../support/outbox.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
@@ -283,15 +283,17 @@ describe("of another tenant", () => {
 
 describe("a cursor", () => {
   test("says how far both walks are, and nothing else is one", () => {
-    expect(readPosition(`${START.attempt}.${START.entry}`)).toEqual(START);
+    expect(readMessageCursor(`${FIRST_CURSOR.attempt}.${FIRST_CURSOR.entry}`)).toEqual(
+      FIRST_CURSOR,
+    );
     for (const text of [
       "",
-      START.attempt,
-      `${START.attempt}.01`,
-      `${START.attempt}.9007199254740992`,
-      `8${START.attempt.slice(1)}.1`,
+      FIRST_CURSOR.attempt,
+      `${FIRST_CURSOR.attempt}.01`,
+      `${FIRST_CURSOR.attempt}.9007199254740992`,
+      `8${FIRST_CURSOR.attempt.slice(1)}.1`,
     ])
-      expect(readPosition(text)).toBeUndefined();
+      expect(readMessageCursor(text)).toBeUndefined();
   });
 });
 
