@@ -15,7 +15,7 @@ import {
 } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/events.ts";
 import { stillMissing, undelivered } from "../../src/webhooks/queries/missed.ts";
-import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { listSubscriptions, subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
@@ -95,7 +95,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       bound: LISTED,
       run: (db) => firstOfFailures(db, HOT.id, 20),
     },
-    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    { name: "subscriptions", bound: 20, run: (db) => listSubscriptions(db, HOT.partnerId, page) },
     behind("depth", sizes),
     behind("age", sizes),
     ...messages(),

@@ -12,7 +12,10 @@ export interface DispatcherRow {
   readonly id: string;
   readonly startedAt: Date;
   readonly renewedAt: Date;
-  /** Time since the last renewal of its leases. The clock is that of PostgreSQL, which also decides when leases expire. */
+  /**
+   * Time since the last renewal of its leases. The clock is that of PostgreSQL, which also decides when leases
+   * expire.
+   */
   readonly silentMs: number;
   /** Null if the dispatcher does not report its memory. */
   readonly memoryMb: number | null;
@@ -55,7 +58,7 @@ export interface DisabledRow {
 }
 
 export interface QueueCounts {
-  /** At most one more than `STATE_LIMITS.counted`, because counting stops there. */
+  /** Counting stops at one more than `STATE_LIMITS.counted`. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -135,8 +138,8 @@ export const DispatcherObject = Type.Object(
 );
 
 /**
- * Renders the state with its lag: the age of the oldest event that could be sent now. Such an event is the first of an active
- * subscription and does not wait for a retry.
+ * Renders the state with its lag: the age of the oldest event that could be sent now. Such an event is the first of
+ * an active subscription and does not wait for a retry.
  */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;

@@ -9,7 +9,10 @@ import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
-/** Serves the administration of the platform to super-admins (contract 10). The routes of identity providers are in src/sso. */
+/**
+ * Serves the administration of the platform to super-admins (contract 10). The routes of identity providers are in
+ * src/sso.
+ */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return new Elysia({ name: "admin" })
     .use(partnerRoutes(deps))

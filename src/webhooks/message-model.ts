@@ -139,7 +139,9 @@ export interface AttemptCondition {
   readonly text: string;
 }
 
-/** Derives the condition on attempts from a filter; undefined if the filter has none, and a message needs no attempt. */
+/**
+ * Derives the condition on attempts from a filter; undefined if the filter has none, and a message needs no attempt.
+ */
 export function attemptConditionOf({
   outcome,
   status,
@@ -163,14 +165,16 @@ function outcomesNamed(outcome: AttemptOutcome | undefined): readonly Outcome[] 
   );
 }
 
-/** Tells whether an outcome and a status may occur together: an attempt is delivered if and only if the status is 2xx. */
+/**
+ * Tells whether an outcome and a status may occur together: an attempt is delivered if and only if the status is 2xx.
+ */
 function mayHave(outcome: Outcome, status: string): boolean {
   return status.startsWith("2") === (outcome === "delivered");
 }
 
 /**
- * Cursor of a page of messages. The list merges two walks in descending order of their keys: attempts by id, and entries by
- * sequence. Rows from these keys upwards have been read.
+ * Cursor of a page of messages. The list merges two walks in descending order of their keys: attempts by id, and
+ * entries by sequence. Rows from these keys upwards have been read.
  */
 export interface MessageCursor {
   readonly attempt: string;

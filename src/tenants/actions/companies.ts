@@ -38,8 +38,8 @@ export async function newPartnerErrors(
 }
 
 /**
- * Creates a partner from a body that has passed `newPartnerErrors`. If another request has taken the domain since then, the
- * answer is a 422 all the same.
+ * Creates a partner from a body that has passed `newPartnerErrors`. If another request has taken the domain since
+ * then, the answer is a 422 all the same.
  */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
@@ -125,8 +125,8 @@ async function create(
 
 /**
  * Activates or deactivates a company, and the accounts of a partner with it. Both delete every token of their users
- * (contract 10.1). Activation deletes tokens too, because a sign-in that was checked before the deactivation may have got
- * its token after it, and activation would make that token valid.
+ * (contract 10.1). Activation deletes tokens too, because a sign-in that was checked before the deactivation may have
+ * got its token after it, and activation would make that token valid.
  */
 export async function setCompanyActive(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,

@@ -81,8 +81,8 @@ export async function createUser(
 }
 
 /**
- * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for a user who has a password or is
- * inactive, because the link would not work for them.
+ * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for a user who has a password or
+ * is inactive, because the link would not work for them.
  */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,

@@ -30,7 +30,10 @@ import {
 
 const { subscriptions, rows, counted } = STATE_LIMITS;
 
-/** Reads the state of all dispatchers and queues from PostgreSQL alone, so that it needs no dispatcher (contract 10.4). */
+/**
+ * Reads the state of all dispatchers and queues from PostgreSQL alone, so that it needs no dispatcher (contract
+ * 10.4).
+ */
 export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
   const [processes, ownedShards, heads, blocked, disabled, counts] = await Promise.all([
     dispatchers(db),
@@ -87,7 +90,10 @@ function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
   return db.run(headsStatement, { limit: subscriptions + 1 });
 }
 
-/** Reads entries that wait for a retry and block the events behind them. Tests are left out, because they block nothing. */
+/**
+ * Reads entries that wait for a retry and block the events behind them. Tests are left out, because they block
+ * nothing.
+ */
 async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
   const { id, partnerId } = webhookSubscriptions;
@@ -159,8 +165,8 @@ async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
 }
 
 /**
- * The year 10000 in ms. The rank by age is the distance from the oldest event to this instant, so that an older event has
- * the higher rank, as a deeper queue has.
+ * The year 10000 in ms. The rank by age is the distance from the oldest event to this instant, so that an older event
+ * has the higher rank, as a deeper queue has.
  */
 const LAST_MS = sql.raw("253402300800000");
 
@@ -224,8 +230,8 @@ const ranked = statement({
 });
 
 /**
- * Lists subscriptions by the depth or the age of their queues, the worst first (contract 10.4). The queues change while a
- * client pages, so a row may occur twice or not at all.
+ * Lists subscriptions by the depth or the age of their queues, the worst first (contract 10.4). The queues change
+ * while a client pages, so a row may occur twice or not at all.
  */
 export function listBacklogs(
   db: DbOrTx,

@@ -43,7 +43,10 @@ function selectUsers(db: DbOrTx) {
 /** The number of users that one page of a search by text reads, because no index finds parts of names. */
 const READ_FOR_TEXT = 20_000;
 
-/** Lists users, the newest first. A search by text reads at most `READ_FOR_TEXT` users, and `end` then says where it stopped. */
+/**
+ * Lists users, the newest first. A search by text reads at most `READ_FOR_TEXT` users, and `end` then says where it
+ * stopped.
+ */
 export async function usersOf(
   db: DbOrTx,
   query: Omit<UserQuery, "limit" | "cursor">,
@@ -121,8 +124,8 @@ export function isEmailTaken(error: unknown): boolean {
 }
 
 /**
- * Locks the active users of a company who have a role. All callers lock in the order of ids, so that two users who
- * deactivate each other do not deadlock, and the second one finds that it is the last.
+ * Locks the active users of a company with a role. All callers lock in the order of ids. So if two users deactivate
+ * each other at the same time, there is no deadlock, and the second transaction finds that its user is the last one.
  */
 export async function holdActive(
   tx: Tx,
@@ -138,8 +141,8 @@ export async function holdActive(
 }
 
 /**
- * Sets whether a user is active. Waits for transactions that issue tokens to the user. Returns false if the user is already in
- * that state.
+ * Sets whether a user is active. Waits for transactions that issue tokens to the user. Returns false if the user is
+ * already in that state.
  */
 export async function setUserActive(
   tx: Tx,

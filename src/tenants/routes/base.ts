@@ -13,8 +13,8 @@ export const administrating = superAdmin();
 /** Access rule of administrative routes that write, apart from `provisioning` (contract 3.10). */
 export const changing = inPerson(administrating);
 /**
- * Access rule for plans, stores and their connections. Nothing of these can sign in, so a job may create them with a personal
- * access token.
+ * Access rule for plans, stores and their connections. Nothing of these can sign in, so a job may create them with a
+ * personal access token.
  */
 export const provisioning = firstHand(administrating);
 

@@ -28,8 +28,9 @@ import {
 } from "../queries/messages.ts";
 
 /*
- * A message is listed once, at its newest matching attempt or at its queue entry. The list walks attempts and entries from
- * the newest on, loads the messages that they belong to, and keeps those that are listed at the row that led to them.
+ * A message is listed once, at its newest matching attempt or at its queue entry. The list walks attempts and entries
+ * from the newest on, loads the messages that they belong to, and keeps those that are listed at the row that led to
+ * them.
  */
 
 /** A page reads at most this many attempts and this many entries, and then ends even if it is not full. */
@@ -55,7 +56,10 @@ interface ListQuery {
   readonly condition: AttemptCondition | undefined;
   /** The ids of attempts that started between `since` and `until`. */
   readonly range: IdRange;
-  /** The row that a message is listed at. `either` is its entry as long as it has no attempt, and its attempt from then on. */
+  /**
+   * The row that a message is listed at. `either` is its entry as long as it has no attempt, and its attempt from
+   * then on.
+   */
   readonly listedAt: "attempt" | "entry" | "either";
 }
 
@@ -80,7 +84,10 @@ export async function listMessages(
     : listNamedMessages(query, eventIds, cursor, page.limit);
 }
 
-/** Derives a condition from a final state: the last attempt of a failed message failed, and that of a delivered one succeeded. */
+/**
+ * Derives a condition from a final state: the last attempt of a failed message failed, and that of a delivered one
+ * succeeded.
+ */
 function conditionOfState(state: DeliveryState | undefined): AttemptCondition | undefined {
   if (state !== "failed" && state !== "delivered") return undefined;
   return attemptConditionOf({ outcome: state });
@@ -201,8 +208,8 @@ async function walkMessages(
 }
 
 /**
- * Chooses the entries to walk; undefined for none. A queued event is `held` while the subscription is disabled, and `pending`
- * or `waiting` while it is active, so that one of these filters finds nothing.
+ * Chooses the entries to walk; undefined for none. A queued event is `held` while the subscription is disabled, and
+ * `pending` or `waiting` while it is active, so that one of these filters finds nothing.
  */
 function entryKind({
   listedAt,
@@ -239,8 +246,8 @@ interface LoadedMessage {
 }
 
 /**
- * Loads the messages of candidates. No row of theirs is older than the oldest candidate, except for the difference between
- * the clocks of processes, for which a day is more than enough.
+ * Loads the messages of candidates. No row of theirs is older than the oldest candidate, except for the difference
+ * between the clocks of processes, for which a day is more than enough.
  */
 function loadCandidates(
   query: ListQuery,
@@ -255,7 +262,10 @@ function loadCandidates(
   return loadMessages(query, eventIds, since);
 }
 
-/** Loads the messages of these events by event id: their states, their newest attempts and the entries that they block. */
+/**
+ * Loads the messages of these events by event id: their states, their newest attempts and the entries that they
+ * block.
+ */
 async function loadMessages(
   { db, subscription, range, condition }: ListQuery,
   eventIds: readonly string[],

@@ -19,10 +19,10 @@ export function sinceOf(since: Date) {
 }
 
 /**
- * Selects the rounds of an event for a subscription: queued, skipped since `since`, or ended by an attempt since then. The
- * views serve look-ups by event; reading one in the order of the sequence would sort all rows of the subscription. The
- * subscription is compared in a form that no index matches. Otherwise the planner might read all rows of the subscription
- * instead of the few rounds of the event.
+ * Selects the rounds of an event for a subscription: queued, skipped since `since`, or ended by an attempt since
+ * then. The views serve look-ups by event; reading one in the order of the sequence would sort all rows of the
+ * subscription. The subscription is compared in a form that no index matches. Otherwise the planner might read all
+ * rows of the subscription instead of the few rounds of the event.
  */
 export function roundsOf(
   subscription: SQL,
@@ -86,12 +86,17 @@ const standing = statement({
       left join stores s on s.id = h.store_id`,
 });
 
-/** Reads the last round of these events, with their reviews and stores. No attempt or skip of theirs may be older than `since`. */
+/**
+ * Reads the last round of these events, with their reviews and stores. No attempt or skip of theirs may be older than
+ * `since`.
+ */
 export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
   return db.run(standing, { id, eventIds, ...sinceOf(since) });
 }
 
-/** Reads the last round of an event, queued or settled; undefined if the event was never queued for the subscription. */
+/**
+ * Reads the last round of an event, queued or settled; undefined if the event was never queued for the subscription.
+ */
 export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
   const [row] = await standingOf(db, id, [eventId], fromMs(0));
   return row;
@@ -130,8 +135,8 @@ const blockedStatement = statement({
 });
 
 /**
- * Counts the entries that each of these entries blocks while it waits for a retry: those after it in its lane. Only the first
- * `LANE_SCAN_LIMIT` entries of the queue are read.
+ * Counts the entries that each of these entries blocks while it waits for a retry: those after it in its lane. Only
+ * the first `LANE_SCAN_LIMIT` entries of the queue are read.
  */
 export async function waitingBehind(
   db: DbOrTx,
@@ -152,7 +157,7 @@ const REVIEWS_OF_EXTERNAL_ID = 20;
 
 const ofReviews = statement({
   name: "events.ofReviews",
-  // Reads the newest events of each review by an index, whatever number of rows the planner estimates.
+  // Reads the newest events of each review by an index, independent of the number of rows that the planner estimates.
   params: {
     partnerId: reviewHistory.partnerId,
     reviewId: nullable(reviews.id),

@@ -12,8 +12,8 @@ import type { AttemptCondition, MessageCursor } from "../message-model.ts";
 import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
 
 /*
- * Bounded reads for a page of messages. A walk reads a given number of rows below its cursor, whether or not they match the
- * filter, so that no filter can make a request read more.
+ * Bounded reads for a page of messages. A walk reads a given number of rows below its cursor, whether or not they
+ * match the filter, so that no filter can make a request read more.
  */
 
 /** Ids of attempts from `firstId` up to and without `endId`. */
@@ -94,8 +94,8 @@ export async function nextCandidates(
 }
 
 /**
- * Merges two walks by time, the newest first. Rows older than the end of a walk that reached its limit are left out, because
- * that walk may have rows between them; the next call reads them again.
+ * Merges two walks by time, the newest first. Rows older than the end of a walk that reached its limit are left out,
+ * because that walk may have rows between them; the next call reads them again.
  */
 function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates {
   const attempted = descending(attempts.rows);
@@ -107,7 +107,10 @@ function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates 
   return { rows: merged, isEnd: cut === Number.NEGATIVE_INFINITY };
 }
 
-/** Lowers times that rise within a walk. Walks follow their keys, and the clocks of several processes may disagree with these. */
+/**
+ * Lowers times that rise within a walk. Walks follow their keys, and the clocks of several processes may disagree
+ * with these.
+ */
 function descending(candidates: readonly Candidate[]): Candidate[] {
   let last = Number.POSITIVE_INFINITY;
   return candidates.map((one) => {
@@ -136,8 +139,9 @@ function meets({ outcomes, status, text }: Readonly<Record<keyof AttemptConditio
 type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];
 
 /**
- * Walks the attempts of a subscription from the newest on. Each outcome other than `delivered` has a partial index and a walk
- * of its own. Where `delivered` is wanted, one walk reads attempts of any outcome, because nearly all are delivered.
+ * Walks the attempts of a subscription from the newest on. Each outcome other than `delivered` has a partial index
+ * and a walk of its own. Where `delivered` is wanted, one walk reads attempts of any outcome, because nearly all are
+ * delivered.
  */
 function walkAttempts(
   db: DbOrTx,
@@ -249,7 +253,10 @@ const attemptsStatement = statement({
 /** Older attempts of an event are not read: it has more than this only after dozens of redeliveries. */
 const ATTEMPTS_PER_EVENT = 200;
 
-/** Reads the newest attempts of events, the newest of each first. `isMatch` holds for those in the range that meet the condition. */
+/**
+ * Reads the newest attempts of events, the newest of each first. `isMatch` holds for those in the range that meet the
+ * condition.
+ */
 export function attemptsOfEvents(
   db: DbOrTx,
   id: string,

@@ -25,7 +25,7 @@ import {
 const reading = partnerAdmin("webhooks:read");
 const writing = partnerAdmin("webhooks:write");
 
-/** See contract 7.17. */
+/** Serves the alert settings of a partner and the secret of alert POSTs (contract 7.17). */
 export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/alerts`, tags: ["Webhooks"] })
     .use(deps.checks)

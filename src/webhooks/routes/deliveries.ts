@@ -6,7 +6,7 @@ import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../htt
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import { stillThere, type WebhookDeps } from "../actions/deps.ts";
+import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
 import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
 import { deliveryState } from "../decide.ts";
@@ -26,25 +26,31 @@ import type { Subscription } from "../model.ts";
 import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
 import {
-  readable,
-  type Readers,
+  readableSubscription,
+  type Audience,
   readingBase,
-  THE_PARTNER,
+  PARTNERS,
   type WebhookRouteDeps,
   webhookRoutesBase,
   writing,
 } from "./base.ts";
 
-/** Serves the list of attempts and one delivery with its attempts, to partners and operators (contract 6.13 and 10.3). */
-export function deliveryReading<const L extends string, const O extends string>(
+/**
+ * Serves the list of attempts and one delivery with its attempts, to partners and operators (contract 6.13 and 10.3).
+ */
+export function deliveryReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers)
+  const { access, describe } = audience;
+  return readingBase(deps, audience)
     .macro(
       finds("delivery", async ({ principal, params }) =>
-        showEvent(deps, await readable(deps, readers, principal, params), params["eventId"] ?? ""),
+        showEvent(
+          deps,
+          await readableSubscription(deps, audience, principal, params),
+          params["eventId"] ?? "",
+        ),
       ),
     )
     .get(
@@ -86,11 +92,11 @@ export function deliveryReading<const L extends string, const O extends string>(
 }
 
 /** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
-export function queueingRoutes(deps: WebhookRouteDeps) {
+export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
       finds("event", async ({ principal, params }) => {
-        const subscription = await readable(deps, THE_PARTNER, principal, params);
+        const subscription = await readableSubscription(deps, PARTNERS, principal, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),
     )
@@ -144,13 +150,16 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
 /** The number of newest attempts that a delivery contains. The list of attempts has all of them. */
 const ATTEMPTS_SHOWN = 100;
 
-/** Reads the delivery of an event. Throws `not_found` if the event was never queued for the subscription, or has been purged. */
+/**
+ * Reads the delivery of an event. Throws `not_found` if the event was never queued for the subscription, or has been
+ * purged.
+ */
 async function showEvent(
   { db }: Pick<WebhookDeps, "db">,
   subscription: Subscription,
   eventId: string,
 ): Promise<Delivery> {
-  const row = stillThere(
+  const row = orNotFound(
     isUlid(eventId) ? await deliveryOf(db, subscription.id, eventId) : undefined,
   );
   return {
@@ -163,12 +172,12 @@ async function showEvent(
 const isMessageCursor = (key: string): boolean => readMessageCursor(key) !== undefined;
 
 /** Serves the list of messages, one per event, to partners and operators (contract 6.19 and 10.3). */
-export function messageReading<const L extends string, const O extends string>(
+export function messageReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers).get(
+  const { access, describe } = audience;
+  return readingBase(deps, audience).get(
     "/messages",
     async ({ query, subscription }) => {
       const filter = {

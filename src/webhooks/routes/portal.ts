@@ -37,12 +37,12 @@ interface PortalRouteDeps extends PortalDeps {
   readonly checks: Checks;
 }
 
-/** See contract 6.20. */
+/** Serves portal links, their sessions and the origins that may frame the portal (contract 6.20). */
 export function portalRoutes(deps: PortalRouteDeps) {
   return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
 }
 
-/** It belongs to the page that is opened, and is no part of the API. */
+/** Serves the session of a link to the page that it opens. The route is not part of the public API. */
 function redeemRoute(deps: PortalRouteDeps) {
   return new Elysia({ detail: { hide: true } })
     .use(deps.checks)

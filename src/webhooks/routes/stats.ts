@@ -12,15 +12,15 @@ import { showHealth, showIncident, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
 import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
-import { readingBase, type Readers, type WebhookRouteDeps } from "./base.ts";
+import { readingBase, type Audience, type WebhookRouteDeps } from "./base.ts";
 
-/** See contract 6.17, 6.18 and 10.3. */
-export function statsReading<const L extends string, const O extends string>(
+/** Serves health, incident and stats of a subscription to partners and operators (contract 6.17, 6.18 and 10.3). */
+export function statsRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers)
+  const { access, describe } = audience;
+  return readingBase(deps, audience)
     .get(
       "/health",
       async ({ subscription }) => model.showHealth(await showHealth(deps, subscription)),
@@ -72,14 +72,14 @@ export function statsReading<const L extends string, const O extends string>(
     );
 }
 
-/** See contract 6.18. */
-export function streamReading<const L extends string, const O extends string>(
+/** Serves the live stream of a subscription (contract 6.18). */
+export function streamRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   watched: WatchedSubscriptions,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers).get(
+  const { access, describe } = audience;
+  return readingBase(deps, audience).get(
     "/stream",
     ({ principal, requestContext, subscription, query }) => {
       const mayRead = () => stillMayRead(deps, { access, principal, requestContext });
@@ -111,7 +111,10 @@ export function streamReading<const L extends string, const O extends string>(
 
 const EventId = ulidText();
 
-/** The attempt after which a client goes on. An id that is none of ours would begin anywhere. */
+/**
+ * Reads the attempt after which a client resumes. Throws a 422 for another kind of id, because it has no defined
+ * position.
+ */
 function lastEventId({ headers }: RequestContext): string | undefined {
   const given = headers.get("last-event-id") ?? "";
   if (given === "") return undefined;
@@ -119,7 +122,10 @@ function lastEventId({ headers }: RequestContext): string | undefined {
   throw invalid({ "Last-Event-ID": ["must be the id of an attempt"] });
 }
 
-/** Asks again while a stream is open: the token may be revoked, the user moved or the role taken away. */
+/**
+ * Checks again while a stream is open, because the token may be revoked, the user moved or the role taken away
+ * meanwhile.
+ */
 async function stillMayRead(
   { authenticator }: Pick<WebhookRouteDeps, "authenticator">,
   opened: Caller & { readonly access: Access },
