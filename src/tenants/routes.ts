@@ -40,8 +40,8 @@ function auditRoutes(deps: AdminRouteDeps) {
       response: { 200: listSchema(auditEntry) },
       detail: {
         operationId: "listAuditLog",
-        summary: "List what was done, newest first",
-        description: "Sign-ins, refusals, tokens, secrets and changes of clients and keys.",
+        summary: "List the audit log, newest first",
+        description: "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
       },
     },
   );

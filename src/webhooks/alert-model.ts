@@ -30,12 +30,12 @@ const fields = {
     }),
     {
       explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
-      description: "Who gets the mails; null for the partner's owners.",
+      description: "Recipients of mails; null for the partner's owners.",
     },
   ),
   kinds: Type.Array(literals(ALERT_KINDS), {
     uniqueItems: true,
-    description: "What is told, by mail and by POST; `disabled` always is.",
+    description: "Kinds of alerts to send, by mail and by POST; `disabled` is always sent.",
   }),
   oldest_waiting_minutes: minutes(
     MIN_WAITING_MINUTES,

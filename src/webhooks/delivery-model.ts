@@ -57,7 +57,7 @@ export const AttemptObject = Type.Object(
     event: Type.String(),
     attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
     round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
-    sequence: Type.Integer({ description: "The place in the subscription's order." }),
+    sequence: Type.Integer({ description: "Position in the order of the subscription." }),
     started_at: instantAnswer(),
     duration_ms: Type.Integer(),
     outcome: literals(OUTCOMES),
@@ -163,7 +163,7 @@ export const DeliveryObject = Type.Object(
     }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
-    attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
+    attempts: Type.Array(AttemptObject, { description: "Attempts of all rounds, oldest first." }),
   },
   { title: "Delivery" },
 );

@@ -89,8 +89,8 @@ function operation(
       },
     },
     responses: {
-      "2XX": { description: "It was taken." },
-      "410": { description: "Nobody takes it any more: no further attempt." },
+      "2XX": { description: "The event was accepted." },
+      "410": { description: "The endpoint is gone: no further attempt." },
     },
   };
 }

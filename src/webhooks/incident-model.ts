@@ -33,7 +33,7 @@ export const IncidentObject = Type.Object(
         ...cause,
         response_excerpt: orNull(Type.String()),
       }),
-      { description: "How the last attempt ended that failed." },
+      { description: "Result of the last failed attempt." },
     ),
     step: Type.Integer({ description: "Seconds per count." }),
     causes: Type.Array(
@@ -44,10 +44,10 @@ export const IncidentObject = Type.Object(
         last_at: instantAnswer(),
         counts: Type.Array(Type.Integer(), { description: "One per step since `since`." }),
       }),
-      { description: "Of the last 1,000 attempts that failed since then." },
+      { description: "Causes of the last 1,000 failed attempts since then." },
     ),
     alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
-      description: "What was told of it.",
+      description: "Alerts that were raised in it.",
     }),
   },
   { title: "Incident" },

@@ -56,7 +56,7 @@ export const MessageObject = Type.Object(
   {
     event_id: Type.String(),
     event: Type.String(),
-    sequence: Type.Integer({ description: "The place of its last round." }),
+    sequence: Type.Integer({ description: "Sequence of its last round." }),
     state: literals(DELIVERY_STATES),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),

@@ -107,7 +107,8 @@ export const EnableBody = Type.Object(
   {
     held: Type.Optional(
       literals(["deliver", "skip"], {
-        description: "What becomes of the events that were recorded while it was disabled.",
+        description:
+          "Whether events that were recorded while it was disabled are delivered or skipped.",
       }),
     ),
     test: Type.Optional(

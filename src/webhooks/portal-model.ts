@@ -71,7 +71,7 @@ const embedding = {
   origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
     maxItems: MAX_ORIGINS,
     uniqueItems: true,
-    description: "Who may frame the portal.",
+    description: "Origins that may frame the portal.",
   }),
 };
 export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });

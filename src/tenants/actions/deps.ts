@@ -18,7 +18,7 @@ export interface AdminDeps {
 
 const MAX_ID = 2_147_483_647;
 
-/** Reads the row whose id is in the path. Throws `not_found` if it is missing or the id is malformed (contract 2.6). */
+/** Reads the row with the id of the path. Throws `not_found` if it is missing or the id is malformed (contract 2.6). */
 export async function findRow<Row>(
   id: string | undefined,
   read: (id: number) => Promise<Row | undefined>,

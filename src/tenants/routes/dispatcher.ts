@@ -49,9 +49,9 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
         response: { 200: listSchema(BacklogObject) },
         detail: {
           operationId: "listBacklogs",
-          summary: "List subscriptions that are behind",
+          summary: "List subscriptions with queued events",
           description:
-            "Those with queued events, the worst first, of 10,000 at most. `last_error` is of the last 100 attempts.",
+            "The deepest or oldest queue first, among at most 10,000. `last_error` is of the last 100 attempts.",
         },
       },
     )

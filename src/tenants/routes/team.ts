@@ -252,8 +252,8 @@ function auditRoutes(deps: PartnerRouteDeps) {
       response: { 200: listSchema(auditEntry) },
       detail: {
         operationId: "listOwnAuditLog",
-        summary: "List what the people of the partner and of its accounts did, newest first",
-        description: "Of one company with `company_id`; one of others finds nothing.",
+        summary: "List the audit log of the partner and its accounts, newest first",
+        description: "`company_id` restricts it to one company; a foreign company finds nothing.",
       },
     },
   );

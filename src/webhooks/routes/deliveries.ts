@@ -204,7 +204,7 @@ export function messageReadRoutes<const L extends string, const O extends string
         operationId: "listMessages",
         summary: "List events with their attempts",
         description:
-          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`: it then looked at all that one call may read. `q` finds text of the error code, or of the beginning of the answer.",
+          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer.",
       }),
     },
   );

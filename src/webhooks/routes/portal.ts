@@ -77,7 +77,7 @@ function operatorRoute(deps: PortalRouteDeps) {
         detail: {
           operationId: "createPartnerPortalLink",
           summary: "Make a link to pages of a partner",
-          description: "In the name of an owner.",
+          description: "Its session acts as the partner's owner.",
         },
       },
     );
@@ -108,7 +108,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       response: { 200: embeddingObject },
       detail: {
         operationId: "getEmbedding",
-        summary: "Show who may frame the portal",
+        summary: "List the origins that may frame the portal",
         description: "None at first.",
       },
     })
@@ -123,7 +123,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         response: { 200: embeddingObject },
         detail: {
           operationId: "updateEmbedding",
-          summary: "Say who may frame the portal",
+          summary: "Set the origins that may frame the portal",
           description: "https, or http on localhost.",
         },
       },

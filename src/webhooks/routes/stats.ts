@@ -31,7 +31,7 @@ export function statsRoutes<const L extends string, const O extends string>(
         detail: describe({
           operationId: "getHealth",
           summary: "Show how deliveries are doing",
-          description: "Of the moment, and of the last 24 hours.",
+          description: "Present figures, and figures of the last 24 hours.",
         }),
       },
     )
@@ -44,8 +44,8 @@ export function statsRoutes<const L extends string, const O extends string>(
         response: { 200: IncidentObject },
         detail: describe({
           operationId: "getIncident",
-          summary: "Show what is wrong, since when, and what was told of it",
-          description: "Without trouble `since` is null.",
+          summary: "Show the present incident: its beginning, causes and alerts",
+          description: "Without an incident `since` is null.",
         }),
       },
     )
@@ -66,7 +66,7 @@ export function statsRoutes<const L extends string, const O extends string>(
           operationId: "getStats",
           summary: "Show deliveries over time",
           description:
-            "One point per step, the range moved out to whole steps; a day in hours by default.",
+            "One point per step, the range extended to whole steps; a day in hours by default.",
         }),
       },
     );
@@ -103,7 +103,7 @@ export function streamRoutes<const L extends string, const O extends string>(
         operationId: "followDeliveries",
         summary: "Follow deliveries live",
         description:
-          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
+          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a poll every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
       }),
     },
   );

@@ -666,7 +666,8 @@ describe("recovering", () => {
       select 'E' || n, partner_id, account_id, store_id, id, store_review_site_id, 'review_received',
              '{}', '{}', '{}', ${at}, ${at}
         from (select * from reviews limit 1) r, generate_series(1, ${RECOVER_LIMIT + 1}::int) n`;
-    // A running database has analysed the table by now. With old statistics, the planner would compare each row with each.
+    // A running database has analysed the table by now. With old statistics, the planner would compare each row with
+    // each.
     await world.database.db.sql`analyze review_history`;
     world.clock.advance(1);
     const window = { since: iso(at) };
@@ -674,7 +675,7 @@ describe("recovering", () => {
     expect((await recover(id, window)).body).toEqual({ queued: 1 });
     expect((await recover(id, window)).body).toEqual({ queued: 0 });
     await forgetQueue(world.database.db);
-    // For each deleted row of the history, PostgreSQL searches the outbox, including its dead rows.
+    // PostgreSQL searches the outbox for each deleted row of the history, including its dead rows.
     await world.database.db.sql`vacuum outbox`;
     await world.database.db.sql`delete from review_history where event_id like 'E%'`;
   });

@@ -28,8 +28,8 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /**
- * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every `missEvery`th.
- * Returns the history ids of the undelivered ones.
+ * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every
+ * `missEvery`th. Returns the history ids of the undelivered ones.
  */
 async function busy(count: number, missEvery: number) {
   world.clock.advance(1_000);
