@@ -1,6 +1,6 @@
 // What the portal reads, and how many blocks each may.
 import type { Db } from "../../db/client.ts";
-import { listBacklogs } from "../../src/tenants/actions/dispatcher.ts";
+import { listBacklogs } from "../../src/tenants/queries/dispatcher.ts";
 import type { BacklogOrder } from "../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
@@ -15,7 +15,7 @@ import {
 } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/events.ts";
 import { stillMissing, undelivered } from "../../src/webhooks/queries/missed.ts";
-import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { listSubscriptions, subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
@@ -95,7 +95,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       bound: LISTED,
       run: (db) => firstOfFailures(db, HOT.id, 20),
     },
-    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    { name: "subscriptions", bound: 20, run: (db) => listSubscriptions(db, HOT.partnerId, page) },
     behind("depth", sizes),
     behind("age", sizes),
     ...messages(),
@@ -108,7 +108,7 @@ function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
   return {
     name: `who is behind, by ${order}`,
     bound: 6_000 + 40 * others,
-    run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
+    run: (db) => listBacklogs(db, order, { limit: 50, after: undefined }),
   };
 }
 

@@ -4,8 +4,12 @@ import { parseArgs } from "node:util";
 
 import { Value } from "@sinclair/typebox/value";
 
-import { ProviderBody, type NewProvider } from "../../src/tenants/model.ts";
-import { PlanBody, type NewPlan } from "../../src/tenants/store-model.ts";
+import {
+  type NewPlan,
+  type NewProvider,
+  PlanBody,
+  ProviderBody,
+} from "../../src/tenants/store-model.ts";
 import { normaliseEmail } from "../../src/auth/email.ts";
 import { settingOf, type Env } from "../../src/lib/settings-reader.ts";
 import { isMailAddress } from "../../src/outbox/mail.ts";

@@ -5,16 +5,19 @@ import { literals } from "../http/principal.ts";
 import { instantAnswer } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** How much one answer reads; where there is more, `truncated` says so. */
-export const LOOK_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
+/** Limits of one answer about the dispatcher. If there is more of anything, `truncated` is true. */
+export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
 export interface DispatcherRow {
   readonly id: string;
   readonly startedAt: Date;
   readonly renewedAt: Date;
-  /** The time since it last renewed its leases, by the clock of Postgres, which leases go by. */
+  /**
+   * Time since the last renewal of its leases. The clock is that of PostgreSQL, which also decides when leases
+   * expire.
+   */
   readonly silentMs: number;
-  /** Null of one that does not tell. */
+  /** Null if the dispatcher does not report its memory. */
   readonly memoryMb: number | null;
 }
 
@@ -24,7 +27,7 @@ export interface ShardRow {
   readonly epoch: number;
 }
 
-/** The first unsettled entry of a subscription. */
+/** The first queued event of a subscription. */
 export interface HeadRow {
   readonly shard: number;
   readonly subscriptionId: string;
@@ -55,7 +58,7 @@ export interface DisabledRow {
 }
 
 export interface QueueCounts {
-  /** Counted up to one more than `LOOK_LIMITS.counted`. */
+  /** Counting stops at one more than `STATE_LIMITS.counted`. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -128,16 +131,19 @@ export const DispatcherObject = Type.Object(
       }),
     ),
     mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
-    /** Whether there is more of anything than this answer shows or counts. */
+    /** True if a list or a count above was cut at its limit. */
     truncated: Type.Boolean(),
   },
   { title: "Dispatcher" },
 );
 
-/** The lag is the age of the oldest entry that could be sent now: its subscription's first, waiting for no retry. */
+/**
+ * Renders the state with its lag: the age of the oldest event that could be sent now. Such an event is the first of
+ * an active subscription and does not wait for a retry.
+ */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
-  const { subscriptions, rows, counted } = LOOK_LIMITS;
+  const { subscriptions, rows, counted } = STATE_LIMITS;
   const oldest = oldestOf(heads);
   return {
     dispatchers: dispatchers.map((one) => {
@@ -221,14 +227,14 @@ function secondsSince(from: Date | undefined, at: Date): number {
 }
 
 /**
- * One request ranks up to `ranked` subscriptions with queued events, counts up to `counted` entries of each, and looks for an
- * error in the newest `attempts` of each.
+ * Limits of one request for backlogs. It ranks up to `ranked` subscriptions with queued events, counts up to `counted`
+ * entries of each, and searches the newest `attempts` of each subscription on the page for an error.
  */
 export const BACKLOG_LIMITS = { ranked: 10_000, counted: 1_000, attempts: 100 } as const;
 
 const ORDERS = ["depth", "age"] as const;
 
-/** A row's key: what it is ranked by, and its subscription. */
+/** The cursor of the list of backlogs: the rank of a row and its subscription. */
 const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(key);
 
 export const backlogQuery = Type.Object({
@@ -239,7 +245,7 @@ export const backlogQuery = Type.Object({
 });
 export type BacklogOrder = (typeof ORDERS)[number];
 
-/** A subscription with events that are queued. */
+/** A subscription with queued events. */
 export interface Backlog {
   readonly rank: number;
   readonly subscriptionId: string;
@@ -249,7 +255,7 @@ export interface Backlog {
   readonly isActive: boolean;
   readonly queued: number;
   readonly oldestRecordedAt: Date;
-  /** When the first event is tried again; null where it waits for no retry. */
+  /** Due time of the first event; null unless it waits for a retry. */
   readonly dueAt: Date | null;
   readonly shard: number;
   readonly dispatcherId: string | null;
@@ -291,7 +297,7 @@ export function backlogKey({ rank, subscriptionId }: Backlog): string {
   return `${rank}.${subscriptionId}`;
 }
 
-/** Where the page before ended, of a cursor that `backlogQuery` has let pass. */
+/** Parses the cursor of the last row of the previous page; `backlogQuery` has validated it. */
 export function readBacklogKey(key: string | undefined) {
   const [rank = "", subscriptionId = ""] = key?.split(".") ?? [];
   return key === undefined

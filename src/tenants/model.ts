@@ -1,11 +1,10 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
-import { literals, type Role } from "../http/principal.ts";
 import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
+import { literals, type Role } from "../http/principal.ts";
 import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { PROVIDER_SLUG } from "../providers/model.ts";
 
 const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
@@ -14,7 +13,7 @@ const DOMAIN_CHARS = 253;
 const EMAIL_CHARS = 254;
 const STORES = 500;
 
-const closed = { additionalProperties: false };
+export const closed = { additionalProperties: false };
 export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
   title: "DisplayName",
   description: "The name.",
@@ -24,7 +23,7 @@ const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
-/** How a company looks to its users; a field that is left out takes the platform's look. */
+/** Appearance of a company to its users. A missing field takes the platform's default. */
 const branding = {
   primary_color: Type.Optional(
     Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
@@ -65,14 +64,14 @@ export const AccountBody = Type.Object(
     partner_id: rowId(),
     plan_id: rowId(),
     ...branding,
-    /** The names of its first stores. */
+    /** Names of the stores that are created with the account. */
     stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
   },
   { ...closed, title: "NewAccount" },
 );
 export type NewAccount = Static<typeof AccountBody>;
 
-/** `name` finds companies whose name contains it, in upper or lower case. */
+/** `name` matches a part of the company's name, regardless of case. */
 const companyFilters = {
   ...pageQuery(isRowId),
   name: Type.Optional(displayName),
@@ -84,6 +83,8 @@ export const accountQuery = Type.Object({
   partner_id: Type.Optional(rowId()),
 });
 export type AccountQuery = Static<typeof accountQuery>;
+/** The accounts of the caller's own partner. */
+export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
 
 export interface Named {
   readonly id: number;
@@ -99,11 +100,11 @@ export interface Company {
   readonly primaryColor: string;
   readonly logoUrl: string | null;
   readonly createdAt: Date;
-  /** This and the next two: null or false for an account. */
+  /** `brandName` and `domain` are null, and `whiteLabelEnabled` false, for an account. */
   readonly brandName: string | null;
   readonly domain: string | null;
   readonly whiteLabelEnabled: boolean;
-  /** This and the rest: null or empty for a partner. */
+  /** The fields from here on are null or empty for a partner. */
   readonly partnerId: number | null;
   readonly partnerName: string | null;
   readonly planId: number | null;
@@ -111,7 +112,7 @@ export interface Company {
   readonly stores: readonly Named[];
 }
 
-/** A company of any type, the platform included, for pages that know only its id. */
+/** A company of any type, also the platform. Pages that know only the id of a company show its name by it. */
 export const CompanyName = Type.Object(
   {
     id: Type.Integer(),
@@ -177,13 +178,13 @@ export function showAccount(one: Company): Static<typeof AccountObject> {
 
 // ------------------------------------------------------------------------------------------------ users
 
-/** Which roles the users of a company may have. */
+/** Roles of users, by the type of their company. */
 export const ROLES_OF = {
   platform: ["super_admin"],
   partner: ["partner_owner", "partner_admin"],
   account: ["account_owner", "account_user", "location_user"],
 } as const satisfies Record<string, readonly Role[]>;
-/** What a company says about who may be its user. */
+/** Facts about a company that decide which roles and stores its users may have. */
 export interface Employer {
   readonly type: keyof typeof ROLES_OF;
   readonly storeIds: readonly number[];
@@ -198,9 +199,9 @@ export const UserBody = Type.Object(
     email,
     name: displayName,
     role,
-    /** Absent for a user who is to be invited. */
+    /** Absent to have an invitation mailed instead. */
     password: Type.Optional(newPassword),
-    /** Required of a location user and allowed to nobody else. */
+    /** Required for a location user, not allowed for any other role. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
   },
   { ...closed, title: "NewUser" },
@@ -228,7 +229,7 @@ export interface User {
   readonly isActive: boolean;
   readonly hasPassword: boolean;
   readonly storeIds: readonly number[];
-  /** Until when wrong passwords keep the email from signing in; the instant may be past. */
+  /** End of the sign-in lock that wrong passwords caused; may be in the past. */
   readonly lockedUntil: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -269,34 +270,15 @@ export function showUser(one: User): Static<typeof UserObject> {
   };
 }
 
-// ------------------------------------------------------------------------------------------------ providers
+const teamRole = literals(ROLES_OF.partner);
 
-export const ProviderBody = Type.Object(
-  {
-    slug: Type.String({
-      pattern: PROVIDER_SLUG,
-      explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
-    }),
-    name: displayName,
-  },
-  { ...closed, title: "NewProvider" },
+/** A new user of the caller's own partner. There is no password: a partner invites its users and sets none for them. */
+export const TeammateBody = Type.Object(
+  { email, name: displayName, role: teamRole },
+  { ...closed, title: "NewTeammate" },
 );
-export type NewProvider = Static<typeof ProviderBody>;
+export type NewTeammate = Static<typeof TeammateBody>;
 
-export interface Provider {
-  readonly id: number;
-  readonly slug: string;
-  readonly name: string;
-}
+export const RoleBody = Type.Object({ role: teamRole }, { ...closed, title: "TeamRole" });
 
-const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
-export const ProviderObject = Type.Object(provider, { title: "Provider" });
-/** The secret is shown in the answer to the request that made it, and in no other. */
-export const ProviderWithSecret = Type.Object(
-  { ...provider, secret: Type.String() },
-  { title: "ProviderWithSecret", extends: ProviderObject },
-);
-
-export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
-  return { id, slug, name: shown };
-}
+export const teamQuery = Type.Pick(userQuery, ["limit", "cursor", "is_active"]);

@@ -9,7 +9,10 @@ import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.
 import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
-/** Contract 10, for super-admins; the identity providers have a folder of their own. */
+/**
+ * Serves the administration of the platform to super-admins (contract 10). The routes of identity providers are in
+ * src/sso.
+ */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return new Elysia({ name: "admin" })
     .use(partnerRoutes(deps))
@@ -22,7 +25,7 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(auditRoutes(deps));
 }
 
-/** See contract 3.8. */
+/** Serves the audit log of the whole platform (contract 3.8). */
 function auditRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "").get(
     "/audit-log",
@@ -37,8 +40,8 @@ function auditRoutes(deps: AdminRouteDeps) {
       response: { 200: listSchema(auditEntry) },
       detail: {
         operationId: "listAuditLog",
-        summary: "List what was done, newest first",
-        description: "Sign-ins, refusals, tokens, secrets and changes of clients and keys.",
+        summary: "List the audit log, newest first",
+        description: "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
       },
     },
   );

@@ -3,19 +3,18 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { rowId } from "../http/text.ts";
-import { displayName } from "./model.ts";
+import { PROVIDER_SLUG } from "../providers/model.ts";
+import { closed, displayName } from "./model.ts";
 
 const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
 const MAX_FEATURES = 100;
-
-const closed = { additionalProperties: false };
 
 // ------------------------------------------------------------------------------------------------ plans
 
 export const PlanBody = Type.Object(
   {
     name: displayName,
-    /** What an account of this plan may use; the words are the platform's own. */
+    /** Names of the features that an account of this plan may use; the platform chooses the names. */
     features: Type.Optional(
       Type.Array(
         Type.String({
@@ -45,7 +44,7 @@ export const storeQuery = Type.Object({
   account_id: Type.Optional(rowId()),
 });
 type StoreQuery = Static<typeof storeQuery>;
-/** An operator asks of every partner, a partner of itself. */
+/** An operator may list the stores of all partners; a partner only lists its own. */
 export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
 
 export interface Store {
@@ -72,7 +71,7 @@ export function showStore(one: Store): Static<typeof StoreObject> {
 
 // ------------------------------------------------------------------------------------------------ connections
 
-/** Links a store with a review site: from then on the provider's events may name the link. */
+/** Connects a store to a review site. From then on the provider's events may name the connection. */
 export const StoreReviewSiteBody = Type.Object(
   { store_id: rowId(), provider_id: rowId() },
   { ...closed, title: "NewStoreReviewSite" },
@@ -130,4 +129,39 @@ export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreRe
     pull: axisOf(one.pullErrorCode),
     post: axisOf(one.postErrorCode),
   };
+}
+
+// ------------------------------------------------------------------------------------------------ providers
+
+export const ProviderBody = Type.Object(
+  {
+    slug: Type.String({
+      pattern: PROVIDER_SLUG,
+      explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
+    }),
+    name: displayName,
+  },
+  { ...closed, title: "NewProvider" },
+);
+
+export type NewProvider = Static<typeof ProviderBody>;
+
+export interface Provider {
+  readonly id: number;
+  readonly slug: string;
+  readonly name: string;
+}
+
+const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
+
+export const ProviderObject = Type.Object(provider, { title: "Provider" });
+
+/** A provider with its secret. Only the response to the request that created the secret contains it. */
+export const ProviderWithSecret = Type.Object(
+  { ...provider, secret: Type.String() },
+  { title: "ProviderWithSecret", extends: ProviderObject },
+);
+
+export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
+  return { id, slug, name: shown };
 }

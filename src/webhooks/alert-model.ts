@@ -7,10 +7,10 @@ import { ALERT_DEFAULTS, ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
 import { instantOrNull, orNull, SecretAnswer } from "./model.ts";
 
 const MAX_RECIPIENTS = 10;
-/** RFC 5321: longer addresses cannot be sent to. */
+/** The longest address that RFC 5321 allows. */
 const ADDRESS_CHARS = 254;
 const DAY_MINUTES = 1_440;
-/** What waits without a failure is counted every five minutes, and told of when it was seen twice. */
+/** Backlogs are counted every five minutes, and an alert is raised when an event was seen waiting twice. */
 const MIN_WAITING_MINUTES = 10;
 
 const minutes = (minimum: number, description: string) =>
@@ -30,12 +30,12 @@ const fields = {
     }),
     {
       explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
-      description: "Who gets the mails; null for the partner's owners.",
+      description: "Recipients of mails; null for the partner's owners.",
     },
   ),
   kinds: Type.Array(literals(ALERT_KINDS), {
     uniqueItems: true,
-    description: "What is told, by mail and by POST; `disabled` always is.",
+    description: "Kinds of alerts to send, by mail and by POST; `disabled` is always sent.",
   }),
   oldest_waiting_minutes: minutes(
     MIN_WAITING_MINUTES,
@@ -69,7 +69,7 @@ export const AlertSettingsWithSecret = Type.Object(
   { title: "AlertSettingsWithSecret", extends: AlertSettingsObject },
 );
 
-/** What a partner has set; the defaults until then. */
+/** Alert settings of a partner. */
 export interface AlertSettings {
   readonly recipients: string[] | null;
   readonly kinds: readonly string[];

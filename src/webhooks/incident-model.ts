@@ -7,10 +7,10 @@ import { ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
 import { instantOrNull, orNull } from "./model.ts";
 import { BUCKET_MS } from "./stats.ts";
 
-/** Of the trouble that a subscription is in; of none, without a beginning. */
+/** The present incident of a subscription. `since` is null if there is none. */
 export interface Incident {
   readonly since: Date | null;
-  readonly lastAnswer: (TroubleAttempt & { readonly responseExcerpt: string | null }) | null;
+  readonly lastAnswer: (FailedAttempt & { readonly responseExcerpt: string | null }) | null;
   readonly stepMs: number;
   readonly causes: readonly Cause[];
   readonly alerts: readonly { readonly kind: AlertKind; readonly raisedAt: Date }[];
@@ -33,7 +33,7 @@ export const IncidentObject = Type.Object(
         ...cause,
         response_excerpt: orNull(Type.String()),
       }),
-      { description: "How the last attempt ended that failed." },
+      { description: "Result of the last failed attempt." },
     ),
     step: Type.Integer({ description: "Seconds per count." }),
     causes: Type.Array(
@@ -44,10 +44,10 @@ export const IncidentObject = Type.Object(
         last_at: instantAnswer(),
         counts: Type.Array(Type.Integer(), { description: "One per step since `since`." }),
       }),
-      { description: "Of the last 1,000 attempts that failed since then." },
+      { description: "Causes of the last 1,000 failed attempts since then." },
     ),
     alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
-      description: "What was told of it.",
+      description: "Alerts that were raised in it.",
     }),
   },
   { title: "Incident" },
@@ -77,8 +77,8 @@ export function showIncident(one: Incident): Static<typeof IncidentObject> {
   };
 }
 
-/** An attempt that was no success. */
-export interface TroubleAttempt {
+/** A failed attempt. */
+export interface FailedAttempt {
   readonly eventId: string;
   readonly startedAt: Date;
   readonly statusCode: number | null;
@@ -91,22 +91,22 @@ interface Cause {
   readonly attempts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;
-  /** For each step since the beginning. */
+  /** The number of attempts of each step since the beginning. */
   readonly counts: readonly number[];
 }
 
-/** Columns of the little chart. */
-const STEPS_AT_MOST = 24;
+/** The number of columns of the chart of an incident. */
+const MAX_STEPS = 24;
 
-/** How long a step is, so that there are few from `since` to `now`. */
+/** Chooses the length of a step so that at most `MAX_STEPS` cover the time from `since` to `now`. */
 export function incidentStepMs(since: Date, now: Date): number {
   const spanMs = Math.max(1, now.getTime() - since.getTime() + 1);
-  return Math.ceil(spanMs / STEPS_AT_MOST / BUCKET_MS) * BUCKET_MS;
+  return Math.ceil(spanMs / MAX_STEPS / BUCKET_MS) * BUCKET_MS;
 }
 
-/** What went wrong, by status or error, the most frequent first. */
+/** Groups failed attempts by status or error code, the most frequent first. */
 export function causesOf(
-  attempts: readonly TroubleAttempt[],
+  attempts: readonly FailedAttempt[],
   { since, stepMs, now }: { readonly since: Date; readonly stepMs: number; readonly now: Date },
 ): Cause[] {
   const steps = Math.floor((now.getTime() - since.getTime()) / stepMs) + 1;

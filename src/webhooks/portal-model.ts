@@ -5,12 +5,12 @@ import { literals } from "../http/principal.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 
 const closed = { additionalProperties: false } as const;
-/** A partner has no more subscriptions. */
+/** A partner has at most this many subscriptions. */
 const MAX_PAGES = 2;
 const TTL_S = { minimum: 30, maximum: 3_600 } as const;
 export const DEFAULT_TTL_S = 300;
 const MAX_ORIGINS = 10;
-/** A host name has 253 characters, and a scheme and a port stand around it. */
+/** The length of a host name (253) with a scheme and a port. */
 const ORIGIN_CHARS = 267;
 
 const page = Type.String({
@@ -71,22 +71,25 @@ const embedding = {
   origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
     maxItems: MAX_ORIGINS,
     uniqueItems: true,
-    description: "Who may frame the portal.",
+    description: "Origins that may frame the portal.",
   }),
 };
 export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });
-/** An object of its own: Elysia has one validator for each, and answers are not checked. */
+/**
+ * A separate object from the body, because Elysia keeps one validator per schema object, and responses are not
+ * validated.
+ */
 export const embeddingObject = Type.Object(embedding, { ...closed, title: "Embedding" });
 export type Embedding = Static<typeof embeddingObject>;
 
 /**
- * It goes into a policy of the browser as it is, so it has none of a policy's own letters, which host names may have
- * elsewhere; nor an IPv6 address, which policies do not take.
+ * Pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
+ * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support.
  */
 const ORIGIN =
   /^(?:https:\/\/[a-z\d-]+(?:\.[a-z\d-]+)*|http:\/\/(?:localhost|127\.0\.0\.1))(?::\d{1,5})?$/;
 
-/** Whether it is an origin as browsers send it, over https but for the developer's own machine. */
+/** Checks that a text is an origin as browsers send it, with https unless the host is the local machine. */
 export function isOrigin(text: string): boolean {
   return ORIGIN.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }

@@ -3,34 +3,22 @@ import { recordAudit } from "../../auth/actions/audit.ts";
 import { endAccessOfCompanies } from "../../auth/actions/sessions.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { RuleErrors } from "../../http/rules.ts";
-import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
-import { DOMAIN_TAKEN } from "../input.ts";
-import type { AccountQuery, Company, NewAccount, NewPartner } from "../model.ts";
+import type { Company, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
 import { hasPlan, plansOf } from "../queries/stores.ts";
-import { findRow, written, type AdminDeps } from "./deps.ts";
+import { existing, findRow, type AdminDeps } from "./deps.ts";
 
-/** The platform's own colour, for a company that is created without one. */
+const DOMAIN_TAKEN = "is the domain of another partner";
+/** The platform's colour, which a company without a colour of its own gets. */
 const DEFAULT_COLOR = "#1f6feb";
-
-type CompanyType = Company["type"];
-/** So many plans are named to whoever asks for one that there is not. */
+/** The number of plans that the error about an unknown plan lists. */
 const NAMED_PLANS = 20;
-
-export function listCompanies(
-  { db }: { readonly db: Db },
-  type: CompanyType,
-  query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
-  page: Page,
-): Promise<Company[]> {
-  return queries.companiesOf(db, type, query, page);
-}
 
 export function findCompany(
   { db }: { readonly db: Db },
-  type: CompanyType,
+  type: Company["type"],
   id: string | undefined,
 ): Promise<Company> {
   return findRow(id, (rowId) => queries.companyById(db, type, rowId));
@@ -49,7 +37,10 @@ export async function newPartnerErrors(
   return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
 }
 
-/** `body` has passed `newPartnerErrors`; a domain that was taken since then is a 422. */
+/**
+ * Creates a partner from a body that has passed `newPartnerErrors`. If another request has taken the domain since
+ * then, the answer is a 422 all the same.
+ */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -72,7 +63,9 @@ export async function createPartner(
   }
 }
 
-/** `createAccount` does not look these up again, because neither a partner nor a plan ever goes away. */
+/**
+ * Checks that the partner and the plan exist. `createAccount` does not check again, because neither is ever deleted.
+ */
 export async function newAccountErrors(
   { db }: { readonly db: Db },
   { partner_id: partnerId, plan_id: planId }: ValidParts<NewAccount>,
@@ -112,12 +105,12 @@ async function create(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
   row: Omit<queries.NewCompanyRow, "createdAt">,
-  furnish: (tx: Tx, id: number) => Promise<void>,
+  addStores: (tx: Tx, id: number) => Promise<void>,
 ): Promise<Company> {
   const now = clock.now();
   return db.transaction(async (tx) => {
     const id = await queries.insertCompany(tx, { ...row, createdAt: now });
-    await furnish(tx, id);
+    await addStores(tx, id);
     const details = { company_id: id, type: row.type };
     await recordAudit(tx, {
       at: now,
@@ -126,14 +119,14 @@ async function create(
       requestContext,
       details,
     });
-    return written(await queries.companyById(tx, row.type, id));
+    return existing(await queries.companyById(tx, row.type, id));
   });
 }
 
 /**
- * Stops or restarts a company, and with a partner its accounts. Both delete every token of theirs (contract 10.1):
- * the restart too, because a sign-in that was checked before the stop may have got its token after it, and that token
- * would come to life.
+ * Activates or deactivates a company, and the accounts of a partner with it. Both delete every token of their users
+ * (contract 10.1). Activation deletes tokens too, because a sign-in that was checked before the deactivation may have
+ * got its token after it, and activation would make that token valid.
  */
 export async function setCompanyActive(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
@@ -149,6 +142,6 @@ export async function setCompanyActive(
       const details = { company_id: id, type, ...(!isActive && { revoked }) };
       await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
     }
-    return written(await queries.companyById(tx, type, id));
+    return existing(await queries.companyById(tx, type, id));
   });
 }

@@ -18,7 +18,7 @@ export interface AdminDeps {
 
 const MAX_ID = 2_147_483_647;
 
-/** The row that a path names. Throws `not_found`, for a malformed id too (contract 2.6). */
+/** Reads the row with the id of the path. Throws `not_found` if it is missing or the id is malformed (contract 2.6). */
 export async function findRow<Row>(
   id: string | undefined,
   read: (id: number) => Promise<Row | undefined>,
@@ -29,8 +29,8 @@ export async function findRow<Row>(
   return row;
 }
 
-/** A row that is there because this transaction has written it or holds its lock. */
-export function written<Row>(row: Row | undefined): Row {
-  if (row === undefined) throw new Error("A row that was just written is not there.");
+/** Returns a row that must exist, because this transaction has written it or holds its lock. */
+export function existing<Row>(row: Row | undefined): Row {
+  if (row === undefined) throw new Error("A row that this transaction has written is missing.");
   return row;
 }

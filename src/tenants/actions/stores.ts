@@ -1,34 +1,36 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../auth/actions/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import { invalid } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { providerSecretContext } from "../../providers/model.ts";
-import { ACCOUNT_UNKNOWN, LINK_TAKEN, PLAN_TAKEN, SLUG_TAKEN } from "../input.ts";
-import type { NewProvider, Provider } from "../model.ts";
-import { companyById } from "../queries/companies.ts";
-import * as queries from "../queries/stores.ts";
-import { providerById } from "../queries/stores.ts";
 import type {
   NewPlan,
+  NewProvider,
   NewStore,
   NewStoreReviewSite,
   Plan,
+  Provider,
   Store,
-  StoreFilter,
   StoreReviewSite,
-  StoreReviewSiteQuery,
 } from "../store-model.ts";
-import { type AdminDeps, findRow, written } from "./deps.ts";
+import { companyById } from "../queries/companies.ts";
+import * as queries from "../queries/stores.ts";
+import { type AdminDeps, existing, findRow } from "./deps.ts";
 
 type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 
-export function listPlans({ db }: { readonly db: Db }, page: Page): Promise<Plan[]> {
-  return queries.plansOf(db, page);
-}
+const PLAN_TAKEN = "is the name of another plan";
+const ACCOUNT_UNKNOWN = "is not an account";
+const LINK_TAKEN = "is connected to this store already";
+const SLUG_TAKEN = "is the slug of another provider";
+
+/*
+ * Each `create…` takes a body that has passed the `new…Errors` of the same name. Unique indexes decide between requests
+ * that run at the same time: the later one is answered 422, as if the check had found the conflict.
+ */
 
 export async function newPlanErrors(
   { db }: { readonly db: Db },
@@ -38,7 +40,6 @@ export async function newPlanErrors(
   return { name: isTaken ? PLAN_TAKEN : undefined };
 }
 
-/** The body has passed `newPlanErrors`; a name that was taken since then is a 422. */
 export async function createPlan(
   { db, clock }: WritingDeps,
   { principal, requestContext }: Caller,
@@ -65,14 +66,6 @@ export async function createPlan(
   }
 }
 
-export function listStores(
-  { db }: { readonly db: Db },
-  filter: StoreFilter,
-  page: Page,
-): Promise<Store[]> {
-  return queries.storesOf(db, filter, page);
-}
-
 export async function newStoreErrors(
   { db }: { readonly db: Db },
   { account_id: accountId }: ValidParts<NewStore>,
@@ -82,7 +75,7 @@ export async function newStoreErrors(
   return { account_id: isUnknown ? ACCOUNT_UNKNOWN : undefined };
 }
 
-/** The body has passed `newStoreErrors`, and no account ever goes away. */
+/** Creates a store. The account exists, because `newStoreErrors` has found it and accounts are never deleted. */
 export async function createStore(
   { db, clock }: WritingDeps,
   { principal, requestContext }: Caller,
@@ -106,21 +99,13 @@ export async function createStore(
   });
 }
 
-export function listStoreReviewSites(
-  { db }: { readonly db: Db },
-  query: StoreReviewSiteQuery,
-  page: Page,
-): Promise<StoreReviewSite[]> {
-  return queries.storeReviewSitesOf(db, query, page);
-}
-
 export async function newStoreReviewSiteErrors(
   { db }: { readonly db: Db },
   { store_id: storeId, provider_id: providerId }: ValidParts<NewStoreReviewSite>,
 ): Promise<RuleErrors> {
   const [store, provider] = await Promise.all([
     storeId === undefined ? undefined : queries.storeById(db, storeId),
-    providerId === undefined ? undefined : providerById(db, providerId),
+    providerId === undefined ? undefined : queries.providerById(db, providerId),
   ]);
   const isTaken =
     store !== undefined &&
@@ -134,7 +119,6 @@ export async function newStoreReviewSiteErrors(
   };
 }
 
-/** The body has passed `newStoreReviewSiteErrors`; a link that was made since then is a 422. */
 export async function createStoreReviewSite(
   { db, clock }: WritingDeps,
   { principal, requestContext }: Caller,
@@ -142,9 +126,9 @@ export async function createStoreReviewSite(
 ): Promise<StoreReviewSite> {
   const at = clock.now();
   const link = async (tx: Tx) => {
-    const store = written(await queries.storeById(tx, storeId));
+    const store = existing(await queries.storeById(tx, storeId));
     const id = await queries.insertStoreReviewSite(tx, store, providerId);
-    const row = written(await queries.storeReviewSiteById(tx, id));
+    const row = existing(await queries.storeReviewSiteById(tx, id));
     const action = "STORE_REVIEW_SITE_CREATED";
     const details = { store_review_site_id: id, store_id: storeId, provider: row.provider };
     await recordAudit(tx, { at, action, actor: principal, requestContext, details });
@@ -156,10 +140,6 @@ export async function createStoreReviewSite(
     if (!queries.isLinkTaken(error)) throw error;
     throw invalid({ provider_id: [LINK_TAKEN] });
   }
-}
-
-export function listProviders({ db }: { readonly db: Db }, page: Page): Promise<Provider[]> {
-  return queries.providersOf(db, page);
 }
 
 export function findProvider(
@@ -180,7 +160,6 @@ export async function newProviderErrors(
   return { slug: isTaken ? SLUG_TAKEN : undefined };
 }
 
-/** The body has passed `newProviderErrors`; a slug that was taken since then is a 422. */
 export async function createProvider(
   { db, clock, box }: SealingDeps,
   { principal, requestContext }: Caller,
@@ -203,7 +182,7 @@ export async function createProvider(
   }
 }
 
-/** The secret until now stops working at once: a report that was signed with it is refused from the commit on. */
+/** Replaces the secret of a provider. From the commit on, a report that was signed with the old secret is rejected. */
 export async function rotateProviderSecret(
   { db, clock, box }: SealingDeps,
   { principal, requestContext }: Caller,

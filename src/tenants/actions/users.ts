@@ -1,36 +1,36 @@
-import type { Db, Tx } from "../../../db/client.ts";
+import type { Tx } from "../../../db/client.ts";
+import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
 import { recordAudit } from "../../auth/actions/audit.ts";
-import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { inviteUser } from "../../auth/actions/invitations.ts";
+import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
+import { authorityInPerson, excessOf } from "../../auth/authority.ts";
 import { normaliseEmail } from "../../auth/email.ts";
 import type { ValidParts } from "../../http/fields.ts";
-import type { RuleErrors } from "../../http/rules.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { MAIL_WAKE } from "../../outbox/mail.ts";
-import { EMAIL_TAKEN, userErrors } from "../input.ts";
-import type { NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
+import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
-import { findRow, written, type AdminDeps } from "./deps.ts";
+import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
+import { existing, findRow, type AdminDeps } from "./deps.ts";
 
-export function listUsers(
-  { db }: { readonly db: Db },
-  query: UserQuery,
-  page: Page,
-): Promise<Found<User>> {
+type ReadingDeps = Pick<AdminDeps, "db">;
+
+export function listUsers({ db }: ReadingDeps, query: UserQuery, page: Page): Promise<Found<User>> {
   const { email } = query;
   const filter = email === undefined ? query : { ...query, email: normaliseEmail(email) };
   return queries.usersOf(db, filter, page);
 }
 
-export function findUser({ db }: { readonly db: Db }, id: string | undefined): Promise<User> {
+export function findUser({ db }: ReadingDeps, id: string | undefined): Promise<User> {
   return findRow(id, (rowId) => queries.userById(db, rowId));
 }
 
-/** What is wrong with the fields of a new user, by the rows as they are now. */
+/** Validates the fields of a new user against the database, before `createUser` writes anything. */
 export async function newUserErrors(
-  { db }: { readonly db: Db },
+  { db }: ReadingDeps,
   body: ValidParts<NewUser>,
 ): Promise<RuleErrors> {
   const { company_id: companyId } = body;
@@ -43,8 +43,8 @@ export async function newUserErrors(
 }
 
 /**
- * Mails an invitation to a user who is given no password. `body` has passed `newUserErrors`; an email that was taken
- * since then is a 422.
+ * Creates a user, and mails an invitation if the body has no password. `body` has passed `newUserErrors`. If another
+ * request has taken the email since then, the answer is a 422 all the same.
  */
 export async function createUser(
   deps: AdminDeps,
@@ -70,7 +70,7 @@ export async function createUser(
       });
       if (passwordHash === null)
         await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
-      return written(await queries.userById(tx, id));
+      return existing(await queries.userById(tx, id));
     });
     if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
     return user;
@@ -80,7 +80,10 @@ export async function createUser(
   }
 }
 
-/** Mails another invitation; the last one works no more. Throws `not_invitable` where it would not work. */
+/**
+ * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for a user who has a password or
+ * is inactive, because the link would not work for them.
+ */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
   { principal, requestContext }: Caller,
@@ -90,15 +93,15 @@ export async function inviteAgain(
   const now = deps.clock.now();
   const user = await deps.db.transaction(async (tx) => {
     await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
-    return written(await queries.userById(tx, id));
+    return existing(await queries.userById(tx, id));
   });
   await deps.schedule.wake([MAIL_WAKE]);
   return user;
 }
 
 /**
- * Throws where nobody would be left who could bring the user back: `last_super_admin` for the last active one, and
- * `last_owner` for the last active owner of a partner, unless an operator does it.
+ * Protects the last user who could undo the change. Throws `last_super_admin` for the last active super-admin, and
+ * `last_owner` for the last active owner of a partner. An operator may remove the last owner, and can appoint another.
  */
 async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
   const isLast = async () => {
@@ -110,7 +113,7 @@ async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, compan
     throw new Problem("last_owner");
 }
 
-/** Gives a user of a partner the other role. Tokens stay: a role is read anew with each request. */
+/** Changes the role of a partner's user. Tokens stay valid, because each request reads the role again. */
 export async function setUserRole(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -125,11 +128,11 @@ export async function setUserRole(
       const action = "USER_ROLE_CHANGED";
       await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
     }
-    return written(await queries.userById(tx, user.id));
+    return existing(await queries.userById(tx, user.id));
   });
 }
 
-/** Also deletes every token of the user (contract 10.1). Throws `last_super_admin` or `last_owner` for the last one. */
+/** Deactivates a user and deletes all their tokens (contract 10.1). Throws `last_super_admin` or `last_owner`. */
 export async function deactivateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -144,7 +147,7 @@ export async function deactivateUser(
       const action = "USER_DEACTIVATED";
       await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
     }
-    return written(await queries.userById(tx, id));
+    return existing(await queries.userById(tx, id));
   });
 }
 
@@ -165,11 +168,11 @@ export async function activateUser(
         details,
       });
     }
-    return written(await queries.userById(tx, id));
+    return existing(await queries.userById(tx, id));
   });
 }
 
-/** Lifts the sign-in lock (contract 4.8) before its time. */
+/** Removes the sign-in lock (contract 4.8) before it expires. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -186,6 +189,53 @@ export async function unlockUser(
       requestContext,
       details,
     });
-    return written(await queries.userById(tx, id));
+    return existing(await queries.userById(tx, id));
   });
+}
+
+/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
+export function partnerOf({ partnerId }: Pick<Principal, "partnerId">): number {
+  if (partnerId === null) throw new Problem("forbidden");
+  return partnerId;
+}
+
+export function listTeam(
+  deps: ReadingDeps,
+  principal: Principal,
+  { is_active }: { readonly is_active?: "true" | "false" },
+  page: Page,
+): Promise<Found<User>> {
+  const filter = { company_id: partnerOf(principal), ...(is_active && { is_active }) };
+  return listUsers(deps, filter, page);
+}
+
+/**
+ * Finds a user of the caller's own partner. For any other user, also one of the partner's accounts, it records
+ * AUTHZ_DENIED and throws `forbidden`, because a partner manages only its own users (contract 3.9 and 10.5).
+ */
+export async function findTeammate(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  id: string | undefined,
+): Promise<User> {
+  const user = await findUser(deps, id);
+  const authority = { ...authorityInPerson(principal), partnerId: user.companyId };
+  const isOfTeam = user.companyType === "partner" && excessOf(principal, authority) === undefined;
+  if (isOfTeam) return user;
+  const details = { user_id: user.id, reason: "foreign_record" };
+  await recordAccessDenied(deps, principal, { requestContext, details });
+  throw new Problem("forbidden");
+}
+
+export function newTeammateErrors(
+  deps: ReadingDeps,
+  principal: Principal,
+  body: ValidParts<NewTeammate>,
+) {
+  return newUserErrors(deps, { ...body, company_id: partnerOf(principal) });
+}
+
+/** Creates a user of the caller's partner without a password: the invited person chooses it. */
+export function inviteTeammate(deps: AdminDeps, caller: Caller, body: NewTeammate): Promise<User> {
+  return createUser(deps, caller, { ...body, company_id: partnerOf(caller.principal) });
 }

@@ -45,7 +45,7 @@ function companyOf({ storeIds, storeNames, ...row }: CompanyRow, type: Company["
   return { ...row, type, stores: storeIds.map((id, i) => ({ id, name: storeNames[i] ?? "" })) };
 }
 
-/** Newest first. */
+/** Lists companies, the newest first. */
 export async function companiesOf(
   db: DbOrTx,
   type: Company["type"],
@@ -131,7 +131,7 @@ export async function insertStores(
   if (rows.length > 0) await tx.insert(stores).values(rows);
 }
 
-/** False if it is in that state already. */
+/** Returns false if the company is already in that state. */
 export async function setCompanyActive(
   tx: Tx,
   { id, type }: Pick<Company, "id" | "type">,
@@ -145,7 +145,7 @@ export async function setCompanyActive(
   return count > 0;
 }
 
-/** The company and, of a partner, its accounts: whoever stands below it stops with it. */
+/** Returns the ids of a company and, if it is a partner, of its accounts. They are deactivated together. */
 export async function treeOf(tx: Tx, wanted: number): Promise<number[]> {
   const { id, partnerId } = companies;
   const rows = await tx

@@ -1,5 +1,3 @@
-// One raw statement (db/statement.ts): the walk over the heads of the outbox, which recurses.
-
 import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
@@ -14,26 +12,46 @@ import {
 import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { neverNull, nullable, statement, value } from "../../../db/statement.ts";
+import type { Page } from "../../http/list.ts";
 import {
   type Backlog,
   BACKLOG_LIMITS,
+  type BacklogOrder,
   type BlockedRow,
   type DisabledRow,
   type DispatcherRow,
+  type DispatcherState,
   type HeadRow,
-  LOOK_LIMITS,
   type QueueCounts,
+  readBacklogKey,
   type ShardRow,
+  STATE_LIMITS,
 } from "../dispatcher-model.ts";
 
-const { subscriptions, rows, counted } = LOOK_LIMITS;
+const { subscriptions, rows, counted } = STATE_LIMITS;
 
-// Literals, for the partial indexes: a plan for any state would use none of them.
+/**
+ * Reads the state of all dispatchers and queues from PostgreSQL alone, so that it needs no dispatcher (contract
+ * 10.4).
+ */
+export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
+  const [processes, ownedShards, heads, blocked, disabled, counts] = await Promise.all([
+    dispatchers(db),
+    shards(db),
+    queueHeads(db),
+    blockedHeads(db),
+    disabledSubscriptions(db),
+    queueCounts(db),
+  ]);
+  return { at, dispatchers: processes, shards: ownedShards, heads, blocked, disabled, counts };
+}
+
+// These states are literals, because the planner uses a partial index only if the statement repeats its condition.
 const isWaiting = sql`${outbox.state} = 'waiting'`;
 const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
 const isQueued = sql`${mails.state} = 'queued'`;
 
-export function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
+function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
   const { id, startedAt, renewedAt, memoryMb } = dispatcherTable;
   const silence = sql`greatest(0, extract(epoch from now() - ${renewedAt}) * 1000)::int`;
   return db
@@ -43,13 +61,13 @@ export function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
     .limit(rows);
 }
 
-export function shards(db: DbOrTx): Promise<ShardRow[]> {
+function shards(db: DbOrTx): Promise<ShardRow[]> {
   return db.select().from(shardTable).orderBy(shardTable.id);
 }
 
-const headsOfOutbox = statement({
+const headsStatement = statement({
   name: "headsOfOutbox",
-  // The builder has no recursion.
+  // Drizzle's builder has no recursive `with`.
   params: { limit: value("integer") },
   columns: {
     shard: webhookSubscriptions.shard,
@@ -67,13 +85,16 @@ const headsOfOutbox = statement({
      cross join lateral (${firstQueued()}) e`,
 });
 
-/** The heads of the subscriptions that have unsettled entries: one index probe each, however long their queues are. */
-export function heads(db: DbOrTx): Promise<HeadRow[]> {
-  return db.run(headsOfOutbox, { limit: subscriptions + 1 });
+/** Reads the first queued event of each subscription by one index probe, however long the queue is. */
+function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
+  return db.run(headsStatement, { limit: subscriptions + 1 });
 }
 
-/** Entries that wait for a retry and block what is behind them; a test event blocks nothing. */
-export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
+/**
+ * Reads entries that wait for a retry and block the events behind them. Tests are left out, because they block
+ * nothing.
+ */
+async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
   const { id, partnerId } = webhookSubscriptions;
   const isActive = eq(webhookSubscriptions.state, "active");
@@ -96,8 +117,8 @@ export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
 }
 
-/** Those disabled last come first. */
-export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
+/** Reads disabled subscriptions, the most recently disabled first. */
+async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
   const { id, partnerId, label, disabledAt, disabledReason } = webhookSubscriptions;
   const { consecutiveFailureCount: failures } = webhookSubscriptions;
   const found = await db
@@ -115,7 +136,7 @@ export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> 
 
 const countOfQueues = statement({
   name: "countOfQueues",
-  // The builder has no recursion.
+  // Drizzle's builder has no recursive `with`.
   params: { limit: value("integer") },
   columns: { entries: value("bigint") },
   text: ({ limit }) => sql`
@@ -125,7 +146,7 @@ const countOfQueues = statement({
              select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
 });
 
-export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
+async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
   const someMails = db
     .select({ id: mails.id })
     .from(mails)
@@ -143,12 +164,15 @@ export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
   };
 }
 
-/** As a rank an age must rise with what is older: so many ms before the year 10000. */
+/**
+ * The year 10000 in ms. The rank by age is the distance from the oldest event to this instant, so that an older event
+ * has the higher rank, as a deeper queue has.
+ */
 const LAST_MS = sql.raw("253402300800000");
 
 const ranked = statement({
   name: "backlogs.ranked",
-  // The builder has no recursion.
+  // Drizzle's builder has no recursive `with`.
   params: {
     byAge: value("boolean"),
     afterRank: nullable(value("bigint")),
@@ -205,15 +229,16 @@ const ranked = statement({
      order by p.rank desc, p.subscription_id desc`,
 });
 
-interface Wanted {
-  readonly byAge: boolean;
-  readonly afterRank: number | null;
-  readonly afterId: string | null;
-  readonly limit: number;
-}
-
-/** Subscriptions by the depth or the age of their queues, the worst first. */
-export function backlogsOf(db: DbOrTx, wanted: Wanted): Promise<Backlog[]> {
+/**
+ * Lists subscriptions by the depth or the age of their queues, the worst first (contract 10.4). The queues change
+ * while a client pages, so a row may occur twice or not at all.
+ */
+export function listBacklogs(
+  db: DbOrTx,
+  order: BacklogOrder,
+  { limit, after }: Page,
+): Promise<Backlog[]> {
   const { ranked: most, attempts } = BACKLOG_LIMITS;
-  return db.run(ranked, { ...wanted, ranked: most, attempts });
+  const range = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
+  return db.run(ranked, { ...range, ranked: most, attempts });
 }

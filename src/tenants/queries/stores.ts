@@ -7,16 +7,16 @@ import { plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { onlyRow } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
-import type { Provider } from "../model.ts";
 import type {
   Plan,
+  Provider,
   Store,
   StoreFilter,
   StoreReviewSite,
   StoreReviewSiteQuery,
 } from "../store-model.ts";
 
-/** Newest first. */
+/** Lists plans, the newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
   const { id, name, features } = planTable;
   return db
@@ -50,7 +50,7 @@ const store = {
   partnerId: stores.partnerId,
 };
 
-/** Newest first. */
+/** Lists stores, the newest first. */
 export function storesOf(
   db: DbOrTx,
   { account_id: accountId, partner_id: partnerId }: StoreFilter,
@@ -84,7 +84,7 @@ function selectLinks(db: DbOrTx) {
     .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId));
 }
 
-/** Newest first. */
+/** Lists connections of stores to review sites, the newest first. */
 export function storeReviewSitesOf(
   db: DbOrTx,
   { account_id: accountId, store_id: storeId }: StoreReviewSiteQuery,
@@ -122,7 +122,7 @@ export async function isLinked(
   return rows.length > 0;
 }
 
-/** Both axes count as working until the provider says otherwise. */
+/** Inserts a connection. Both axes count as connected until the provider reports a failure. */
 export async function insertStoreReviewSite(
   tx: Tx,
   { id: storeId, accountId, partnerId }: Store,
@@ -142,7 +142,7 @@ export function isLinkTaken(error: unknown): boolean {
 
 const { id, slug, name } = reviewSites;
 
-/** Newest first. */
+/** Lists providers, the newest first. */
 export function providersOf(db: DbOrTx, page: Page): Promise<Provider[]> {
   return db
     .select({ id, slug, name })

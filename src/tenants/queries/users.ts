@@ -10,7 +10,7 @@ import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 
-/** As `emailDigest` (src/auth/email.ts) makes it. */
+/** Computes in SQL the same digest as `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
 
 function selectUsers(db: DbOrTx) {
@@ -40,10 +40,13 @@ function selectUsers(db: DbOrTx) {
     .leftJoin(signInLocks, eq(signInLocks.emailDigest, digestOfEmail));
 }
 
-/** Of so many users the names are read for one page of a search; no index has their parts. */
+/** The number of users that one page of a search by text reads, because no index finds parts of names. */
 const READ_FOR_TEXT = 20_000;
 
-/** Newest first; a search ends after so many users, or so many of the company. */
+/**
+ * Lists users, the newest first. A search by text reads at most `READ_FOR_TEXT` users, and `end` then says where it
+ * stopped.
+ */
 export async function usersOf(
   db: DbOrTx,
   query: Omit<UserQuery, "limit" | "cursor">,
@@ -121,8 +124,8 @@ export function isEmailTaken(error: unknown): boolean {
 }
 
 /**
- * The active users of a company who have a role, held in one order: of two who deactivate each other the second sees that
- * it is the last.
+ * Locks the active users of a company with a role. All callers lock in the order of ids. So if two users deactivate
+ * each other at the same time, there is no deadlock, and the second transaction finds that its user is the last one.
  */
 export async function holdActive(
   tx: Tx,
@@ -137,7 +140,10 @@ export async function holdActive(
   return rows.map(({ id }) => id);
 }
 
-/** Waits for tokens that are being issued to the user. False if it is in that state already. */
+/**
+ * Sets whether a user is active. Waits for transactions that issue tokens to the user. Returns false if the user is
+ * already in that state.
+ */
 export async function setUserActive(
   tx: Tx,
   id: number,
@@ -151,7 +157,7 @@ export async function setUserActive(
   return count > 0;
 }
 
-/** False if the user has that role already. */
+/** Returns false if the user already has that role. */
 export async function setUserRole(
   tx: Tx,
   id: number,

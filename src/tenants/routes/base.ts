@@ -10,12 +10,15 @@ export interface AdminRouteDeps extends AdminDeps {
 }
 
 export const administrating = superAdmin();
-/** For every route that writes, but for those below (contract 3.10). */
+/** Access rule of administrative routes that write, apart from `provisioning` (contract 3.10). */
 export const changing = inPerson(administrating);
-/** For plans, stores and their connections: nothing of these signs in, so a job may create them by a personal token. */
+/**
+ * Access rule for plans, stores and their connections. Nothing of these can sign in, so a job may create them with a
+ * personal access token.
+ */
 export const provisioning = firstHand(administrating);
 
-/** An instance at a path below `/admin`, such as `/users`, or at `/admin` itself. */
+/** Makes an Elysia instance at a path below `/admin`, such as `/users`, or at `/admin` itself. */
 export function adminRoutesBase<const P extends `/${string}` | "">(
   { checks }: Pick<AdminRouteDeps, "checks">,
   path: P,

@@ -8,7 +8,6 @@ import {
   createAccount,
   createPartner,
   findCompany,
-  listCompanies,
   nameOfCompany,
   newAccountErrors,
   newPartnerErrors,
@@ -25,9 +24,10 @@ import {
   showAccount,
   showPartner,
 } from "../model.ts";
+import { companiesOf } from "../queries/companies.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./base.ts";
 
-/** Contract 10.1: what is asked of companies of any type. */
+/** Serves the name of a company of any type (contract 10.1). */
 export function companyRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "")
     .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
@@ -43,11 +43,11 @@ export function companyRoutes(deps: AdminRouteDeps) {
     });
 }
 
-/** The words of the routes that activate and deactivate a partner or an account. */
+/** Descriptions that the routes of partners and of accounts share. */
 const ACTIVATING = "Its users sign in again; tokens of before stay ended.";
 const DEACTIVATING = "Ends every token of its users, and of a partner's accounts, at once.";
 
-/** Contract 10: partners. */
+/** Serves the partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
 }
@@ -58,7 +58,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await listCompanies(deps, "partner", query, page);
+        const rows = await companiesOf(deps.db, "partner", query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showPartner });
       },
       {
@@ -127,7 +127,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
     );
 }
 
-/** Contract 10: accounts. */
+/** Serves the accounts of partners (contract 10). */
 export function accountRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
 }
@@ -138,7 +138,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await listCompanies(deps, "account", query, page);
+        const rows = await companiesOf(deps.db, "account", query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showAccount });
       },
       {

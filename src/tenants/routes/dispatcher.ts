@@ -2,11 +2,10 @@ import { Type } from "@sinclair/typebox";
 
 import type { Authenticator } from "../../http/access.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import type { EventStreams } from "../../http/event-stream.ts";
+import { type EventSink, type EventStreams, messageOf } from "../../http/event-stream.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import { Problem } from "../../lib/problem.ts";
-import { dispatcherState, listBacklogs, watchDispatcher } from "../actions/dispatcher.ts";
 import {
   backlogKey,
   BacklogObject,
@@ -15,17 +14,20 @@ import {
   showBacklog,
   showDispatcher,
 } from "../dispatcher-model.ts";
+import { dispatcherState, listBacklogs } from "../queries/dispatcher.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+
+const POLL_MS = 2_000;
 
 export interface DispatcherRouteDeps extends AdminRouteDeps {
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly streams: EventStreams;
 }
 
-/** Contract 10.4: the state of the delivery process, once and live. */
+/** Serves the state of the delivery process, once and as a stream, and the backlogs (contract 10.4). */
 export function dispatcherRoutes(deps: DispatcherRouteDeps) {
   return adminRoutesBase(deps, "")
-    .get("/dispatcher", async () => showDispatcher(await dispatcherState(deps)), {
+    .get("/dispatcher", async () => showState(deps), {
       access: administrating,
       response: { 200: DispatcherObject },
       detail: {
@@ -38,7 +40,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       "/backlogs",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await listBacklogs(deps, query.order ?? "depth", page);
+        const rows = await listBacklogs(deps.db, query.order ?? "depth", page);
         return listOf(rows, page, { key: backlogKey, show: showBacklog });
       },
       {
@@ -47,9 +49,9 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
         response: { 200: listSchema(BacklogObject) },
         detail: {
           operationId: "listBacklogs",
-          summary: "List subscriptions that are behind",
+          summary: "List subscriptions with queued events",
           description:
-            "Those with queued events, the worst first, of 10,000 at most. `last_error` is of the last 100 attempts.",
+            "The deepest or oldest queue first, among at most 10,000. `last_error` is of the last 100 attempts.",
         },
       },
     )
@@ -57,11 +59,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       "/stream",
       ({ principal, requestContext }) =>
         deps.streams.open(principal, (sink, signal) =>
-          watchDispatcher(
-            deps,
-            { sink, mayRead: () => stillMayRead(deps, requestContext) },
-            signal,
-          ),
+          streamState(deps, { sink, requestContext }, signal),
         ),
       {
         access: administrating,
@@ -79,7 +77,23 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
     );
 }
 
-/** Asks again while a stream is open: the token may be revoked, or the role taken away. */
+async function showState({ db, clock }: Pick<DispatcherRouteDeps, "db" | "clock">) {
+  return showDispatcher(await dispatcherState(db, clock.now()));
+}
+
+/** Sends the state every two seconds, until the signal aborts or the caller may no longer read it. */
+async function streamState(
+  deps: DispatcherRouteDeps,
+  { sink, requestContext }: { readonly sink: EventSink; readonly requestContext: RequestContext },
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted && (await stillMayRead(deps, requestContext))) {
+    sink.send(messageOf("dispatcher", await showState(deps)));
+    await deps.clock.sleep(POLL_MS, signal);
+  }
+}
+
+/** Checks again while a stream is open, because the token may be revoked or the role taken away meanwhile. */
 async function stillMayRead(
   { authenticator }: Pick<DispatcherRouteDeps, "authenticator">,
   requestContext: RequestContext,

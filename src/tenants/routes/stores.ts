@@ -7,9 +7,13 @@ import { loads } from "../../http/request-state.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
-import { ProviderBody, ProviderObject, ProviderWithSecret, showProvider } from "../model.ts";
+import * as queries from "../queries/stores.ts";
 import {
   PlanBody,
+  ProviderBody,
+  ProviderObject,
+  ProviderWithSecret,
+  showProvider,
   showStore,
   showStoreReviewSite,
   StoreBody,
@@ -27,7 +31,7 @@ import {
   provisioning,
 } from "./base.ts";
 
-/** Contract 10.1 and 10.2: plans, stores, and the links of stores to review sites. */
+/** Serves plans, stores, and the connections of stores to review sites (contract 10.1 and 10.2). */
 export function storeRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(planRoutes(deps)).use(ownStoreRoutes(deps)).use(linkRoutes(deps));
 }
@@ -38,7 +42,7 @@ function planRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await actions.listPlans(deps, page);
+        const rows = await queries.plansOf(deps.db, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: (plan) => plan });
       },
       {
@@ -76,7 +80,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await actions.listStores(deps, query, page);
+        const rows = await queries.storesOf(deps.db, query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
       },
       {
@@ -117,7 +121,7 @@ function linkRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await actions.listStoreReviewSites(deps, query, page);
+        const rows = await queries.storeReviewSitesOf(deps.db, query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showStoreReviewSite });
       },
       {
@@ -152,7 +156,7 @@ function linkRoutes(deps: AdminRouteDeps) {
     );
 }
 
-/** Contract 10.2: the review sites that report events, and the secrets that they sign with. */
+/** Serves the providers, which are the review sites that report events, and rotates their secrets (contract 10.2). */
 export function providerAdminRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/providers")
     .macro(loads("provider", ({ params }) => actions.findProvider(deps, params["id"])))
@@ -160,7 +164,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await actions.listProviders(deps, page);
+        const rows = await queries.providersOf(deps.db, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showProvider });
       },
       {

@@ -9,7 +9,7 @@ import {
   listTeamTokens,
 } from "../../auth/actions/api-tokens.ts";
 import { listAuditOfTenant } from "../../auth/actions/audit.ts";
-import { auditEntry, showAuditEntry } from "../../auth/audit-model.ts";
+import { auditEntry, auditQuery, showAuditEntry } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
 import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";
 import { type Access, BASE_PATH } from "../../http/access.ts";
@@ -19,61 +19,53 @@ import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { RuleInput } from "../../http/rules.ts";
-import { listCompanies } from "../actions/companies.ts";
 import type { AdminDeps } from "../actions/deps.ts";
-import { listStores } from "../actions/stores.ts";
-import {
-  findTeammate,
-  inviteTeammate,
-  listTeam,
-  newTeammateErrors,
-  partnerOf,
-} from "../actions/team.ts";
 import * as users from "../actions/users.ts";
-import { AccountObject, showAccount, showUser, UserObject } from "../model.ts";
-import { showStore, StoreObject, storeQuery } from "../store-model.ts";
+import { partnerOf } from "../actions/users.ts";
 import {
+  AccountObject,
   ownAccountQuery,
-  ownAuditQuery,
   RoleBody,
+  showAccount,
+  showUser,
   TeammateBody,
   teamQuery,
-} from "../team-model.ts";
-
-interface TeamRouteDeps extends AdminDeps {
-  readonly checks: Checks;
-}
+  UserObject,
+} from "../model.ts";
+import { companiesOf } from "../queries/companies.ts";
+import { storesOf } from "../queries/stores.ts";
+import { showStore, StoreObject, storeQuery } from "../store-model.ts";
 
 interface TeamAccess {
   readonly reading: Access;
   readonly managing: Access;
 }
 
-/** Contract 10.5: the people of the partner itself. */
-function teamRoutes(deps: TeamRouteDeps, access: TeamAccess) {
+/** Serves the users of the partner itself (contract 10.5). */
+function teamRoutes(deps: PartnerRouteDeps, access: TeamAccess) {
   return new Elysia()
     .use(teamListRoutes(deps, access))
-    .use(joiningRoutes(deps, access))
+    .use(roleAndInvitationRoutes(deps, access))
     .use(stateRoutes(deps, access));
 }
 
-function teamBase(deps: TeamRouteDeps) {
+function teamBase(deps: PartnerRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/users`, tags: ["Partner"] })
     .use(deps.checks)
     .macro(
       loads("user", ({ principal, requestContext, params }) =>
-        findTeammate(deps, { principal, requestContext }, params["id"]),
+        users.findTeammate(deps, { principal, requestContext }, params["id"]),
       ),
     );
 }
 
-function teamListRoutes(deps: TeamRouteDeps, { reading, managing }: TeamAccess) {
+function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAccess) {
   return teamBase(deps)
     .get(
       "",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const found = await listTeam(deps, principal, query, page);
+        const found = await users.listTeam(deps, principal, query, page);
         return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
       },
       {
@@ -90,12 +82,15 @@ function teamListRoutes(deps: TeamRouteDeps, { reading, managing }: TeamAccess) 
     .post(
       "",
       async ({ principal, requestContext, body, status }) =>
-        status(201, showUser(await inviteTeammate(deps, { principal, requestContext }, body))),
+        status(
+          201,
+          showUser(await users.inviteTeammate(deps, { principal, requestContext }, body)),
+        ),
       {
         access: managing,
         body: TeammateBody,
         rules: ({ body, principal }: RuleInput<typeof TeammateBody>) =>
-          newTeammateErrors(deps, principal, body),
+          users.newTeammateErrors(deps, principal, body),
         response: { 201: UserObject },
         detail: {
           operationId: "inviteTeammate",
@@ -106,7 +101,7 @@ function teamListRoutes(deps: TeamRouteDeps, { reading, managing }: TeamAccess) 
     );
 }
 
-function joiningRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
+function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
   return teamBase(deps)
     .post(
       "/:id/role",
@@ -142,7 +137,7 @@ function joiningRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
     );
 }
 
-function stateRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
+function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
   return teamBase(deps)
     .post(
       "/:id/deactivate",
@@ -183,15 +178,15 @@ export interface PartnerRouteDeps extends AdminDeps {
 }
 
 const reading = partnerAdmin("*");
-/** For what says who belongs to the partner. */
+/** Restricts changes of the team to an owner who acts in person. */
 const managing = inPerson(partnerOwner());
 
-/** Contract 10.5: what a partner sees and does of itself. */
+/** Serves a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */
 export function partnerRoutes(deps: PartnerRouteDeps) {
   return new Elysia({ name: "partner" })
     .use(teamRoutes(deps, { reading, managing }))
     .use(companyRoutes(deps))
-    .use(traceRoutes(deps))
+    .use(auditRoutes(deps))
     .use(tokenRoutes(deps));
 }
 
@@ -199,7 +194,7 @@ function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
   return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] }).use(checks);
 }
 
-/** The accounts that the partner has, and their stores. */
+/** Serves the accounts of the partner and their stores. */
 function companyRoutes(deps: PartnerRouteDeps) {
   return base(deps)
     .get(
@@ -207,7 +202,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const filter = { ...query, partner_id: partnerOf(principal) };
-        const rows = await listCompanies(deps, "account", filter, page);
+        const rows = await companiesOf(deps.db, "account", filter, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showAccount });
       },
       {
@@ -226,7 +221,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
       async ({ principal, query }) => {
         const page = pageOf(query);
         const filter = { ...query, partner_id: partnerOf(principal) };
-        const rows = await listStores(deps, filter, page);
+        const rows = await storesOf(deps.db, filter, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
       },
       {
@@ -242,8 +237,8 @@ function companyRoutes(deps: PartnerRouteDeps) {
     );
 }
 
-/** What was done in the partner's name. */
-function traceRoutes(deps: PartnerRouteDeps) {
+/** Serves the audit log of the partner and its accounts. A `company_id` of another partner finds no rows. */
+function auditRoutes(deps: PartnerRouteDeps) {
   return base(deps).get(
     "/audit-log",
     async ({ principal, query }) => {
@@ -253,18 +248,18 @@ function traceRoutes(deps: PartnerRouteDeps) {
     },
     {
       access: reading,
-      query: ownAuditQuery,
+      query: auditQuery,
       response: { 200: listSchema(auditEntry) },
       detail: {
         operationId: "listOwnAuditLog",
-        summary: "List what the people of the partner and of its accounts did, newest first",
-        description: "Of one company with `company_id`; one of others finds nothing.",
+        summary: "List the audit log of the partner and its accounts, newest first",
+        description: "`company_id` restricts it to one company; a foreign company finds nothing.",
       },
     },
   );
 }
 
-/** The tokens that the partner's people act by apart from a sign-in. */
+/** Serves the tokens of the partner's users that exist independently of a sign-in. */
 function tokenRoutes(deps: PartnerRouteDeps) {
   return base(deps)
     .macro(

@@ -17,23 +17,18 @@ import { alertSecretAssociatedData, isMailAddress } from "../../outbox/mail.ts";
 import { DEFAULTS, type AlertSettings, type AlertSettingsUpdate } from "../alert-model.ts";
 import * as queries from "../queries/alerts.ts";
 import type { SettingsRow } from "../queries/alerts.ts";
+import { tenantOf } from "./deps.ts";
 
 export interface AlertDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
-  /** The system's resolver if absent. */
+  /** The default is the resolver of the system. */
   readonly lookup?: Lookup;
 }
 
-/** The access rule admits users of a partner only; this says it to the types. */
-function tenantOf({ partnerId }: Principal): number {
-  if (partnerId === null) throw new Problem("forbidden");
-  return partnerId;
-}
-
-/** `GET /partner/alerts`. */
+/** Reads the settings of the caller's partner: the defaults until it has set anything. */
 export async function findSettings(
   { db }: Pick<AlertDeps, "db">,
   principal: Principal,
@@ -41,7 +36,7 @@ export async function findSettings(
   return (await queries.settingsOf(db, tenantOf(principal))) ?? DEFAULTS;
 }
 
-/** What no schema says: that mail can be sent there, and that POSTs may go there. */
+/** Checks rules that a schema cannot express: the addresses can receive mail, and that POSTs to the URL are allowed. */
 export async function settingsErrors(
   { config, lookup }: Pick<AlertDeps, "config" | "lookup">,
   { partnerId }: Principal,
@@ -64,7 +59,7 @@ export async function settingsErrors(
   };
 }
 
-/** Changes what is sent. A first address to post to makes a secret, and without one there is none. */
+/** Changes the settings. Setting the first `webhook_url` creates a secret, and removing the URL deletes it. */
 export async function updateSettings(
   deps: AlertDeps,
   caller: Caller,
@@ -100,7 +95,7 @@ export async function updateSettings(
   });
 }
 
-/** Replaces the secret of the POSTs at once; 404 where there is none. */
+/** Replaces the secret of alert POSTs at once. Throws `not_found` if no URL is set, because there is no secret then. */
 export async function rotateSecret(
   deps: AlertDeps,
   caller: Caller,
@@ -113,7 +108,7 @@ export async function rotateSecret(
   });
 }
 
-/** The secret as it is now, and a row in the audit log that says who saw it. */
+/** Reads the current secret, and records in the audit log who saw it. */
 export async function showSecret(
   { db, box, clock }: AlertDeps,
   { principal, requestContext }: Caller,
@@ -142,7 +137,7 @@ interface Change {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Changes the row as it is by then, and writes who did it. */
+/** Applies a change to the locked row, and records it in the audit log. */
 async function change(
   { db, clock }: Pick<AlertDeps, "db" | "clock">,
   { principal, requestContext }: Caller,

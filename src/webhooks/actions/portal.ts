@@ -18,7 +18,6 @@ import { addMs, isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/secrets.ts";
-import { listSubscriptions } from "./subscriptions.ts";
 import { tenantOf } from "./deps.ts";
 import {
   DEFAULT_TTL_S,
@@ -29,6 +28,7 @@ import {
   type PortalSession,
 } from "../portal-model.ts";
 import * as queries from "../queries/portal.ts";
+import { listSubscriptions } from "../queries/subscriptions.ts";
 
 export interface PortalDeps extends PortalSessionDeps {
   readonly db: Db;
@@ -36,17 +36,18 @@ export interface PortalDeps extends PortalSessionDeps {
   readonly config: PortalSessionDeps["config"] & Pick<Config, "serverRoot">;
 }
 
-/** Where the dashboard is shown by a link, and in frames. */
+/** Path of the pages that a portal link opens, alone or in a frame. */
 export const PORTAL = "/embed";
 const SCOPES = { read: ["webhooks:read"], write: ["webhooks:read", "webhooks:write"] } as const;
 
-/** Whose pages a link opens, and in whose name where that is not its maker's. */
-interface LinkHolder {
+interface LinkTarget {
+  /** The partner that the pages belong to. */
   readonly partnerId: number;
+  /** The user that the session acts as; null for the user who creates the link. */
   readonly actsAs: number | null;
 }
 
-/** `POST /partner/portal-links`. */
+/** Creates a link to pages of the caller's own partner. Its session acts as the caller. */
 export function makeOwnLink(
   deps: PortalDeps,
   caller: Caller,
@@ -55,7 +56,7 @@ export function makeOwnLink(
   return makeLink(deps, caller, { partnerId: tenantOf(caller.principal), actsAs: null }, body);
 }
 
-/** `POST /admin/partners/{id}/portal-links`: its session acts as the partner's first active owner. */
+/** Creates a link for an operator. Its session acts as the partner's first active owner. */
 export async function makeOperatorLink(
   deps: PortalDeps,
   caller: Caller,
@@ -68,13 +69,13 @@ export async function makeOperatorLink(
 }
 
 /**
- * The code stands in the fragment, which no server and no log sees; the key before it says to the server, which has to
- * name who may frame the page, whose portal it is.
+ * Creates a link. Its code is in the fragment, so that no server and no log sees it. The key in the path identifies
+ * the partner to the server, which has to send the origins that may frame the page.
  */
 async function makeLink(
   deps: PortalDeps,
   { principal, requestContext }: Caller,
-  { partnerId, actsAs }: LinkHolder,
+  { partnerId, actsAs }: LinkTarget,
   { pages, access = "read", theme, ttl_s: ttlS = DEFAULT_TTL_S }: PortalLinkBody,
 ): Promise<PortalLink> {
   const scopes = SCOPES[access];
@@ -104,7 +105,7 @@ async function makeLink(
   return { url, expires_at: isoInstant(expiresAt) };
 }
 
-/** Says of pages which of them the partner does not have. */
+/** Checks that the pages belong to subscriptions of the partner. */
 export async function pageErrors(
   { db }: Pick<PortalDeps, "db">,
   partnerId: number,
@@ -112,16 +113,13 @@ export async function pageErrors(
 ): Promise<RuleErrors> {
   const known = pages?.filter((page) => page !== undefined) ?? [];
   if (subscriptionsOf(known).length === 0) return {};
-  const all = await listSubscriptions({ db }, partnerId, {
-    limit: 100,
-    after: undefined,
-  });
+  const all = await listSubscriptions(db, partnerId, { limit: 100, after: undefined });
   const own = new Set(all.map(({ id }) => id));
   const bad = pages?.findIndex((page) => subscriptionsOf([page ?? ""]).some((id) => !own.has(id)));
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }
 
-/** `POST /embed/{key}/session`: opens what the link opens, once. Every failure of the code is the same 400. */
+/** Opens the session of a link, once. Every invalid code gets the same 400. */
 export async function redeemLink(
   deps: PortalDeps,
   code: string,
@@ -141,7 +139,6 @@ export async function redeemLink(
   return { token, token_type: "Bearer", expires_in: expiresInS, scope, pages };
 }
 
-/** `GET /partner/embedding`. */
 export async function showEmbedding(
   deps: Pick<PortalDeps, "db">,
   principal: Principal,
@@ -150,7 +147,6 @@ export async function showEmbedding(
   return { origins: row?.origins ?? [] };
 }
 
-/** `PATCH /partner/embedding`. */
 export async function updateEmbedding(
   deps: Pick<PortalDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -175,24 +171,24 @@ export async function updateEmbedding(
 
 export function originErrors({ origins }: ValidParts<Embedding>): RuleErrors {
   const bad = origins?.findIndex((one) => one !== undefined && !isOrigin(one)) ?? -1;
-  return { [`origins.${bad}`]: bad < 0 ? undefined : ORIGIN_FAULT };
+  return { [`origins.${bad}`]: bad < 0 ? undefined : ORIGIN_ERROR };
 }
 
-const ORIGIN_FAULT =
+const ORIGIN_ERROR =
   "must be an origin such as https://app.example.com, or http:// on localhost or 127.0.0.1";
 
-/** Who may show the pages below `/embed/{key}` in a frame; nobody below a key that is none. */
+/** Returns the origins that may frame the pages below `/embed/{key}`; none for an unknown key. */
 export async function framedBy({ db }: Pick<PortalDeps, "db">, key: string): Promise<string[]> {
   return /^[\w-]{1,64}$/.test(key) ? queries.originsOfKey(db, key) : [];
 }
 
-/** The partner's row, made when it is first needed. */
+/** Reads the portal settings of a partner, and creates them on first use. */
 async function settingsOf({ db, clock }: Pick<PortalDeps, "db" | "clock">, partnerId: number) {
   const row = await queries.settingsOf(db, partnerId);
   if (row !== undefined) return row;
   const key = ulid(clock.now().getTime()).toLowerCase();
   await queries.insertSettings(db, { partnerId, key, origins: [] });
-  // Another request may have been faster.
+  // A concurrent request may have created them first.
   const made = await queries.settingsOf(db, partnerId);
   if (made === undefined) throw new Error(`Partner ${partnerId} has no portal.`);
   return made;

@@ -5,7 +5,7 @@ import type { Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../auth/actions/audit.ts";
-import { isUlid, type Page } from "../../http/list.ts";
+import { isUlid } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -28,27 +28,22 @@ import {
 } from "../model.ts";
 import {
   dropBatchChunk,
-  holdHeads,
+  delayHeads,
   lockSequence,
   skipBatchEntries,
   skipTests,
 } from "../queries/entries.ts";
-import { noteDisabling } from "../queries/incident.ts";
+import { noteDisabling } from "../queries/alerts.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, tenantOf, wake, type WebhookDeps } from "./deps.ts";
+import { orNotFound, tenantOf, wake, type WebhookDeps } from "./deps.ts";
 import { sendTest } from "./queue-events.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
 
-export function listSubscriptions(
-  { db }: Pick<WebhookDeps, "db">,
-  partnerId: number,
-  page: Page,
-): Promise<Subscription[]> {
-  return queries.subscriptionsOf(db, partnerId, page);
-}
-
-/** Malformed, missing, foreign and deleted ids are one and the same 404 (contract 2.6 and 3.5). */
+/**
+ * Finds a subscription of the partner. Malformed, unknown, foreign and deleted ids get the same 404 (contract 2.6 and
+ * 3.5).
+ */
 export async function findSubscription(
   { db }: Pick<WebhookDeps, "db">,
   partnerId: number,
@@ -59,7 +54,7 @@ export async function findSubscription(
   return found;
 }
 
-/** The unique index of the slot decides between parallel creates (contract 6.2). */
+/** Creates a subscription. The unique index of the slot decides between concurrent requests (contract 6.2). */
 export async function createSubscription(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
@@ -89,7 +84,7 @@ export async function createSubscription(
   } catch (error) {
     throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
   }
-  // Without it, the first batch would wait for the sweep to find it.
+  // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
   if (subscription.nextBatchAt !== null) await wake(deps, subscription);
   return { subscription, secret };
 }
@@ -119,8 +114,9 @@ function newSubscription(
 }
 
 /**
- * The sequence goes first: whoever appends holds it until their commit, so that after it no entry can come that
- * would be left behind when the queued ones are settled. Many of them are only marked here, and settled after the answer.
+ * Deletes a subscription. The row of its sequence is deleted first: writers lock it until their commit, so that no
+ * entry can be appended after the queued ones are skipped. The skip is one row for all of them, and maintenance
+ * deletes the entries later.
  */
 export async function deleteSubscription(
   deps: Pick<WebhookDeps, "writerPool" | "clock" | "schedule">,
@@ -135,7 +131,7 @@ export async function deleteSubscription(
     const reason = "deleted" as const;
     await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-    // Why it was disabled before stays readable (contract 6.3).
+    // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
     const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
     await queries.changeSubscription(tx, id, deleted);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
@@ -147,11 +143,11 @@ export async function deleteSubscription(
       details,
     });
   });
-  // The dispatcher stops what it would still send with the settings that it has read.
+  // The wake makes the dispatcher stop sending with the settings that it has already read.
   await wake(deps, subscription);
 }
 
-/** Applies an update to the subscription as it is by then; one that changes nothing leaves no trace. */
+/** Applies an update to the locked subscription. An update without a change is not recorded. */
 export async function updateSubscription(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
@@ -160,7 +156,7 @@ export async function updateSubscription(
 ): Promise<Subscription> {
   const now = deps.clock.now();
   const { before, after } = await deps.db.transaction(async (tx) => {
-    const current = stillThere(await queries.lockSubscription(tx, found));
+    const current = orNotFound(await queries.lockSubscription(tx, found));
     const settings = updatedSettings(current, update);
     const fields = changedFields(current, settings);
     if (fields.length === 0) return { before: current, after: current };
@@ -182,36 +178,36 @@ export async function updateSubscription(
   return after;
 }
 
-type Held = "deliver" | "skip";
+type HeldAction = "deliver" | "skip";
 
-/** A POST may take 15 s: until then its answer is there, or none came. */
-const HEADS_WAIT_MS = 20_000;
+/** Delay of held events after a test. A POST takes at most 15 s, so the result of the test is known by then. */
+const HELD_DELAY_MS = 20_000;
 
 /**
- * The manual re-enable (contract 6.16). The locks are taken in the order of every other writer: sequence,
- * entries, subscription. What is held stays as it is or is settled; an overdue batch runs as soon as the dispatcher
- * looks.
+ * Enables a subscription again (contract 6.16). Locks are taken in the order that all writers use: sequence, entries,
+ * subscription. Held events stay queued, or are skipped if the caller asks for it. An overdue batch is dispatched at
+ * the next wake.
  */
 export async function enableSubscription(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
   found: Subscription,
-  { held, test }: { readonly held: Held; readonly test: boolean },
+  { held, test }: { readonly held: HeldAction; readonly test: boolean },
 ): Promise<{ readonly subscription: Subscription; readonly testEventId: string | null }> {
   const now = deps.clock.now();
   const { partnerId, id } = found;
   const enabled = await deps.writerPool.transaction([partnerId], async (tx) => {
     const strength = held === "skip" ? "update" : "no key update";
-    const through = stillThere(await lockSequence(tx, id, strength));
-    const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
-    // Nothing if it was disabled since it was read: then it is enabled like any other.
+    const through = orNotFound(await lockSequence(tx, id, strength));
+    const current = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+    // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
-    // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
+    // It cannot become active meanwhile, because only this action enables it, and it holds the lock of the sequence.
     const skip = { subscriptionId: id, through, skippedAt: now };
     if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
-    else if (test) await holdHeads(tx, current, HEADS_WAIT_MS);
-    await noteDisabling(tx, stillThere(await queries.lockSubscription(tx, current)));
+    else if (test) await delayHeads(tx, current, HELD_DELAY_MS);
+    await noteDisabling(tx, orNotFound(await queries.lockSubscription(tx, current)));
     const times = { now, hourMs: deps.config.batchHourMs };
     const batch = held === "skip" ? await skipBatch(tx, current, times) : {};
     const changes = { ...ENABLED, ...batch, updatedAt: now };
@@ -226,7 +222,7 @@ export async function enableSubscription(
     });
     return { ...current, ...changes };
   });
-  // It wakes the dispatcher, too; one that finds nothing to send before it does no harm.
+  // `sendTest` also wakes the dispatcher.
   const testEventId = test
     ? await sendTest(deps, { principal, requestContext }, enabled, TEST_EVENT)
     : null;
@@ -241,7 +237,7 @@ const ENABLED = {
   consecutiveFailureCount: 0,
 } as const;
 
-/** Contract 7.14: skip moves the cursor to now, and what waited for the next batch is dropped. */
+/** Drops the events that wait for the next batch, and moves the last dispatch to now (contract 7.14). */
 async function skipBatch(
   tx: Tx,
   current: Subscription,
@@ -254,8 +250,9 @@ async function skipBatch(
 }
 
 /**
- * Disables the subscription by hand (contract 6.16). Queued events stay where they are and count as held; queued tests are
- * skipped, because nobody waits for their answer any more. The wake has the dispatcher read the state before its next POST.
+ * Disables a subscription on request (contract 6.16). Queued events stay queued and count as held. Queued tests are
+ * skipped, because nobody waits for their results any more. The wake makes the dispatcher read the state before its
+ * next POST.
  */
 export async function disableSubscription(
   deps: WebhookDeps,
@@ -267,11 +264,11 @@ export async function disableSubscription(
   const disabled = await deps.writerPool.transaction(
     [partnerId],
     async (tx): Promise<Subscription> => {
-      stillThere(await lockSequence(tx, id));
-      const seen = stillThere(await queries.subscriptionById(tx, partnerId, id));
+      orNotFound(await lockSequence(tx, id));
+      const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
       if (seen.state === "active") await skipTests(tx, seen, now);
-      const current = stillThere(await queries.lockSubscription(tx, found));
-      // The 20th failure may have disabled it a moment ago: then it stays as that has left it.
+      const current = orNotFound(await queries.lockSubscription(tx, found));
+      // The 20th failure may have disabled it a moment ago. Its time and reason are then kept.
       if (current.state !== "active") return current;
       const changes = {
         state: "disabled",

@@ -25,7 +25,7 @@ import {
 const reading = partnerAdmin("webhooks:read");
 const writing = partnerAdmin("webhooks:write");
 
-/** See contract 7.17. */
+/** Serves the alert settings of a partner and the secret of alert POSTs (contract 7.17). */
 export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/alerts`, tags: ["Webhooks"] })
     .use(deps.checks)
@@ -34,7 +34,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       response: { 200: AlertSettingsObject },
       detail: {
         operationId: "getAlerts",
-        summary: "Show what is told of trouble, and where",
+        summary: "Show the alert settings",
         description: "The defaults, until something is set.",
       },
     })
@@ -56,7 +56,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         response: { 200: AlertSettingsWithSecret },
         detail: {
           operationId: "updateAlerts",
-          summary: "Change what is told of trouble, and where",
+          summary: "Change the alert settings",
           description: "Send only what is to change. The first `webhook_url` makes a secret.",
         },
       },

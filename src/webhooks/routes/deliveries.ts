@@ -2,25 +2,15 @@ import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
 import { loads } from "../../http/request-state.ts";
-import {
-  isUlid,
-  listOf,
-  listSchema,
-  lookOf,
-  type Page,
-  pageOf,
-  pageQuery,
-} from "../../http/list.ts";
+import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import { stillThere, type WebhookDeps } from "../actions/deps.ts";
+import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
 import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
 import { deliveryState } from "../decide.ts";
 import {
-  type Attempt,
-  type AttemptFilter,
   attemptFilters,
   AttemptObject,
   type Delivery,
@@ -31,31 +21,36 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
-import { messageFilters, MessageObject, showMessage } from "../message-model.ts";
-import { readPosition } from "../message-walk.ts";
+import { messageFilters, MessageObject, readMessageCursor, showMessage } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
-import * as attempts from "../queries/attempts.ts";
+import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
 import { deliveryOf } from "../queries/events.ts";
 import {
-  readable,
-  type Readers,
+  readableSubscription,
+  type Audience,
   readingBase,
-  THE_PARTNER,
+  PARTNERS,
   type WebhookRouteDeps,
   webhookRoutesBase,
   writing,
 } from "./base.ts";
 
-/** See contract 6.13 and 10.3. */
-export function deliveryReading<const L extends string, const O extends string>(
+/**
+ * Serves the list of attempts and one delivery with its attempts, to partners and operators (contract 6.13 and 10.3).
+ */
+export function deliveryReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers)
+  const { access, describe } = audience;
+  return readingBase(deps, audience)
     .macro(
       loads("delivery", async ({ principal, params }) =>
-        showEvent(deps, await readable(deps, readers, principal, params), params["eventId"] ?? ""),
+        showEvent(
+          deps,
+          await readableSubscription(deps, audience, principal, params),
+          params["eventId"] ?? "",
+        ),
       ),
     )
     .get(
@@ -69,7 +64,7 @@ export function deliveryReading<const L extends string, const O extends string>(
           since: parseInstant(query.since),
           until: parseInstant(query.until),
         };
-        const rows = await listAttempts(deps, subscription, filter, page);
+        const rows = await attemptsOf(deps.db, subscription.id, filter, page);
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
       },
       {
@@ -96,12 +91,12 @@ export function deliveryReading<const L extends string, const O extends string>(
     });
 }
 
-/** See contract 6.14 and 6.15. */
-export function queueingRoutes(deps: WebhookRouteDeps) {
+/** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
+export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
       loads("event", async ({ principal, params }) => {
-        const subscription = await readable(deps, THE_PARTNER, principal, params);
+        const subscription = await readableSubscription(deps, PARTNERS, principal, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),
     )
@@ -152,43 +147,37 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** The attempts of so many rounds are more than anybody reads; the list of attempts has all of them. */
+/** The number of newest attempts that a delivery contains. The list of attempts has all of them. */
 const ATTEMPTS_SHOWN = 100;
 
-function listAttempts(
-  { db }: Pick<WebhookDeps, "db">,
-  subscription: Pick<Subscription, "id">,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  return attempts.attemptsOf(db, subscription.id, filter, page);
-}
-
-/** Where an event stands at this subscription; 404 if it was never queued for it, or is forgotten by now. */
+/**
+ * Reads the delivery of an event. Throws `not_found` if the event was never queued for the subscription, or has been
+ * purged.
+ */
 async function showEvent(
   { db }: Pick<WebhookDeps, "db">,
   subscription: Subscription,
   eventId: string,
 ): Promise<Delivery> {
-  const row = stillThere(
+  const row = orNotFound(
     isUlid(eventId) ? await deliveryOf(db, subscription.id, eventId) : undefined,
   );
   return {
     ...row,
     state: deliveryState(row.state, subscription),
-    attempts: await attempts.attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
+    attempts: await attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
   };
 }
 
-const isPosition = (key: string): boolean => readPosition(key) !== undefined;
+const isMessageCursor = (key: string): boolean => readMessageCursor(key) !== undefined;
 
-/** See contract 6.19 and 10.3. */
-export function messageReading<const L extends string, const O extends string>(
+/** Serves the list of messages, one per event, to partners and operators (contract 6.19 and 10.3). */
+export function messageReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers).get(
+  const { access, describe } = audience;
+  return readingBase(deps, audience).get(
     "/messages",
     async ({ query, subscription }) => {
       const filter = {
@@ -209,13 +198,13 @@ export function messageReading<const L extends string, const O extends string>(
     {
       access,
       subscription: true,
-      query: Type.Object({ ...pageQuery(isPosition), ...messageFilters }),
+      query: Type.Object({ ...pageQuery(isMessageCursor), ...messageFilters }),
       response: { 200: listSchema(MessageObject) },
       detail: describe({
         operationId: "listMessages",
         summary: "List events with their attempts",
         description:
-          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`: it then looked at all that one call may read. `q` finds text of the error code, or of the beginning of the answer.",
+          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer.",
       }),
     },
   );

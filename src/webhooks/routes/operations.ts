@@ -19,7 +19,7 @@ import {
 } from "../model.ts";
 import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** See contract 6.11. */
+/** Serves the signing secret: rotation, end of a grace period, display (contract 6.11). */
 export function secretRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
@@ -83,7 +83,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** See contract 6.12. */
+/** Serves test events (contract 6.12). */
 export function testRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "/:id/test",
@@ -107,7 +107,7 @@ export function testRoutes(deps: WebhookRouteDeps) {
   );
 }
 
-/** See contract 6.16. */
+/** Serves enabling and disabling (contract 6.16). */
 export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
@@ -118,12 +118,11 @@ export function stateRoutes(deps: WebhookRouteDeps) {
         subscription,
         body: { held = "deliver", test = false },
       }) => {
-        const asked = { held, test };
         const enabled = await enableSubscription(
           deps,
           { principal, requestContext },
           subscription,
-          asked,
+          { held, test },
         );
         return {
           ...showSubscription(enabled.subscription),

@@ -37,12 +37,12 @@ interface PortalRouteDeps extends PortalDeps {
   readonly checks: Checks;
 }
 
-/** See contract 6.20. */
+/** Serves portal links, their sessions and the origins that may frame the portal (contract 6.20). */
 export function portalRoutes(deps: PortalRouteDeps) {
   return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
 }
 
-/** It belongs to the page that is opened, and is no part of the API. */
+/** Serves the session of a link to the page that it opens. The route is not part of the public API. */
 function redeemRoute(deps: PortalRouteDeps) {
   return new Elysia({ detail: { hide: true } })
     .use(deps.checks)
@@ -77,7 +77,7 @@ function operatorRoute(deps: PortalRouteDeps) {
         detail: {
           operationId: "createPartnerPortalLink",
           summary: "Make a link to pages of a partner",
-          description: "In the name of an owner.",
+          description: "Its session acts as the partner's owner.",
         },
       },
     );
@@ -108,7 +108,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       response: { 200: embeddingObject },
       detail: {
         operationId: "getEmbedding",
-        summary: "Show who may frame the portal",
+        summary: "List the origins that may frame the portal",
         description: "None at first.",
       },
     })
@@ -123,7 +123,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         response: { 200: embeddingObject },
         detail: {
           operationId: "updateEmbedding",
-          summary: "Say who may frame the portal",
+          summary: "Set the origins that may frame the portal",
           description: "https, or http on localhost.",
         },
       },

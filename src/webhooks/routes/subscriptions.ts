@@ -13,7 +13,6 @@ import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../../outbox/event.ts";
 import {
   createSubscription,
   deleteSubscription,
-  listSubscriptions,
   updateSubscription,
 } from "../actions/subscriptions.ts";
 import { eventsError, intervalError, settingsOf } from "../decide.ts";
@@ -30,10 +29,11 @@ import {
   SubscriptionUpdateBody,
   SubscriptionWithSecret,
 } from "../model.ts";
+import { listSubscriptions } from "../queries/subscriptions.ts";
 import {
   creating,
   listBase,
-  type Readers,
+  type Audience,
   readingBase,
   type WebhookRouteDeps,
   webhookRoutesBase,
@@ -42,27 +42,27 @@ import {
 
 export interface UrlRules {
   readonly egress: EgressPolicy;
-  /** The system's resolver if absent. */
+  /** The default is the resolver of the system. */
   readonly lookup?: Lookup | undefined;
-  /** The partner whose subscription it is. */
+  /** The partner that owns the subscription. */
   readonly partnerId?: number | null;
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type RawBody = Readonly<Record<string, unknown>>;
 
-/** The body of create, checked by `readNewSubscription`. */
+// The handlers check both bodies, by `readNewSubscription` and `readUpdate`, to report schema and rule errors in one
+// 422.
 const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
-/** The body of update, checked by `readUpdate`. */
 const updateBody = checkedByHandler(SubscriptionUpdateBody);
 
-/** Reads the body of create; all bad fields are named in one 422, whichever rule they break (contract 2.5 and 6.4). */
+/** Reads the body of create. One 422 names all invalid fields, whichever rule they break (contract 2.5 and 6.4). */
 export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,
 ): Promise<SubscriptionSettings> {
   const shape = examine(NewSubscriptionBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
-  const given: Given = Object(body);
+  const given: RawBody = Object(body);
   Object.assign(fieldErrors, filterError(given));
   const interval = intervalError(given);
   if (interval !== undefined) fieldErrors["batch_interval_hours"] ??= [interval];
@@ -72,7 +72,7 @@ export async function readNewSubscription(
   throw invalid(fieldErrors);
 }
 
-/** Reads the body of update for this subscription, by the rules of create for every field that is sent. */
+/** Reads the body of update. Every field that is present follows the rules of create. */
 async function readUpdate(
   rules: UrlRules,
   body: unknown,
@@ -80,7 +80,7 @@ async function readUpdate(
 ): Promise<SubscriptionUpdate> {
   const shape = examine(SubscriptionUpdateBody, withTrimmedLabel(body));
   const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
-  const given: Given = Object(body);
+  const given: RawBody = Object(body);
   Object.assign(fieldErrors, readOnlyErrors(given), filterError(given));
   const { deliveryKind } = current;
   if ("delivery_kind" in given && given["delivery_kind"] !== deliveryKind)
@@ -97,22 +97,22 @@ async function readUpdate(
   throw invalid(fieldErrors);
 }
 
-/** Blanks around a label are no part of it, so one of blanks alone is empty (contract 6.4). */
+/** Trims the label, so that a label of spaces counts as empty (contract 6.4). */
 function withTrimmedLabel(body: unknown): unknown {
   const label: unknown = Reflect.get(Object(body), "label");
   return typeof label === "string" ? { ...Object(body), label: label.trim() } : body;
 }
 
-/** Fields of the subscription object that no update sets. */
-function readOnlyErrors(given: Given): FieldErrors {
+/** Reports fields of the subscription object that an update cannot set. */
+function readOnlyErrors(given: RawBody): FieldErrors {
   const known = Object.keys(SubscriptionObject.properties);
   const readOnly = known.filter((field) => !(field in SubscriptionUpdateBody.properties));
   const sent = readOnly.filter((field) => Object.hasOwn(given, field));
   return Object.fromEntries(sent.map((field) => [field, ["is read-only"]]));
 }
 
-/** This says more than the schema does, so it replaces its words. */
-function filterError(given: Given): FieldErrors {
+/** Checks the event filter. Its error names the value, so it replaces the error of the schema. */
+function filterError(given: RawBody): FieldErrors {
   const events = eventsError(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
   return events === undefined ? {} : { events: [events] };
 }
@@ -124,24 +124,24 @@ async function urlError(rules: UrlRules, url: unknown): Promise<string | undefin
   return check.kind === "refused" ? check.reason : undefined;
 }
 
-/** Written once, because its schemas and examples make it the longest answer of all, and it never changes. */
+/** The catalog as text. It is serialised once, because it never changes and is the longest response of the API. */
 const CATALOG_TEXT = JSON.stringify({
   events: CATALOG_EVENTS,
   batch_interval_hours: BATCH_INTERVAL_HOURS,
 });
 
-/** Contract 6.9 and 10.3: the list, one of it, and what may be subscribed to. */
-export function subscriptionReading<const L extends string, const O extends string>(
+/** Serves the list of subscriptions, one subscription and the event catalog (contract 6.9 and 10.3). */
+export function subscriptionReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  const lists = listBase(deps, readers)
+  const { access, describe } = audience;
+  const lists = listBase(deps, audience)
     .get(
       "",
       async ({ principal: { pages }, tenant, query }) => {
         const page = pageOf(query);
-        const all = await listSubscriptions(deps, tenant, page);
+        const all = await listSubscriptions(deps.db, tenant, page);
         const rows = all.filter(({ id }) => opensSubscription(pages, id));
         return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
       },
@@ -171,7 +171,7 @@ export function subscriptionReading<const L extends string, const O extends stri
         }),
       },
     );
-  const one = readingBase(deps, readers).get(
+  const one = readingBase(deps, audience).get(
     "",
     ({ subscription }) => showSubscription(subscription),
     {
@@ -188,7 +188,7 @@ export function subscriptionReading<const L extends string, const O extends stri
   return new Elysia().use(lists).use(one);
 }
 
-/** Contract 6.9: create. */
+/** Serves the creation of a subscription (contract 6.9). */
 export function creationRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "",
@@ -214,7 +214,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
   );
 }
 
-/** Contract 6.9: changes of one subscription. */
+/** Serves update and deletion of a subscription (contract 6.9). */
 export function changeRoutes(deps: WebhookRouteDeps) {
   const update = async (
     caller: Parameters<typeof updateSubscription>[1],
@@ -253,7 +253,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
           },
         },
       )
-      // `POST` is the documented method (contract 6.9); `PATCH` does the same.
+      // `POST` is the documented method (contract 6.9). `PATCH` does the same.
       .post(
         "/:id",
         ({ principal, requestContext, subscription, body }) =>

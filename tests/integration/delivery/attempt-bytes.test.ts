@@ -3,15 +3,15 @@ import { expect, test } from "bun:test";
 import { measureAttemptBytes } from "../../../scripts/bench/attempt-bytes.ts";
 import { createDatabase } from "../../support/postgres.ts";
 
-/** Beside what the receiver answered. What pays for disks is this, times the days of retention. */
+/** Bytes per attempt without the response. Multiplied by the days of retention, this is the disk space of an event. */
 const MOST = 450;
-/** With the index by event value. */
+/** The same for a partition of a past day, which also has an index by event value. */
 const MOST_OF_ENDED = 500;
 
 test(`a delivered event leaves at most ${MOST} bytes in attempts and their indexes`, async () => {
   const database = await createDatabase();
   try {
-    // Today's, and of a day that has ended.
+    // Measures the partition of today and that of a past day.
     const { table, indexes, endedIndexes } = await measureAttemptBytes(database.db, {
       rows: 20_000,
       subscriptions: 50,

@@ -15,8 +15,8 @@ import { ExactReceiver } from "../../support/exact-receiver.ts";
 import { until } from "../../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// An attempt keeps neither body nor headers (contract 7.13). What the API shows is held here to the bytes that came over
-// the line.
+// An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with
+// the bytes that the receiver got.
 
 interface Shown {
   readonly id: string;
@@ -56,12 +56,12 @@ async function start(fields: Readonly<Record<string, unknown>> = {}) {
     startDispatcher({ db, box, schedule: stores.schedule, retryDelaysMs: [10, 10, 10] }),
   );
   started.push(receiver);
-  // Fake time stands still; the dispatcher's does not.
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
   world.clock.set(systemClock.now());
   return world.subscribe({ webhook_url: receiver.url, ...fields });
 }
 
-/** An action of each kind, with text that escaping and encoding could spoil. */
+/** Makes an action of each kind, with text that wrong escaping or encoding would change. */
 function actionOf({ value, envelope, category }: (typeof EVENTS)[number]): RecordedAction {
   const event = value as RecordedAction["event"];
   const odd = {
@@ -97,7 +97,7 @@ async function list(id: string): Promise<Shown[]> {
   return body["data"] as Shown[];
 }
 
-/** The request as it goes over the line. */
+/** Renders a shown request as the bytes that are sent. */
 function onTheLine({ request_headers: headers, request_body: body }: Shown): string {
   const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
   return `POST /hook HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
@@ -110,7 +110,7 @@ const showsWhatCame = async (id: string) => {
 };
 
 describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) => {
-  test("an attempt of each event shows the exact bytes that came: first, again, redelivered, in a rotation", async () => {
+  test("an attempt of each event shows the exact bytes that were received: first attempt, retry, redelivery and rotation", async () => {
     const { id } = await start({ payload_mode: mode });
     receiver.answer = (_, before) => (before === 0 ? 500 : 200);
     const eventIds = await emit();
@@ -136,7 +136,7 @@ describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) =>
     expect(kept?.count).toBe(0);
   });
 
-  test("an attempt of a test event shows the exact bytes that came", async () => {
+  test("an attempt of a test event shows the exact bytes that were received", async () => {
     const { id } = await start({ payload_mode: mode });
     await world.ask("POST", `/${id}/test`);
     await until("the test", async () => (await list(id)).length === 1);
@@ -145,7 +145,7 @@ describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) =>
 });
 
 describe("an attempt whose bytes cannot be proved", () => {
-  test("says so, and shows no others", async () => {
+  test("shows null, and no other bytes", async () => {
     const { id } = await start();
     const eventIds = await emit();
     await until("all of them", async () => (await list(id)).length === EVENTS.length);
@@ -157,7 +157,7 @@ describe("an attempt whose bytes cannot be proved", () => {
       update delivery_attempts set composer = 99 where event_id = ${composer ?? ""}`;
     await forceHistory(world.database.db, async (sql) => {
       await sql`update review_history set metadata = '{"other":1}' where event_id = ${metadata ?? ""}`;
-      // The same value in other bytes.
+      // The same JSON value in other bytes.
       await sql`update review_history set actor = (actor::text || ' ')::json where event_id = ${actor ?? ""}`;
       await sql`delete from review_history where event_id = ${gone ?? ""}`;
     });
@@ -172,14 +172,14 @@ describe("an attempt whose bytes cannot be proved", () => {
   });
 });
 
-test("a row of the history cannot be changed", async () => {
+test("a history row cannot be updated", async () => {
   await record(world.database.db, [reviewAction(tenant)]);
   const changing = world.database.db.sql`update review_history set metadata = '{}'`;
   const failure: unknown = await changing.catch((error: unknown) => error);
   expect(String(failure)).toContain("rows of review_history never change");
 });
 
-test("a review and a connection cannot be removed", async () => {
+test("a review and a connection cannot be deleted", async () => {
   const { sql } = world.database.db;
   for (const table of ["reviews", "store_review_sites"]) {
     const [row] = await sql<{ id: number }[]>`select id from ${sql(table)} limit 1`;
@@ -190,7 +190,7 @@ test("a review and a connection cannot be removed", async () => {
   }
 });
 
-test("an attempt that was written before an attempt was composed again shows the bytes that it kept", async () => {
+test("an attempt from an older version, which stored its request, shows the stored bytes", async () => {
   const old = await createDatabase();
   const { db } = old;
   try {

@@ -19,7 +19,7 @@ import { type RawAnswer, type RawReceiver, startRawReceiver } from "../../suppor
 import { until } from "../../support/receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** Without 127.0.0.1, where the proxy is: its own address is not checked. */
+/** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.2,127.0.0.3,::1") };
 const PASSWORD = "s3cr%3At%2Fü";
 
@@ -73,7 +73,7 @@ function giving(...addresses: string[]): Lookup {
 }
 
 describe("a delivery through the proxy", () => {
-  test("goes to the checked address, with the name in Host and in TLS, on one kept tunnel", async () => {
+  test("goes to the checked address, with the host name in Host and in TLS, through one kept tunnel", async () => {
     const proxy = await proxied();
     const plain = await receive();
     const secure = await receive(OK, { tls: HOOK_TEST });
@@ -94,7 +94,7 @@ describe("a delivery through the proxy", () => {
     expect(client.counts()).toEqual({ open: 2, idle: 2 });
   });
 
-  test("names an IPv6 address in brackets, and no name in TLS where the URL has none", async () => {
+  test("sends an IPv6 address in brackets, and no TLS server name if the URL has an address", async () => {
     const proxy = await proxied();
     const tls = LOOPBACK_ADDRESSES;
     const six = await receive(OK, { address: "::1", tls });
@@ -104,7 +104,7 @@ describe("a delivery through the proxy", () => {
     expect(six.requests[0]).toContain(`\r\nHost: [::1]:${six.port}\r\n`);
   });
 
-  test("brings the user and password of the setting to the proxy alone", async () => {
+  test("sends the user and password of the setting only to the proxy", async () => {
     const proxy = await proxied();
     const receiver = await receive();
     const { deliver } = start(`http://re%6Cay:${PASSWORD}@localhost:${proxy.port}`);
@@ -127,7 +127,7 @@ describe("a delivery through the proxy", () => {
     expect(Buffer.from(sent, "latin1").toString() === body).toBe(true);
   });
 
-  test("has its addresses checked before the proxy hears of it", async () => {
+  test("has its addresses checked before the proxy is contacted", async () => {
     const proxy = await proxied();
     for (const [host, lookup] of [
       ["hook.test", giving("127.0.0.2", "169.254.169.254")],
@@ -144,7 +144,7 @@ describe("a delivery through the proxy", () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  test("accepts what proxies answer to CONNECT: interim answers, any 2xx, fields that would frame a body", async () => {
+  test("accepts every valid response to CONNECT: interim responses, any 2xx, framing headers", async () => {
     for (const established of [
       "HTTP/1.0 200 OK\r\n\r\n",
       "HTTP/1.1 299\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\n",
@@ -161,7 +161,7 @@ describe("a delivery through the proxy", () => {
     }
   });
 
-  test("is judged by the receiver alone: its status, its certificate, its reset", async () => {
+  test("takes its outcome only from the receiver: its status, its certificate, its reset", async () => {
     const proxy = await proxied();
     const { deliver } = through(proxy);
     const busy = await receive("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
@@ -196,7 +196,7 @@ describe("a delivery through the proxy", () => {
     });
   });
 
-  test("is sent once more through a fresh tunnel when a kept one died unanswered", async () => {
+  test("is sent again through a new tunnel if a kept one closes without a response", async () => {
     const proxy = await proxied();
     const receiver = await receive((socket, _request, nth) => {
       if (nth === 2) socket.destroy();
@@ -233,7 +233,7 @@ describe("a proxy that", () => {
     ["resets", (client) => void client.resetAndDestroy(), ""],
   ];
 
-  test.each(ANSWERS)("%s is told from the receiver", async (_, answer, detail) => {
+  test.each(ANSWERS)("%s is not taken for the receiver", async (_, answer, detail) => {
     const proxy = await proxied(() => answer);
     const receiver = await receive();
     for (const scheme of ["http", "https"]) {
@@ -268,9 +268,9 @@ describe("a proxy that", () => {
     });
   });
 
-  test("is not there, by address or by name, is told so", async () => {
+  test("is not reachable by address or by name is reported", async () => {
     const receiver = await receive();
-    // A label of 64 characters is in no DNS, so that nobody has to be asked.
+    // A label of 64 characters is invalid, so that the look-up fails without a DNS query.
     for (const host of ["127.0.0.1:1", `${"x".repeat(64)}.test:1`]) {
       const { client, deliver } = start(`http://relay:${PASSWORD}@${host}`, { timeoutMs: 1500 });
       const outcome = await deliver(message(`http://hook.test:${receiver.port}/`));
@@ -281,8 +281,8 @@ describe("a proxy that", () => {
     expect(receiver.accepted).toBe(0);
   });
 
-  test("takes no connection before the deadline is told so", async () => {
-    // A network for documentation: packets to it go nowhere, or are refused.
+  test("accepts no connection before the deadline is reported", async () => {
+    // An address of a documentation network: packets to it are lost or rejected.
     const { client, deliver } = start("http://192.0.2.1:3128", { timeoutMs: 150 });
     expect(await deliver(message("http://hook.test/"))).toMatchObject({ kind: "unsent" });
     expect(client.counts().open).toBe(0);
@@ -311,7 +311,7 @@ describe("a proxy that", () => {
 describe("several addresses behind a proxy", () => {
   const lookup = giving("127.0.0.3", "127.0.0.2");
 
-  test("are tried in turn when it cannot reach one, or takes too long to", async () => {
+  test("are tried in turn if it cannot reach one, or takes too long", async () => {
     const receiver = await receive();
     for (const first of [undefined, "HTTP/1.1 504 T\r\n\r\n", () => {}]) {
       const proxy = await proxied((authority) =>
@@ -328,7 +328,7 @@ describe("several addresses behind a proxy", () => {
     }
   });
 
-  test("are not tried when it refuses us", async () => {
+  test("are not tried if it rejects the client", async () => {
     for (const status of [403, 407, 429, 500]) {
       const proxy = await proxied(() => `HTTP/1.1 ${status} No\r\n\r\n`);
       const { deliver } = through(proxy, { lookup });
@@ -338,7 +338,7 @@ describe("several addresses behind a proxy", () => {
   });
 });
 
-test("our shutdown gives up a tunnel that is being asked for", async () => {
+test("a shutdown aborts the request for a tunnel", async () => {
   const proxy = await proxied(() => () => {});
   const { client, deliver } = through(proxy, { timeoutMs: 1500 });
   let breakOff = () => {};

@@ -20,7 +20,7 @@ import {
 import { type RawReceiver, startRawReceiver } from "../../support/raw-receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** So that the next delivery needs a new connection. */
+/** A response that closes the connection, so that the next delivery needs a new one. */
 const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
 
@@ -94,7 +94,7 @@ describe("a certificate", () => {
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
       const receiver = await receive({ tls: { ...tls, maxVersion } });
       const deliver = start();
-      // Twice: what is kept of the first handshake must not help the second.
+      // The second delivery must fail as well, although a session of the first handshake might be stored.
       for (let nth = 0; nth < 2; nth++) {
         const outcome = await deliver(message(`https://hook.test:${receiver.port}/`));
         expect(outcome).toMatchObject({ kind: "failed", errorCode: "tls" });
@@ -104,7 +104,7 @@ describe("a certificate", () => {
     }
   });
 
-  test("of an authority that nobody trusts fails as tls with its reason", async () => {
+  test("of an untrusted authority fails as tls with its reason", async () => {
     const receiver = await receive({ tls: HOOK_TEST });
     const outcome = await start({ ca: [] })(message(`https://hook.test:${receiver.port}/`));
     expect(outcome).toMatchObject({
@@ -121,7 +121,7 @@ describe("a certificate", () => {
     expect(outcome.detail).toContain("name-01.example");
   });
 
-  test("for an address is the one for a URL with that address, in both families, without a server name", async () => {
+  test("for an address is accepted for a URL with that address, IPv4 or IPv6, without a server name", async () => {
     for (const address of ["127.0.0.1", "::1"]) {
       const receiver = await receive({ address, tls: LOOPBACK_ADDRESSES });
       expect(await start()(message(receiver.url))).toMatchObject({ kind: "accepted" });
@@ -133,7 +133,7 @@ describe("a certificate", () => {
     }
   });
 
-  test("for a name is asked for by that name, whatever the address", async () => {
+  test("for a name is requested by that server name, for any address", async () => {
     const receiver = await receive({ address: "::1", tls: HOOK_TEST });
     const deliver = start({ lookup: async () => ["127.0.0.1", "::1"] });
     expect(await deliver(message(`https://HOOK.test.:${receiver.port}/`))).toMatchObject({
@@ -145,7 +145,7 @@ describe("a certificate", () => {
 });
 
 describe("WEBHOOK_CA_FILE", () => {
-  test("names a file whose certificates are trusted, with whatever text is around them", async () => {
+  test("names a file of trusted certificates, which may contain other text", async () => {
     const path = fileOf("ca.pem", `Our authorities\n\n${SELF_SIGNED.cert}\n# second\n${CA}\n`);
     const ca = configOf(path).webhookCa;
     expect(ca).toEqual([SELF_SIGNED.cert, CA]);
@@ -158,7 +158,7 @@ describe("WEBHOOK_CA_FILE", () => {
     }
   });
 
-  test("adds to what the platform trusts", async () => {
+  test("is trusted in addition to the certificates of the platform", async () => {
     const own = getCACertificates("default");
     cleanups.push(() => setDefaultCACertificates(own));
     setDefaultCACertificates([...own, CA]);
@@ -169,7 +169,7 @@ describe("WEBHOOK_CA_FILE", () => {
       });
   });
 
-  test("is a fault of the configuration when there is no certificate to be read", () => {
+  test("is a configuration error if the file has no readable certificate", () => {
     expect(toFieldErrors("")).toEqual([]);
     expect(toFieldErrors(join(folder, "missing.pem"))).toEqual([
       "WEBHOOK_CA_FILE names a file that cannot be read (ENOENT).",
@@ -189,7 +189,7 @@ describe("WEBHOOK_CA_FILE", () => {
 });
 
 describe("a new connection to the same origin", () => {
-  test("resumes the session of the one before, and others do not", async () => {
+  test("resumes the previous session, and connections to other origins do not", async () => {
     const receiver = await receive({ tls: HOOK_TEST }, OK_AND_CLOSE);
     const deliver = start();
     for (let nth = 0; nth < 3; nth++)
@@ -201,7 +201,7 @@ describe("a new connection to the same origin", () => {
     expect(receiver.resumed.at(-1)).toBe(false);
   });
 
-  test("is checked anew when the receiver no longer knows the session", async () => {
+  test("is verified again if the receiver no longer knows the session", async () => {
     const before = await receive({ tls: HOOK_TEST }, OK_AND_CLOSE);
     const { port } = before;
     const deliver = start();

@@ -106,7 +106,7 @@ describe("an answered delivery", () => {
     }
   });
 
-  test("is gone at 410 and rejected at any other status", async () => {
+  test("is `gone` for a 410 and `rejected` for any other status", async () => {
     for (const [status, kind] of [
       [410, "gone"],
       [300, "rejected"],
@@ -136,7 +136,7 @@ describe("an answered delivery", () => {
     }
   });
 
-  test("tells its duration by the clock it was given", async () => {
+  test("measures its duration by the given clock", async () => {
     const receiver = await receive(OK);
     let elapsed = 100;
     const clock = { ...systemClock, monotonicMs: () => (elapsed += 21.4) };
@@ -163,7 +163,7 @@ describe("an answered delivery", () => {
     expect(ports.size).toBe(1);
   });
 
-  test("carries a body of 1 MB whole, as text and as bytes, to a receiver that reads late", async () => {
+  test("carries a whole body of 1 MB, as text and as bytes, to a receiver that starts to read late", async () => {
     const body = "Zoë🦊".repeat(100_000);
     const receiver = await receive(OK);
     const { deliver } = start({ timeoutMs: 1500 });
@@ -176,7 +176,7 @@ describe("an answered delivery", () => {
     }
   });
 
-  test("counts when it comes before the request was read, and ends the connection", async () => {
+  test("counts if the response comes before the request was read, and closes the connection", async () => {
     const server = createTcp((socket) => {
       socket.on("error", () => {});
       socket.pause();
@@ -215,7 +215,7 @@ describe("a receiver that is slow or endless", () => {
     });
   });
 
-  test("fails with timeout when headers drip, though something always comes", async () => {
+  test("fails with timeout if headers arrive byte by byte, although bytes always arrive", async () => {
     const receiver = await receive((socket) => {
       socket.write("HTTP/1.1 200 OK\r\n");
       const drip = setInterval(() => socket.write("X: y\r\n"), 10);
@@ -236,7 +236,7 @@ describe("a receiver that is slow or endless", () => {
     expect(client.counts().open).toBe(0);
   });
 
-  test("is accepted by its headers when the body drips, and the body is cut", async () => {
+  test("is accepted by its headers if the body arrives byte by byte, and the body is cut", async () => {
     const receiver = await receive((socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
       const drip = setInterval(() => socket.write("."), 10);
@@ -245,13 +245,13 @@ describe("a receiver that is slow or endless", () => {
     const { client, deliver } = start({ bodyMs: 150 });
     const outcome = await deliver(message(receiver.url));
     expect(outcome).toMatchObject({ kind: "accepted", responseTruncated: true });
-    // Of the 1,000 that were announced.
+    // The response announced 1,000 bytes.
     if (outcome.kind === "accepted") expect(outcome.responseExcerpt).toMatch(/^\.{0,999}$/);
     expect(outcome.durationMs).toBeGreaterThanOrEqual(145);
     expect(client.counts().open).toBe(0);
   });
 
-  test("keeps its whole body when it ends within the bound", async () => {
+  test("has its whole body kept if it ends within the limit", async () => {
     const receiver = await receive((socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
       setTimeout(() => socket.write("ok"), 50);
@@ -264,7 +264,7 @@ describe("a receiver that is slow or endless", () => {
     expect(client.counts()).toEqual({ open: 1, idle: 1 });
   });
 
-  test("may send headers of 16 KiB and fails with protocol beyond, endless ones at once", async () => {
+  test("may send headers of 16 KiB, and fails with protocol at once if they are longer", async () => {
     const frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \r\n\r\n";
     const head = (bytes: number) => frame.replace("X: ", `X: ${"x".repeat(bytes - frame.length)}`);
     const most = await receive(head(MAX_HEAD_BYTES));
@@ -282,7 +282,7 @@ describe("a receiver that is slow or endless", () => {
     expect(await start().deliver(message(endless.url))).toMatchObject({ errorCode: "protocol" });
   });
 
-  test("has 4 KiB of its body kept and 64 KiB read, on a connection that is then used again", async () => {
+  test("has 4 KiB of its body kept and 64 KiB read, and the connection is used again", async () => {
     for (const [bytes, truncated, reused] of [
       [EXCERPT_BYTES, false, true],
       [EXCERPT_BYTES + 1, true, true],
@@ -304,7 +304,7 @@ describe("a receiver that is slow or endless", () => {
     }
   });
 
-  test("cannot spend our memory with a flood or a gzip bomb", async () => {
+  test("cannot exhaust memory with a flood or a gzip bomb", async () => {
     const bomb = gzipSync(new Uint8Array(32 * 1024 * 1024));
     const bombing = await receive((socket) => {
       socket.write(
@@ -327,13 +327,13 @@ describe("a receiver that is slow or endless", () => {
       responseTruncated: true,
     });
     expect(process.memoryUsage.rss() - memory).toBeLessThan(24 * 1024 * 1024);
-    // The bomb came whole, in 32 KB of gzip, so that its connection is fit for use.
+    // The whole bomb is 32 KB of gzip, so that it was read to its end and the connection can be used again.
     expect(client.counts()).toEqual({ open: 1, idle: 1 });
   });
 });
 
 describe("a receiver that breaks off", () => {
-  test("before an answer fails with reset, in good order or not, and is not sent to again", async () => {
+  test("before a response fails with reset, closed or aborted, and the request is not sent again", async () => {
     for (const breakOff of [
       (socket: Socket) => void socket.end(),
       (socket: Socket) => void socket.resetAndDestroy(),
@@ -367,13 +367,13 @@ describe("a receiver that breaks off", () => {
     }
   });
 
-  test("ends a body without a length by closing, and that body is whole", async () => {
+  test("after a body without a length has completed it", async () => {
     const receiver = await receive((socket) => void socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"));
     const outcome = await start().deliver(message(receiver.url));
     expect(outcome).toMatchObject({ responseExcerpt: "all of it", responseTruncated: false });
   });
 
-  test("or talks something else than HTTP fails with protocol", async () => {
+  test("or does not speak HTTP fails with protocol", async () => {
     for (const answer of [
       "SSH-2.0-OpenSSH\r\n\r\n",
       "HTTP/1.1 200 OK\nA: b\n\n",
@@ -400,7 +400,7 @@ describe("a receiver that breaks off", () => {
 });
 
 describe("a kept connection", () => {
-  test("serves one delivery after another, interim answers and all", async () => {
+  test("serves several deliveries, also with interim responses", async () => {
     const receiver = await receive(`HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${OK}`);
     const { client, deliver } = start();
     for (let nth = 0; nth < 20; nth++)
@@ -412,7 +412,7 @@ describe("a kept connection", () => {
     expect(client.counts()).toEqual({ open: 1, idle: 1 });
   });
 
-  test("that dies unanswered has its request sent once more on a fresh one, and the outcome says so", async () => {
+  test("that closes without a response has its request sent again on a new one, as the outcome records", async () => {
     for (const die of [
       (socket: Socket) => void socket.end(),
       (socket: Socket) => void socket.resetAndDestroy(),
@@ -433,7 +433,7 @@ describe("a kept connection", () => {
     }
   });
 
-  test("is replaced once only: the second death within the attempt is a reset", async () => {
+  test("is replaced only once: a second close within the attempt is a reset", async () => {
     const receiver = await receive(
       (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end()),
     );
@@ -446,7 +446,7 @@ describe("a kept connection", () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  test("that dies after a first byte of its answer is not sent to again", async () => {
+  test("that closes after the first byte of a response is not replaced", async () => {
     const receiver = await receive(
       (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end("H")),
     );
@@ -459,7 +459,7 @@ describe("a kept connection", () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test("that dies later than a second after the start is not sent to again", async () => {
+  test("that closes more than a second after the start is not replaced", async () => {
     const receiver = await receive((socket, _request, nth) => {
       if (nth === 1) socket.write(OK);
       else setTimeout(() => socket.end(), 1_100);
@@ -473,7 +473,7 @@ describe("a kept connection", () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test("on which the receiver says goodbye with a 408 has not answered", async () => {
+  test("that the receiver closes with a 408 counts as closed without a response", async () => {
     const goodbye = "HTTP/1.1 408 Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const receiver = await receive((socket, _request, nth) => {
       if (nth === 2) socket.end(goodbye);
@@ -486,7 +486,7 @@ describe("a kept connection", () => {
     expect(await deliver(message(honest.url))).toMatchObject({ statusCode: 408, resent: false });
   });
 
-  test("is not used for longer than its receiver keeps it, less a second", async () => {
+  test("is not used in the last second before its receiver closes it", async () => {
     for (const [seconds, accepted] of [
       [1, 2],
       [60, 1],
@@ -501,7 +501,7 @@ describe("a kept connection", () => {
     }
   });
 
-  test("is ended when too many idle, that which idles the longest first", async () => {
+  test("is closed if too many are idle, the longest idle first", async () => {
     const receivers = await Promise.all([receive(OK), receive(OK), receive(OK)]);
     const { client, deliver } = start({ maxIdle: 2 });
     for (const { url } of receivers) await deliver(message(url));
@@ -521,7 +521,7 @@ describe("a kept connection", () => {
     expect(receiver.accepted).toBe(2);
   });
 
-  test("on which something unasked arrives is ended", async () => {
+  test("is closed if bytes arrive without a request", async () => {
     const receiver = await receive(OK);
     const { client, deliver } = start();
     await deliver(message(receiver.url));
@@ -557,7 +557,7 @@ describe("a kept connection", () => {
     expect(receiver.accepted).toBe(2);
   });
 
-  test("that is too old is not used, however busy", async () => {
+  test("that is too old is not used, even if it was never idle", async () => {
     const receiver = await receive(OK);
     const { deliver } = start({ maxConnectionAgeMs: 200 });
     const started = performance.now();
@@ -568,7 +568,7 @@ describe("a kept connection", () => {
     expect(receiver.accepted).toBe(2);
   });
 
-  test("is not shared between two names at one address, nor does its reuse need a look-up", async () => {
+  test("is not shared between two names of one address, and its reuse needs no look-up", async () => {
     const receiver = await receive(OK);
     const asked: string[] = [];
     const lookup = async (host: string) => {
@@ -583,7 +583,7 @@ describe("a kept connection", () => {
     expect(receiver.requests[0]).toContain(`\r\nHost: a.test:${receiver.port}\r\n`);
   });
 
-  test("is one of as many as there are deliveries at a time", async () => {
+  test("is opened for each concurrent delivery", async () => {
     const receiver = await receive(OK);
     const { client, deliver } = start();
     await Promise.all(Array.from({ length: 10 }, () => deliver(message(receiver.url))));
@@ -594,8 +594,8 @@ describe("a kept connection", () => {
   });
 });
 
-describe("what may not leave", () => {
-  test("is withheld after its look-up, though it might leave when it began", async () => {
+describe("a request that may not be sent", () => {
+  test("is withheld after its look-up, although it was allowed at its start", async () => {
     const receiver = await receive(OK);
     const { promise, resolve } = Promise.withResolvers<string[]>();
     const { client, deliver } = start({ lookup: () => promise });
@@ -609,7 +609,7 @@ describe("what may not leave", () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test("does not leave on a kept connection either", async () => {
+  test("is not sent on a kept connection either", async () => {
     const receiver = await receive(OK);
     const { deliver } = start();
     await deliver(message(receiver.url));
@@ -618,7 +618,7 @@ describe("what may not leave", () => {
     expect(receiver.requests).toHaveLength(1);
   });
 
-  test("a second time is broken off, because the receiver may have the first", async () => {
+  test("again is aborted, because the receiver may have got the first one", async () => {
     const receiver = await receive((socket, _request, nth) => {
       if (nth === 2) socket.end();
       else socket.write(OK);
@@ -633,7 +633,7 @@ describe("what may not leave", () => {
   });
 });
 
-describe("our own lack", () => {
+describe("a lack of local resources", () => {
   test("of descriptors is unsent, at the connection and at the look-up", async () => {
     const receiver = await receive((socket) => void setTimeout(() => socket.write(OK), 300));
     const run = `exec "${process.execPath}" tests/support/without-descriptors.ts ${receiver.port}`;
@@ -645,7 +645,7 @@ describe("our own lack", () => {
 });
 
 describe("an address", () => {
-  test("that is blocked is never connected to, written in the URL or resolved", async () => {
+  test("that is blocked is never connected to, whether the URL contains it or a name resolves to it", async () => {
     const receiver = await receive(OK);
     const policy = { allowHttp: true, allowedNetworks: [] };
     const { deliver } = start({ policy, lookup: giving("8.8.8.8", "127.0.0.1") });
@@ -656,7 +656,7 @@ describe("an address", () => {
     expect(receiver.accepted).toBe(0);
   });
 
-  test("is checked again at every connection, so that a name that moves inward is refused", async () => {
+  test("is checked for every connection, so that a name that moves to a private address is blocked", async () => {
     const receiver = await receive(OK.replace("\r\n", "\r\nConnection: close\r\n"));
     const answers = [["127.0.0.1"], ["169.254.169.254"]];
     const { deliver } = start({ lookup: async () => answers.shift() ?? [] });
@@ -665,7 +665,7 @@ describe("an address", () => {
     expect(await deliver(message(url))).toMatchObject({ errorCode: "blocked_address" });
   });
 
-  test("is checked again when a request is sent once more", async () => {
+  test("is checked again if a request is sent again", async () => {
     const receiver = await receive(
       (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end()),
     );
@@ -679,7 +679,7 @@ describe("an address", () => {
     });
   });
 
-  test("that refuses the connection gives way to the next of the same name", async () => {
+  test("that refuses the connection is followed by the next address of the same name", async () => {
     const receiver = await receive(OK);
     const { deliver } = start({ lookup: giving("::1", "127.0.0.2", "127.0.0.1") });
     expect(await deliver(message(`http://hook.test:${receiver.port}/`))).toMatchObject({
@@ -687,7 +687,7 @@ describe("an address", () => {
     });
   });
 
-  test("is one of four at most that are tried", async () => {
+  test("is one of at most four that are tried", async () => {
     const receiver = await receive(OK);
     const dead = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
     const url = `http://hook.test:${receiver.port}/`;
@@ -700,7 +700,7 @@ describe("an address", () => {
     });
   });
 
-  test("that nobody listens on fails with connect, an unknown name with dns, a bad URL with its own code", async () => {
+  test("without a listener fails with connect, an unknown name with dns, an invalid URL with its own code", async () => {
     const { client, deliver } = start({ lookup: () => Promise.reject(new Error("ENOTFOUND")) });
     expect(await deliver(message("http://127.0.0.1:1/"))).toMatchObject({ errorCode: "connect" });
     expect(await deliver(message("http://nowhere.test/"))).toMatchObject({
@@ -717,7 +717,7 @@ describe("an address", () => {
 describe("over TLS", () => {
   const lookup = giving("127.0.0.1");
 
-  test("a receiver is known by its name, sent to at the checked address, and kept", async () => {
+  test("a receiver is verified by its name, reached at the checked address, and its connection is kept", async () => {
     const receiver = await receiveTls(HOOK_TEST);
     const { deliver } = start({ ca: [CA], lookup });
     for (let nth = 0; nth < 3; nth++)
@@ -727,7 +727,7 @@ describe("over TLS", () => {
     expect(receiver.accepted).toBe(1);
   });
 
-  test("a receiver named by its address is known by the address in its certificate", async () => {
+  test("a receiver with an address in its URL is verified by that address in its certificate", async () => {
     const receiver = await receiveTls(LOOPBACK_ADDRESSES);
     expect(await start({ ca: [CA] }).deliver(message(receiver.url))).toMatchObject({
       kind: "accepted",
@@ -758,7 +758,7 @@ describe("over TLS", () => {
     expect(trusting.client.counts().open).toBe(0);
   });
 
-  test("a name that cannot be in a certificate fails and does not throw", async () => {
+  test("a name that no certificate can contain fails and does not throw", async () => {
     const receiver = await receiveTls(HOOK_TEST);
     const { deliver } = start({ ca: [CA], lookup });
     for (const name of ["under_score.test", "-.test", "1a"])
@@ -776,7 +776,7 @@ describe("a look-up", () => {
     };
   };
 
-  test("is for the partner of the request and ends with it: at its deadline, at its end, and not before", async () => {
+  test("belongs to the partner of the request, and is aborted at its deadline or its end, not before", async () => {
     const asked: LookupOptions[] = [];
     const { client, deliver } = start({ lookup: following(asked), timeoutMs: 60 });
     const late = deliver(message("http://late.test/"), { partnerId: 7 });
@@ -796,8 +796,8 @@ describe("a look-up", () => {
   });
 });
 
-describe("our own shutdown", () => {
-  test("aborts what is unanswered, in every phase, and leaves nothing behind", async () => {
+describe("a shutdown", () => {
+  test("aborts deliveries without a response in every phase, and leaves nothing open", async () => {
     const receiver = await receive(NO_ANSWER);
     const { client, deliver } = start({ lookup: silent });
     const breakOffs: (() => void)[] = [];
@@ -812,12 +812,12 @@ describe("our own shutdown", () => {
     await until(() => receiver.requests.length === 2);
     for (const breakOff of breakOffs) breakOff();
     const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
-    // Of those that were still looked up or shaking hands, no byte has left.
+    // No byte was sent for the deliveries that were in look-up or handshake.
     expect(kinds).toEqual(["withheld", "aborted", "aborted", "withheld"]);
     expect(client.counts().open).toBe(0);
   });
 
-  test("keeps an answer that is decided, and cuts its body", async () => {
+  test("keeps a response whose headers have arrived, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
     let breakOff = () => {};
     const abortable = (by: () => void) => (breakOff = by);

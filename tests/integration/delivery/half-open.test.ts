@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("when every connection to Postgres goes silent, both processes work again by themselves, and nothing is lost", async () => {
+test("after all connections to PostgreSQL hang, both processes recover on their own, and no event is lost", async () => {
   const { db } = database;
   const [partner] = (await addTenants(db)).partners;
   const provider = await addProvider(db, box);
@@ -49,7 +49,7 @@ test("when every connection to Postgres goes silent, both processes work again b
   const api = await ApiProcess.start(env);
   const dispatcher = new DispatcherProcess(env);
   dispatcher.start();
-  // Whoever holds the sequence when the network goes away keeps it until the server notices.
+  // A transaction that holds the sequence when the network hangs keeps it until the server notices.
   let serial = 0;
   const accepted: string[] = [];
   const over = new AbortController();

@@ -35,9 +35,9 @@ import {
 import { until } from "../../support/receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/** What a production dispatcher allows, but for http, which these receivers speak. */
+/** The policy of a production dispatcher, except that it allows http, which these receivers speak. */
 const PUBLIC_ONLY: EgressPolicy = { allowHttp: true, allowedNetworks: [] };
-/** So long that a test sees the first attempt alone. */
+/** Delays so long that a test sees only the first attempt. */
 const NO_RETRY = [60_000, 60_000, 60_000];
 const AT_ONCE = [1, 1, 1];
 
@@ -121,7 +121,7 @@ async function attemptsOf({ id }: Subscribed, atLeast = 1): Promise<Attempt[]> {
   return found;
 }
 
-/** The record of one event's first attempt. */
+/** Delivers one event, and returns the record of its first attempt. */
 async function firstAttempt(url: string): Promise<Attempt> {
   const subscribed = await subscribe(url);
   await emit(subscribed);
@@ -140,7 +140,7 @@ function giving(...addresses: string[]): Lookup {
   return async () => addresses;
 }
 
-/** What a record holds of a failure before there was an answer. */
+/** Returns the fields of a record for a failure without a response. */
 function unanswered(errorCode: string) {
   return {
     outcome: "retry",
@@ -152,7 +152,7 @@ function unanswered(errorCode: string) {
   };
 }
 
-/** What a record holds of an answer by its headers. */
+/** Returns the fields of a record for a delivery that was accepted by its headers. */
 function accepted(excerpt: string, truncated: boolean) {
   return {
     outcome: "delivered",
@@ -164,7 +164,7 @@ function accepted(excerpt: string, truncated: boolean) {
 }
 
 describe("an address that is not public", () => {
-  test("is refused at every attempt when the name was public at creation, and counts as one failure", async () => {
+  test("is blocked at every attempt although the name was public at creation, and counts as one failure", async () => {
     const receiver = await receive(OK);
     const url = `http://rebind.test:${receiver.port}/hook`;
     const check = await checkNewWebhookUrl(url, PUBLIC_ONLY, { lookup: giving("93.184.216.34") });
@@ -180,7 +180,7 @@ describe("an address that is not public", () => {
     expect(receiver.accepted).toBe(0);
   });
 
-  test("is refused at the first new connection after the name moved, however well it went before", async () => {
+  test("is blocked at the first new connection after the name has moved, even after successful deliveries", async () => {
     const receiver = await receive(OK.replace("\r\n", "\r\nConnection: close\r\n"));
     const answers = [["127.0.0.1"], ["127.0.0.1", "169.254.169.254"]];
     const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.1/32") };
@@ -211,7 +211,7 @@ describe("an address that is not public", () => {
     expect(receiver.accepted).toBe(0);
   });
 
-  test("is recognised in every form that a resolver may answer with, also behind a public one", async () => {
+  test("is recognised in every form that a resolver may return, also after a public address", async () => {
     const receiver = await receive(OK);
     const forms = [
       "127.0.0.1",
@@ -236,7 +236,7 @@ describe("an address that is not public", () => {
     expect(receiver.accepted).toBe(0);
   });
 
-  test("is not reached by a redirect, which is recorded as the answer that it is", async () => {
+  test("is not reached by a redirect, which is recorded as the response", async () => {
     const inside = await receive(OK);
     dispatch();
     for (const [status, location] of [
@@ -264,7 +264,7 @@ describe("an address that is not public", () => {
 });
 
 describe("a body without end", () => {
-  test("that unpacks to 32 MB is recorded with its first 4 KiB", async () => {
+  test("that decompresses to 32 MB is recorded with its first 4 KiB", async () => {
     const bomb = gzipSync(new Uint8Array(32 * 1024 * 1024).fill(0x61));
     const head = `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${bomb.length}\r\n\r\n`;
     const receiver = await receive(Buffer.concat([Buffer.from(head), bomb]));
@@ -274,7 +274,7 @@ describe("a body without end", () => {
     expect(attempt.response_headers).toMatchObject({ "content-encoding": "gzip" });
   });
 
-  test("that drips one byte at a time is cut, and the next event does not wait for it", async () => {
+  test("that arrives byte by byte is cut, and the next event does not wait for it", async () => {
     const receiver = await receive((socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
       const drip = setInterval(() => socket.write("."), 20);
@@ -285,14 +285,14 @@ describe("a body without end", () => {
     await emit(subscribed, subscribed);
     for (const attempt of await attemptsOf(subscribed, 2)) {
       expect(attempt).toMatchObject({ outcome: "delivered", response_truncated: true });
-      // Of the 100,000 that were announced.
+      // The response announced 100,000 bytes.
       expect(attempt.response_excerpt).toMatch(/^\.{0,4096}$/);
     }
     expect(receiver.accepted).toBe(2);
     expect(client.counts().open).toBe(0);
   });
 
-  test("that floods is cut where the reading ends, with and without chunks", async () => {
+  test("that floods is cut at the limit, with and without chunks", async () => {
     dispatch();
     for (const [framing, piece] of [
       ["Connection: close", "x".repeat(4096)],
@@ -314,7 +314,7 @@ describe("headers without end", () => {
   const frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \r\n\r\n";
   const headOf = (bytes: number) => frame.replace("X: ", `X: ${"x".repeat(bytes - frame.length)}`);
 
-  test("are taken up to 16 KiB, recorded whole, and one byte more is no answer", async () => {
+  test("are accepted and recorded up to 16 KiB, and fail with one byte more", async () => {
     dispatch();
     for (const bytes of [MAX_HEAD_BYTES - 1, MAX_HEAD_BYTES]) {
       const within = await firstAttempt((await receive(headOf(bytes))).url);
@@ -325,7 +325,7 @@ describe("headers without end", () => {
     expect(beyond).toMatchObject(unanswered("protocol"));
   });
 
-  test("fail with protocol when they flood and with timeout when they drip", async () => {
+  test("fail with protocol if they flood and with timeout if they arrive byte by byte", async () => {
     for (const [piece, errorCode, timeoutMs] of [
       ["X: y\r\n".repeat(500), "protocol", 60_000],
       ["X: y\r\n", "timeout", 400],
@@ -341,7 +341,7 @@ describe("headers without end", () => {
     }
   });
 
-  test("made of interim answers count too, while one 100 Continue changes nothing", async () => {
+  test("of interim responses count too, while a single 100 Continue is ignored", async () => {
     const dispatcher = dispatch();
     const interim = "HTTP/1.1 100 Continue\r\n\r\n";
     const fitting = Math.floor((MAX_HEAD_BYTES - OK.length) / interim.length);
@@ -358,13 +358,13 @@ describe("headers without end", () => {
   });
 });
 
-describe("text that no database wants", () => {
-  /** Bodies, and the excerpts that they leave. */
+describe("text that PostgreSQL rejects", () => {
+  /** Bodies with the excerpts that are recorded. */
   const BODIES: [body: Buffer, excerpt: string][] = [
     [Buffer.from("a\0b\0"), "a\ufffdb\ufffd"],
     [Buffer.from("\0"), "\ufffd"],
     [Buffer.from([0xff, 0xfe, 0x61, 0xc3]), "\ufffd\ufffda\ufffd"],
-    // Half of a surrogate pair, as bytes and as JSON writes it.
+    // Half of a surrogate pair, as bytes and as a JSON escape.
     [Buffer.from([0xed, 0xa0, 0x80, 0x62]), "\ufffd\ufffd\ufffdb"],
     [Buffer.from('{"x":"\\ud800","y":"\\u0000"}'), '{"x":"\\ud800","y":"\\u0000"}'],
     [Buffer.from(""), ""],
@@ -373,7 +373,7 @@ describe("text that no database wants", () => {
     [Buffer.from("{},\"'\\;--\t\r\n"), "{},\"'\\;--\t\r\n"],
   ];
 
-  test("is recorded readably, and holds up no other record of the same commit", async () => {
+  test("is recorded in a readable form, and does not block other records of the same commit", async () => {
     const warnings: unknown[] = [];
     const log: Log = { ...silentLog, warn: (event, fields) => void warnings.push([event, fields]) };
     const all = await Promise.all(
@@ -389,7 +389,7 @@ describe("text that no database wants", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("is recorded whatever the byte, in the body and in a header", async () => {
+  test("is recorded for every byte, in the body and in a header", async () => {
     const bytes = Array.from({ length: 256 }, (_, byte) => byte);
     const all = await Promise.all(
       bytes
@@ -413,7 +413,7 @@ describe("text that no database wants", () => {
       const character = String.fromCharCode(one.byte);
       expect(attempt?.response_headers?.["x-byte"]).toBe(`<${character}>`);
       expect(attempt?.response_excerpt).toHaveLength(1);
-      // Of the control characters some may be replaced: the commit needs two of them.
+      // Some control characters may be replaced, because the commit uses two of them as separators.
       if (one.byte >= 0x20) {
         const excerpt = one.byte < 0x80 ? character : "\ufffd";
         expect(attempt).toMatchObject(accepted(excerpt, false));
@@ -421,7 +421,7 @@ describe("text that no database wants", () => {
     }
   });
 
-  test("is recorded as it came for header names that objects treat as their own", async () => {
+  test("is recorded unchanged for header names that are also properties of objects", async () => {
     const receiver = await receive(
       "HTTP/1.1 200 OK\r\n__proto__: a\r\nconstructor: b\r\nContent-Length: 0\r\n\r\n",
     );
@@ -433,8 +433,8 @@ describe("text that no database wants", () => {
   });
 });
 
-describe("an answer out of turn", () => {
-  test("that comes before a byte of the request was read is its answer all the same", async () => {
+describe("an unexpected response", () => {
+  test("that comes before a byte of the request was read is still its response", async () => {
     const server = createServer((socket) => {
       socket.on("error", () => {});
       socket.pause();
@@ -459,7 +459,7 @@ describe("an answer out of turn", () => {
       `HTTP/1.1 204 No Content\r\nContent-Length: ${SECOND.length}\r\n\r\n${SECOND}`,
     ],
     ["behind a length of zero", `HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n${SECOND}`],
-  ])("that comes %s is not taken for the one to the next request", async (_, both) => {
+  ])("that comes %s is not taken for the response to the next request", async (_, both) => {
     const receiver = await receive((socket, _request, nth) => {
       socket.write(nth === 1 ? both : OK);
     });
@@ -474,7 +474,7 @@ describe("an answer out of turn", () => {
     expect(await failuresOf(subscribed)).toBe(0);
   });
 
-  test("that comes while the connection idles ends it", async () => {
+  test("on an idle connection closes it", async () => {
     const late = (socket: Socket) => void setTimeout(() => socket.write(SECOND), 30);
     const receiver = await receive((socket, _request, nth) => {
       socket.write(OK);
@@ -492,7 +492,7 @@ describe("an answer out of turn", () => {
     ]);
   });
 
-  test("of two lengths or two framings is none", async () => {
+  test("with two lengths or two framings is invalid", async () => {
     dispatch();
     for (const framing of [
       "Content-Length: 2\r\nContent-Length: 40",
@@ -510,7 +510,7 @@ describe("an answer out of turn", () => {
 });
 
 describe("a connection that the receiver closed", () => {
-  test("while it idled is not used, so that nothing has to be sent again", async () => {
+  test("while it was idle is not used, so that nothing has to be sent again", async () => {
     const receiver = await receive(OK);
     const subscribed = await subscribe(receiver.url);
     const { client } = dispatch();
@@ -526,7 +526,7 @@ describe("a connection that the receiver closed", () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test("as the request came has it once more on a fresh one, within one recorded attempt", async () => {
+  test("when the request arrived is replaced by a new one, within one recorded attempt", async () => {
     const receiver = await receive((socket, _request, nth) => {
       if (nth === 2) socket.resetAndDestroy();
       else socket.write(OK);
@@ -544,7 +544,7 @@ describe("a connection that the receiver closed", () => {
     expect(receiver.requests[2]).toBe(receiver.requests[1] ?? "");
   });
 
-  test("before any answer fails with reset each time, and counts once for the four", async () => {
+  test("before any response fails with reset each time, and the four attempts count as one failure", async () => {
     const receiver = await receive((socket) => void socket.resetAndDestroy());
     const subscribed = await subscribe(receiver.url);
     dispatch({}, { retryDelaysMs: AT_ONCE });
@@ -558,8 +558,8 @@ describe("a connection that the receiver closed", () => {
   });
 });
 
-describe("what is not the receiver's answer", () => {
-  test("is recorded as tls when its certificate does not hold, and the log says why", async () => {
+describe("a failure that is not a response of the receiver", () => {
+  test("is recorded as tls if the certificate is invalid, and the log has the reason", async () => {
     const details: unknown[] = [];
     const log: Log = { ...silentLog, info: (_, fields) => void details.push(fields?.["detail"]) };
     dispatch({ ca: [CA], lookup: giving("127.0.0.1") }, { log });
@@ -574,7 +574,7 @@ describe("what is not the receiver's answer", () => {
     expect(details.join()).toMatch(/CERT_HAS_EXPIRED.*SELF_SIGNED_CERT.*ALTNAME_INVALID/);
   });
 
-  test("is nothing to record when the egress proxy refuses or is gone; the log tells, without its password", async () => {
+  test("is not recorded if the egress proxy rejects or is down; the log reports it without the password", async () => {
     const lines: string[] = [];
     const write = (event: string, fields?: Record<string, unknown>) =>
       void lines.push(JSON.stringify([event, fields]));

@@ -1,4 +1,4 @@
-// The receivers of the guide "Receiving", as they stand, in every language that this machine has.
+// The receivers of the guide "Receiving", unchanged, in every language that this machine has.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ import { GO_ENV } from "../../support/go.ts";
 import { until } from "../../support/receiver.ts";
 
 const SECRET = "0123456789abcdef".repeat(4);
-/** Compiling Go's HTTP server for the first time takes a while. */
+/** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
 const PATIENCE_MS = 180_000;
 let folder: string;
 beforeAll(() => {
@@ -21,7 +21,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Rack's part of a server, which no Ruby has by itself. */
+/** A minimal Rack server, because Ruby comes without one. */
 const RUBY = `
 require "socket"
 require "stringio"
@@ -45,7 +45,7 @@ end
 interface Language {
   readonly name: string;
   readonly needs: string;
-  /** Run first, to its end. */
+  /** Command that builds the receiver before it starts. */
   readonly build?: readonly string[];
   readonly start: (port: number) => readonly string[];
 }
@@ -150,7 +150,10 @@ for (const { name, needs, build, start } of LANGUAGES) {
 
 const SAYS = "Set WEBHOOK_SECRET to the subscription's secret.";
 
-/** With an empty key anybody could sign. PHP's server goes on, and its receiver answers 500. */
+/**
+ * A receiver must not start with an empty key, because anybody could sign with it. In PHP only the request fails,
+ * with a 500.
+ */
 for (const { name, needs, build, start } of LANGUAGES.filter((one) => one.name !== "PHP")) {
   const title = `the receiver in ${name} ends without a secret, and with an empty one`;
   if (needs !== "bun" && Bun.which(needs) === null) {
@@ -184,7 +187,7 @@ for (const { name, needs, build, start } of LANGUAGES.filter((one) => one.name !
 }
 
 test.skipIf(Bun.which("php") === null)(
-  "the receiver in PHP takes nothing by an empty key",
+  "the receiver in PHP accepts nothing with an empty key",
   async () => {
     const port = await freePort();
     const child = Bun.spawn(["php", "-S", `127.0.0.1:${port}`, "receive.php"], {

@@ -33,7 +33,7 @@ async function subscribeAs(who: "owner" | "other", label: string): Promise<strin
   return String(made.body["id"]);
 }
 
-/** Queues tests, which need no history, as if it had nothing else. */
+/** Queues `count` tests, which need no history, from sequence 1 on. */
 async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: number }) {
   const recordedAt = new Date(world.clock.now().getTime() - ageS * 1_000);
   await world.database.db.sql`
@@ -44,7 +44,7 @@ async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: nu
     update outbox_sequences set last_sequence = ${count} where subscription_id = ${id}`;
 }
 
-test("names who is behind: the deepest queue first, or the one that waits longest", async () => {
+test("lists subscriptions with queued events: the deepest queue first, or the oldest", async () => {
   const small = await subscribeAs("owner", "Small");
   const large = await subscribeAs("other", "Large");
   await queue(small, { count: 23, ageS: 900 });
@@ -73,7 +73,7 @@ test("names who is behind: the deepest queue first, or the one that waits longes
     ).toHaveLength(2);
 });
 
-test("tells the last error of a queue, and that it is held while disabled", async () => {
+test("shows the last error of a queue, and that it is held while disabled", async () => {
   const { id } = await world.subscribe({ label: "Failing" });
   await world.emit(2);
   await settle(world, id, "failed");
@@ -91,7 +91,7 @@ test("tells the last error of a queue, and that it is held while disabled", asyn
   ]);
 });
 
-test("leaves out what is skipped, and who has nothing queued", async () => {
+test("leaves out skipped events and subscriptions without queued events", async () => {
   const { id } = await world.subscribe();
   await queue(id, { count: 3 });
   await world.emit(1);
@@ -105,15 +105,15 @@ test("leaves out what is skipped, and who has nothing queued", async () => {
 
 describe("the length of a queue with order by review, whose first event waits for a retry", () => {
   const { counted } = BACKLOG_LIMITS;
-  /** Removes the events that were delivered past the first one: all but the first and the last `rest`. */
+  /** Deletes all entries but the first and the last `rest`, as if they were delivered while the first one waits. */
   const deliverPastFirst = (id: string, { count, rest }: { count: number; rest: number }) =>
     world.database.db.sql`
       delete from outbox where subscription_id = ${id} and sequence > 1 and sequence <= ${count - rest}`;
 
-  test("is that of the queued events across a gap in the sequence, and ranks by it", async () => {
+  test("counts queued events across a gap in the sequence, and ranks by that", async () => {
     const gaps = await subscribeAs("owner", "Gaps");
     const dense = await subscribeAs("other", "Dense");
-    // Also more than the health counts one by one.
+    // More entries than the health counts exactly.
     await queue(gaps, { count: 12_000 });
     await deliverPastFirst(gaps, { count: 12_000, rest: 1 });
     await queue(dense, { count: 3 });
@@ -126,7 +126,7 @@ describe("the length of a queue with order by review, whose first event waits fo
     expect(body).toMatchObject({ lag: { entries: 5, subscriptions: 2 }, truncated: false });
   });
 
-  test("is exact at the limit, and takes each sequence number behind it for an event", async () => {
+  test("is exact up to the limit, and counts each sequence number above it as an event", async () => {
     const { id } = await world.subscribe();
     const count = counted + 500;
     const without = (sequence: number) =>
@@ -135,7 +135,7 @@ describe("the length of a queue with order by review, whose first event waits fo
     await queue(id, { count });
     await without(2);
     expect(await backlogs()).toMatchObject([{ queued: count - 1 }]);
-    // The gap is behind those that are counted.
+    // The gap is after the entries that are counted exactly.
     await without(count - 1);
     expect(await backlogs()).toMatchObject([{ queued: count - 1 }]);
     await deliverPastFirst(id, { count, rest: counted });
@@ -145,10 +145,10 @@ describe("the length of a queue with order by review, whose first event waits fo
   });
 });
 
-test("ranks so many subscriptions, and no more", async () => {
+test("ranks a limited number of subscriptions", async () => {
   const { sql } = world.database.db;
   const { ranked } = BACKLOG_LIMITS;
-  // All in one shard, the deepest queue at its end.
+  // All subscriptions are in one shard, and the last one has the deepest queue.
   await sql`
     with made as (
       insert into companies (type, name, primary_color, created_at)
@@ -170,7 +170,7 @@ test("ranks so many subscriptions, and no more", async () => {
   expect(await backlogs("?limit=1")).toMatchObject([{ label: "Deepest", queued: 5 }]);
 });
 
-test("refuses a cursor that is none of its own, and everybody but operators", async () => {
+test("rejects a cursor of another list, and every user but operators", async () => {
   for (const cursor of ["x", Buffer.from("1.x").toString("base64url")])
     expect((await ask(`?cursor=${cursor}`)).status).toBe(422);
   expect((await ask("?order=size")).status).toBe(422);
@@ -180,7 +180,7 @@ test("refuses a cursor that is none of its own, and everybody but operators", as
   }
 });
 
-test("a dispatcher tells its memory with its heartbeat, and what it holds is told of it", async () => {
+test("a dispatcher reports its memory with its heartbeat, and is shown with its shards", async () => {
   const { db } = world.database;
   const id = ulid();
   await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${id}, now(), now())`;

@@ -57,7 +57,7 @@ test("without a dispatcher every shard is free, and the lag grows with the clock
   await world.ask("DELETE", `/${id}`);
 });
 
-test("shows who owns the shards, and the head that waits for its retry instead of a lag", async () => {
+test("shows the owners of shards, and a head that waits for a retry as blocked instead of as lag", async () => {
   const receiver = await Receiver.start(() => 500);
   const { id } = await world.subscribe({ webhook_url: receiver.url });
   const { db } = world.database;
@@ -89,7 +89,7 @@ test("shows who owns the shards, and the head that waits for its retry instead o
   expect((await state()).dispatchers).toEqual([]);
 });
 
-test("shows disabled subscriptions, whose entries are held and no lag", async () => {
+test("shows disabled subscriptions, whose held entries are not lag", async () => {
   const { id } = await world.subscribe({ label: "Broken" });
   await world.emit(1);
   await disable(world, id);
@@ -105,7 +105,7 @@ test("shows disabled subscriptions, whose entries are held and no lag", async ()
   expect(lag).toMatchObject({ lag_s: 0, entries: 1 });
 });
 
-test("counts no further than its limits, and says that there is more", async () => {
+test("counts up to its limits, and sets `truncated` if there is more", async () => {
   const { db } = world.database;
   const { id } = await world.subscribe();
   await world.emit(1);
@@ -118,7 +118,7 @@ test("counts no further than its limits, and says that there is more", async () 
   }
 });
 
-test("tells queued mails and when the first is due", async () => {
+test("shows the number of queued mails and the first due time", async () => {
   const { db } = world.database;
   const at = world.clock.now();
   await db.sql`
@@ -130,7 +130,7 @@ test("tells queued mails and when the first is due", async () => {
   await db.sql`delete from mails`;
 });
 
-test("streams the state, and ends when the token does", async () => {
+test("streams the state, and ends with the token", async () => {
   const root = world.api.listen();
   const token = await world.api.login(world.tenants.superAdmin.email);
   const response = await fetch(`${root}${BASE_PATH}/admin/stream`, {

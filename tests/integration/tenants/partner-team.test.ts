@@ -5,7 +5,7 @@ import { mailsTo } from "../../support/auth-mails.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
-// What a partner sees and does of itself (contract 10.5).
+// The team, accounts and audit log of a partner, as the partner uses them (contract 10.5).
 
 let database: TestDatabase;
 let api: TestApi;
@@ -58,7 +58,7 @@ async function audited(action: string): Promise<unknown> {
 }
 
 describe("the team", () => {
-  test("is the partner's own people, and nobody of its accounts or of others", async () => {
+  test("is the users of the partner itself, not of its accounts or of others", async () => {
     const [one] = tenants.partners;
     for (const as of ["owner", "admin"] as const)
       expect(emailsOf(await get("users", as))).toEqual([one.admin.email, one.owner.email]);
@@ -67,7 +67,7 @@ describe("the team", () => {
       expect(codeOf(await get("users", as))).toEqual([403, "forbidden"]);
   });
 
-  test("grows by an invitation, which sets no password", async () => {
+  test("gets new users by invitation, which sets no password", async () => {
     const made = await invite();
     const email = String(made.body["email"]);
     expect(made.status).toBe(201);
@@ -85,7 +85,7 @@ describe("the team", () => {
     ]);
   });
 
-  test("refuses a role of others, a taken email, and fields that are not its to set", async () => {
+  test("rejects a role of another company type, a taken email, and fields that it may not set", async () => {
     const [one] = tenants.partners;
     for (const [fields, names] of [
       [{ role: "super_admin" }, ["role"]],
@@ -100,7 +100,7 @@ describe("the team", () => {
     }
   });
 
-  test("is changed by its owners alone", async () => {
+  test("is changed only by its owners", async () => {
     const [one] = tenants.partners;
     for (const path of ["role", "invite", "deactivate", "activate"]) {
       const body = path === "role" ? { role: "partner_owner" } : {};
@@ -136,7 +136,7 @@ describe("the team", () => {
     expect((await inviting()).status).toBe(403);
   });
 
-  test("ends and brings back one of its people", async () => {
+  test("deactivates and activates a user", async () => {
     const email = `gone-${++people}@p1.test`;
     const companyId = tenants.partners[0].id;
     const { id } = await addUser(database.db, { companyId, role: "partner_admin", email });
@@ -148,7 +148,7 @@ describe("the team", () => {
     await api.login(email);
   });
 
-  test("keeps its last owner, also where two end each other at once; an operator may end the last", async () => {
+  test("keeps its last owner, also if two deactivate each other; an operator may deactivate the last", async () => {
     const [, two] = tenants.partners;
     const self = two.owner.id;
     for (const [path, body] of [
@@ -164,7 +164,7 @@ describe("the team", () => {
       post(`/${second.id}/deactivate`, {}, "other"),
       api.call("POST", `/partner/users/${self}/deactivate`, { token, body: {} }),
     ]);
-    // Whoever comes second is the last, or is signed out by then.
+    // The second request finds that its user is the last owner, or its caller is signed out by then.
     expect([a.status, b.status].toSorted()[0]).toBe(200);
     expect([401, 409]).toContain([a.status, b.status].toSorted()[1] ?? 0);
     const left = a.status === 200 ? self : second.id;
@@ -178,7 +178,7 @@ describe("the team", () => {
     tokens.other = await api.login(two.owner.email);
   });
 
-  test("is no way to somebody of an account or of another partner", async () => {
+  test("cannot change users of an account or of another partner", async () => {
     const [one, two] = tenants.partners;
     for (const id of [one.accounts[0].owner.id, two.admin.id, tenants.superAdmin.id]) {
       expect(codeOf(await post(`/${id}/deactivate`))).toEqual([403, "forbidden"]);
@@ -193,7 +193,7 @@ describe("the team", () => {
 });
 
 describe("the accounts", () => {
-  test("are the partner's own, with their stores, by name and state", async () => {
+  test("are those of the partner, with their stores, filtered by name and state", async () => {
     const names = async (path: string, as: Who = "owner") =>
       ((await get(path, as)).body["data"] as { name: string }[]).map(({ name }) => name);
     expect(await names("accounts")).toEqual(["p1-a2", "p1-a1"]);
@@ -220,7 +220,7 @@ interface Entry {
 }
 
 describe("the audit log of a partner", () => {
-  test("has what its people and those of its accounts did, by name, and nothing of others", async () => {
+  test("has the actions of its users and of those of its accounts, with names, and none of others", async () => {
     const [one, two] = tenants.partners;
     const { body } = await api.call("POST", "/partner/account-owner/token", {
       token: tokens.owner,
@@ -249,7 +249,7 @@ describe("the audit log of a partner", () => {
     expect(two.id).not.toBe(one.id);
   });
 
-  test("takes the filters of the whole log; a company or a user of others finds nothing", async () => {
+  test("accepts the filters of the whole log; a foreign company or user finds nothing", async () => {
     const [one, two] = tenants.partners;
     const rows = async (query: string) => (await get(`audit-log?${query}`)).body["data"] as Entry[];
     const logins = await rows(`action=AUTH_LOGIN&actor_id=${one.owner.id}`);

@@ -7,7 +7,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { until } from "../../support/receiver.ts";
 import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// An operator reads what the partner reads, by the same code (contract 10.3), and can do nothing there.
+// Operators read webhooks of a partner by the same code as the partner (contract 10.3), and cannot change them.
 
 let world: WebhookWorld;
 let id: string;
@@ -39,7 +39,7 @@ const fill = (path: string, subscription = id, event = eventId) =>
 const look = (path: string, { partner = own, as = world.tokens.root, method = "GET" } = {}) =>
   world.api.call(method, `/admin/partners/${partner}/webhooks${path}`, { token: as });
 
-test("reads all that the partner reads, and nothing but", () => {
+test("operators have every reading route of the partner, and no other", () => {
   const routes = createApp(world.api.deps).routes.filter(({ method }) => method !== "ALL");
   const below = (base: string) =>
     routes
@@ -52,24 +52,24 @@ test("reads all that the partner reads, and nothing but", () => {
 });
 
 describe.each(READS)("%s", (path) => {
-  test("is answered as the partner is, without the secret", async () => {
+  test("answers like the route of the partner, without the secret", async () => {
     const theirs = await world.ask("GET", fill(path));
     const seen = await look(fill(path));
     expect([seen.status, seen.body]).toEqual([200, theirs.body]);
     expect(seen.text).not.toContain(secret);
   });
 
-  test("is 403 for everybody else, the partner itself included", async () => {
+  test("is a 403 for all other users, also those of the partner", async () => {
     const { owner, admin, other: foreign, account, location } = world.tokens;
     for (const as of [owner, admin, foreign, account, location])
       expect((await look(fill(path), { as })).status).toBe(403);
   });
 
-  test("stays 403 for an operator where the partner reads it", async () => {
+  test("is a 403 for an operator at the path of the partner", async () => {
     expect((await world.ask("GET", fill(path), { as: "root" })).status).toBe(403);
   });
 
-  test("is the 404 of what never was for a foreign, missing or malformed id", async () => {
+  test("is the same 404 for a foreign, missing or malformed id", async () => {
     const account = world.tenants.partners[0].accounts[0].id;
     for (const partner of [2_000_000_000, account]) {
       const { status, body } = await look(fill(path), { partner });
@@ -90,18 +90,18 @@ test.each([
   ["POST", "/{id}"],
   ["PATCH", "/{id}"],
   ["DELETE", "/{id}"],
-])("%s %s is a method that the path has not", async (method, path) => {
+])("%s %s is a 405", async (method, path) => {
   expect((await look(fill(path), { method })).status).toBe(405);
 });
 
 test.each(["secret", "rotate-secret", "test", "enable", "recover"])(
-  "there is no /%s to post to",
+  "there is no POST /%s",
   async (action) => {
     expect((await look(`/${id}/${action}`, { method: "POST" })).status).toBe(404);
   },
 );
 
-test("the list of another partner has nothing of this one", async () => {
+test("the list of another partner has no subscription of this one", async () => {
   expect((await look("", { partner: other })).body["data"]).toEqual([]);
 });
 

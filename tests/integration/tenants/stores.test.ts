@@ -38,7 +38,7 @@ async function newProvider(): Promise<number> {
 }
 
 describe("plans", () => {
-  test("are made with their features, listed, and taken by an account", async () => {
+  test("are created with their features, listed, and used by an account", async () => {
     const made = await post("/plans", { name: "Everything", features: ["reviews", "flags"] });
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
@@ -52,7 +52,7 @@ describe("plans", () => {
     expect((await post("/accounts", account)).status).toBe(201);
   });
 
-  test("come page by page, newest first", async () => {
+  test("are listed page by page, the newest first", async () => {
     for (let i = 0; i < 3; i++) await post("/plans", { name: name() });
     const pages = await everyPage<{ id: number }>(api, "/admin/plans?limit=2", root);
     const ids = pages.flat().map(({ id }) => id);
@@ -63,7 +63,7 @@ describe("plans", () => {
     expect((await get("/plans?limit=100")).body["next_cursor"]).toBeNull();
   });
 
-  test("need a name of their own, also of two made at once", async () => {
+  test("need a unique name, also if two are created at once", async () => {
     const plan = { name: name() };
     const answers = await Promise.all([post("/plans", plan), post("/plans", plan)]);
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422]);
@@ -73,7 +73,7 @@ describe("plans", () => {
     ]);
   });
 
-  test("have at most 100 features, each once and of a plain form", async () => {
+  test("have at most 100 different features with valid names", async () => {
     const many = (length: number) => Array.from({ length }, (_, i) => `f${i}`);
     expect((await post("/plans", { name: name(), features: many(100) })).status).toBe(201);
     for (const features of [many(101), ["a", "a"], ["A b"]])
@@ -82,7 +82,7 @@ describe("plans", () => {
 });
 
 describe("stores", () => {
-  test("are made for an account, and listed newest first", async () => {
+  test("are created for an account, and listed with the newest first", async () => {
     const [{ id: partner, accounts }] = tenants.partners;
     const account = accounts[0].id;
     const made = [];
@@ -93,7 +93,7 @@ describe("stores", () => {
     expect(rows[0]).toMatchObject({ account_id: account, partner_id: partner });
   });
 
-  test("are shown to their partner, and to no other", async () => {
+  test("are listed for their partner, and for no other", async () => {
     const [one, two] = tenants.partners;
     const store = await newStore();
     const [own, foreign] = await Promise.all([
@@ -118,7 +118,7 @@ describe("stores", () => {
     expect((await api.call("GET", "/partner/stores", { token: root })).status).toBe(403);
   });
 
-  test("need an account that there is", async () => {
+  test("need an existing account", async () => {
     expect(
       errorsOf(await post("/stores", { account_id: tenants.partners[0].id, name: "x" })),
     ).toEqual([422, { account_id: ["is not an account"] }]);
@@ -126,7 +126,7 @@ describe("stores", () => {
 });
 
 describe("a store's connection to a review site", () => {
-  test("is what the provider's events may name from then on", async () => {
+  test("can be named by the provider's events from then on", async () => {
     const provider = await addProvider(database.db, api.deps.box, "stores-provider");
     const { body } = await get("/providers");
     const row = Object(body["data"]).find(({ slug }: { slug: string }) => slug === provider.slug);
@@ -148,7 +148,7 @@ describe("a store's connection to a review site", () => {
     expect(await report(api, provider, [event])).toMatchObject({ accepted: 1 });
   });
 
-  test("is made once, also by two at the same time", async () => {
+  test("is created once, also by two concurrent requests", async () => {
     const link = { store_id: await newStore(), provider_id: await newProvider() };
     const answers = await Promise.all([
       post("/store-review-sites", link),
@@ -161,7 +161,7 @@ describe("a store's connection to a review site", () => {
     ]);
   });
 
-  test("names both ends that there are not", async () => {
+  test("reports both a missing store and a missing provider", async () => {
     const answer = await post("/store-review-sites", { store_id: 999_999, provider_id: 999_999 });
     expect(errorsOf(answer)).toEqual([
       422,
@@ -170,7 +170,7 @@ describe("a store's connection to a review site", () => {
   });
 });
 
-test("what is made is audited, with ids alone", async () => {
+test("creations are audited, with ids alone", async () => {
   const store = await newStore();
   await post("/store-review-sites", { store_id: store, provider_id: await newProvider() });
   const rows = await database.db.sql<{ action: string; details: object }[]>`
@@ -183,7 +183,7 @@ test("what is made is audited, with ids alone", async () => {
   });
 });
 
-test("nobody but a super-admin makes or lists any of it", async () => {
+test("only a super-admin creates or lists these", async () => {
   const token = await api.login(tenants.partners[0].owner.email);
   for (const path of ["/plans", "/stores", "/store-review-sites"]) {
     expect((await post(path, {}, token)).status).toBe(403);

@@ -69,7 +69,7 @@ describe("administration", () => {
     "/stream",
   ];
   test.each(PATHS)(
-    "at %s is for super-admins: 401 without a token, 403 for others",
+    "at %s is a 401 without a token, and a 403 for all but super-admins",
     async (path) => {
       expect((await api.call("GET", `/admin${path}`)).status).toBe(401);
       for (const token of [tokens.partner, tokens.account, tokens.location])
@@ -77,14 +77,14 @@ describe("administration", () => {
     },
   );
 
-  test("refuses others before it reads the body or looks for the record", async () => {
+  test("rejects other users before it reads the body or looks the record up", async () => {
     for (const path of ["/partners", "/users", "/users/1/deactivate", "/partners/x/activate"])
       expect((await post(path, "{", tokens.partner)).status).toBe(403);
     expect(await audited("AUTHZ_DENIED")).not.toEqual([]);
   });
 
   test.each(["users", "partners", "accounts"])(
-    "knows no %s of an id that is malformed or missing: 404",
+    "answers 404 for %s with a malformed or missing id",
     async (kind) => {
       for (const id of ["0", "x", "1.5", "99999999999", "2147483647"])
         expect((await post(`/${kind}/${id}/deactivate`)).status).toBe(404);
@@ -131,7 +131,7 @@ describe("partners and accounts", () => {
     ]);
   });
 
-  test("name every bad field at once", async () => {
+  test("report all invalid fields at once", async () => {
     expect(
       fieldsOf(
         await post("/partners", {
@@ -145,13 +145,13 @@ describe("partners and accounts", () => {
     ).toEqual([422, ["is_active", "logo_url", "name", "primary_color", "white_label.domain"]]);
     const references = { name: "x", partner_id: 999_999, plan_id: 999_999 };
     expect(fieldsOf(await post("/accounts", references))).toEqual([422, ["partner_id", "plan_id"]]);
-    // An account is no partner.
+    // The id of an account is not that of a partner.
     const [one] = tenants.partners;
     const nested = { name: "x", partner_id: one.accounts[0].id, plan_id: await planId() };
     expect(fieldsOf(await post("/accounts", nested))).toEqual([422, ["partner_id"]]);
   });
 
-  test("share no domain, also when they are created at once", async () => {
+  test("cannot share a domain, also if they are created at once", async () => {
     const body = { name: "D", white_label: { brand_name: "D", domain: "same.example" } };
     const answers = await Promise.all(Array.from({ length: 5 }, () => post("/partners", body)));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422, 422, 422, 422]);
@@ -174,7 +174,7 @@ describe("partners and accounts", () => {
   });
 });
 
-test("companies are found by a part of their name, and accounts name their partner and stores", async () => {
+test("companies are found by a part of their name, and accounts contain their partner and stores", async () => {
   const [, two] = tenants.partners;
   const named = async (path: string) => (await get(path)).body["data"];
   expect(await named("/partners?name=P2")).toEqual([expect.objectContaining({ id: two.id })]);
@@ -194,7 +194,7 @@ test("companies are found by a part of their name, and accounts name their partn
     expect(await named(`/accounts?name=${name}`)).toEqual([]);
 });
 
-test("a company of any type is named by its id; one that is missing is 404", async () => {
+test("a company of any type is shown with its name; a missing one is a 404", async () => {
   const { superAdmin, partners } = tenants;
   const platform = superAdmin.companyId;
   expect((await get(`/companies/${platform}`)).body).toEqual({
@@ -216,7 +216,7 @@ test("the plans that an account can have are listed", async () => {
 });
 
 describe("deactivating", () => {
-  test("an account ends the tokens of its users at once, for good, and of nobody else", async () => {
+  test("an account revokes the tokens of its users at once and permanently, and no others", async () => {
     const [, two] = tenants.partners;
     const [shut, open] = two.accounts;
     const token = await api.login(shut.owner.email);
@@ -240,7 +240,7 @@ describe("deactivating", () => {
     expect(await verify(await api.login(shut.owner.email))).toBe(200);
   });
 
-  test("a partner ends those of its accounts too, and impersonation with them", async () => {
+  test("a partner also revokes those of its accounts, and ends impersonation", async () => {
     const [one, two] = tenants.partners;
     const owner = await api.login(two.owner.email);
     const account = await api.login(two.accounts[0].locationUser.email);
@@ -258,7 +258,7 @@ describe("deactivating", () => {
     expect(await Promise.all(all.map(verify))).toEqual([401, 401, 401]);
   });
 
-  test("an account while its users sign in leaves no token that lives, also after its restart", async () => {
+  test("an account while its users sign in leaves no valid token, also after activation", async () => {
     const [, two] = tenants.partners;
     const [account] = two.accounts;
     const login = { email: account.owner.email, password: PASSWORD };
@@ -282,7 +282,7 @@ describe("deactivating", () => {
     const before = (await audited("COMPANY_ACTIVATED")).length;
     expect((await post(`/partners/${two.id}/activate`)).status).toBe(200);
     expect(await audited("COMPANY_ACTIVATED")).toHaveLength(before);
-    // By the path of the other kind it is not found.
+    // The path of the other company type does not find it.
     expect((await post(`/accounts/${two.id}/deactivate`)).status).toBe(404);
   });
 });
@@ -297,12 +297,12 @@ describe("providers", () => {
     });
   };
 
-  test("show their secret when it is made, and never again; a rotated one ends at once", async () => {
+  test("show their secret once, at creation; a rotated one is invalid at once", async () => {
     const made = await post("/providers", { slug: "google", name: "Google" });
     expect(made.status).toBe(201);
     const secret = String(made.body["secret"]);
     expect(secret).toMatch(/^[0-9a-f]{64}$/);
-    // A good signature gets as far as the fields.
+    // A valid signature is followed by the validation of fields.
     expect((await report("google", secret)).status).toBe(422);
     const rotated = await post(`/providers/${idOf(made)}/secret`);
     expect(rotated.body).toMatchObject({ id: idOf(made), slug: "google", name: "Google" });
@@ -317,7 +317,7 @@ describe("providers", () => {
     });
   });
 
-  test("have a slug of their own that paths can hold", async () => {
+  test("have a unique slug that is valid in paths", async () => {
     const bad = ["", "Google", "a/b", "-a", "x".repeat(65), "google"];
     for (const slug of bad)
       expect(fieldsOf(await post("/providers", { slug, name: "x" }))).toEqual([422, ["slug"]]);

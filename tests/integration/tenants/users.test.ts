@@ -75,13 +75,13 @@ describe("a new user", () => {
     });
   });
 
-  test("without a password cannot sign in with one", async () => {
+  test("without a password cannot sign in by password", async () => {
     const made = await create({ password: undefined });
     expect([made.status, made.body["has_password"]]).toEqual([201, false]);
     expect((await signIn(String(made.body["email"]))).status).toBe(401);
   });
 
-  test("of a location has stores of the account, and only such a user has any", async () => {
+  test("with a location role has stores of the account, and no other user has any", async () => {
     const [account, sibling] = tenants.partners[0].accounts;
     const [east = 0] = account.storeIds;
     const location = { company_id: account.id, role: "location_user" };
@@ -112,7 +112,7 @@ describe("a new user", () => {
     expect(fieldsOf(await create({ company_id: companies[type], role }))).toEqual([422, ["role"]]);
   });
 
-  test("has every bad field named at once", async () => {
+  test("with invalid fields is a 422 that names all of them", async () => {
     expect(
       fieldsOf(await post("", { email: "x", role: "king", password: "short", is_active: true })),
     ).toEqual([422, ["company_id", "email", "is_active", "name", "password", "role"]]);
@@ -121,7 +121,7 @@ describe("a new user", () => {
     ).toEqual([422, ["company_id", "email", "password"]]);
   });
 
-  test("has an address of its own, also when several are created at once", async () => {
+  test("needs a unique email, also if several are created at once", async () => {
     const email = "twice@p1.test";
     const answers = await Promise.all(Array.from({ length: 5 }, () => create({ email })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422, 422, 422, 422]);
@@ -129,7 +129,7 @@ describe("a new user", () => {
   });
 });
 
-test("a user is shown with the name of the company; one that is missing is 404", async () => {
+test("a user is shown with the name of the company; a missing one is a 404", async () => {
   const { superAdmin, partners } = tenants;
   const show = (id: unknown) => api.call("GET", `/admin/users/${String(id)}`, { token: root });
   expect((await show(superAdmin.id)).body).toMatchObject({
@@ -161,7 +161,7 @@ test("users are listed newest first, page by page, and filtered", async () => {
   expect(await list(`company_id=${account.id}&is_active=false`)).toEqual([]);
 });
 
-test("users are found by a part of the name or the email, 20,000 of them searched for a page", async () => {
+test("users are found by a part of the name or the email, among 20,000 per page", async () => {
   const company = tenants.partners[1];
   const made = await create({
     company_id: company.id,
@@ -196,7 +196,7 @@ test("users are found by a part of the name or the email, 20,000 of them searche
 });
 
 describe("deactivating a user", () => {
-  test("ends every token at once, for good, and the audit log says how many", async () => {
+  test("revokes every token at once and permanently, and the audit log has their number", async () => {
     const user = await member();
     const first = await api.login(user.email);
     const second = await api.login(user.email);
@@ -222,7 +222,7 @@ describe("deactivating a user", () => {
     expect((await signIn(user.email)).status).toBe(200);
   });
 
-  test("ends what the user holds for an account owner too", async () => {
+  test("revokes tokens of impersonation, too", async () => {
     const user = await member();
     const [account] = tenants.partners[0].accounts;
     const acting = await api.call("POST", "/partner/account-owner/token", {
@@ -237,7 +237,7 @@ describe("deactivating a user", () => {
     expect(rows).toHaveLength(0);
   });
 
-  test("while the user signs in leaves no token that lives", async () => {
+  test("while the user signs in leaves no valid token", async () => {
     for (let round = 0; round < 5; round++) {
       const user = await member();
       const [answers] = await Promise.all([
@@ -253,13 +253,13 @@ describe("deactivating a user", () => {
 });
 
 describe("the last super-admin", () => {
-  test("stays: 409, and nothing is revoked", async () => {
+  test("cannot be deactivated: 409, and nothing is revoked", async () => {
     const { status, body } = await post(`/${tenants.superAdmin.id}/deactivate`);
     expect([status, body["code"]]).toEqual([409, "last_super_admin"]);
     expect(await verify(root)).toBe(200);
   });
 
-  test("is left when several deactivate each other at once", async () => {
+  test("remains if several deactivate each other at once", async () => {
     const admins = [tenants.superAdmin];
     for (let i = 0; i < 3; i++)
       admins.push(
@@ -281,7 +281,7 @@ describe("the last super-admin", () => {
   });
 });
 
-test("unlocking lets the right password in before the lock would have lifted", async () => {
+test("unlocking accepts the right password before the lock would have expired", async () => {
   const user = await member();
   for (let i = 0; i < 5; i++) await signIn(user.email, "wrong password");
   expect((await signIn(user.email)).status).toBe(429);

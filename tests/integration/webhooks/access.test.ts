@@ -22,7 +22,7 @@ afterAll(() => world.stop());
 
 interface Operation {
   readonly method: string;
-  /** Below `/partner/webhooks`; `{id}` and `{event}` are filled in. */
+  /** Path below `/partner/webhooks`, with the placeholders `{id}` and `{event}`. */
   readonly path: string;
   readonly body?: unknown;
 }
@@ -68,7 +68,7 @@ function call(operation: Operation, path: string, token: string | undefined) {
   return world.api.call(method, `/partner/webhooks${path}`, { token, body, headers });
 }
 
-/** Everything that a tenant owns, as stored. */
+/** Reads all stored rows that operations of a tenant might change. */
 async function snapshot() {
   const { sql } = world.database.db;
   return JSON.stringify([
@@ -79,7 +79,7 @@ async function snapshot() {
   ]);
 }
 
-test("the list of operations here is that of the API", () => {
+test("the operations tested here are all operations of the API", () => {
   const base = `${BASE_PATH}/partner/webhooks`;
   const routes = createApp(world.api.deps).routes.filter(({ path }) => path.startsWith(base));
   const declared = routes
@@ -102,7 +102,7 @@ describe.each(EVERY.map((one) => [nameOf(one), one] as const))("%s", (_, operati
     }
   });
 
-  test("is 403 for everybody but a partner's own people, and changes nothing", async () => {
+  test("is 403 for every user outside the partner, and changes nothing", async () => {
     const { id } = await world.subscribe();
     const denied = async () => (await world.audit("AUTHZ_DENIED")).length;
     const [before, rows] = [await snapshot(), await denied()];
@@ -144,7 +144,7 @@ describe("over the limit", () => {
 });
 
 describe.each(OF_ONE.map((one) => [nameOf(one), one] as const))("%s", (_, operation) => {
-  test("is one and the same 404 for a missing, malformed, foreign or deleted id", async () => {
+  test("answers the same 404 for a missing, malformed, foreign or deleted id", async () => {
     const gone = await world.subscribe();
     const { id } = await world.subscribe();
     await world.emit(1);
@@ -167,7 +167,7 @@ describe("an event", () => {
   test.each([
     ["GET", ""],
     ["POST", "/redeliver"],
-  ])("of another tenant is the 404 of a missing one: %s%s", async (method, suffix) => {
+  ])("of another tenant gets the same 404 as a missing event: %s%s", async (method, suffix) => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     await settle(world, id, "failed");
@@ -189,7 +189,7 @@ describe("an event", () => {
 });
 
 describe("a token without the scope", () => {
-  test("webhooks:write reads, and is refused what changes or reveals", async () => {
+  test("webhooks:write may read, but not write or see a secret", async () => {
     const made = await world.api.call("POST", "/account/personal-access-tokens", {
       token: world.tokens.owner,
       body: { name: "reader", scopes: ["webhooks:read"] },

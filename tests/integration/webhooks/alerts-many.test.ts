@@ -67,7 +67,7 @@ const disabledOnes = () =>
 const countOf = async (table: "incidents" | "mails") =>
   (await database.db.sql.unsafe(`select from ${table}`)).length;
 
-test("1,000 subscriptions that are disabled at once are told in transactions of 100", async () => {
+test("alerts of 1,000 subscriptions that are disabled at once are raised in transactions of 100", async () => {
   await disable();
   await look();
   expect(disabledOnes().toSorted()).toEqual(ids);
@@ -77,7 +77,7 @@ test("1,000 subscriptions that are disabled at once are told in transactions of 
   expect(await countOf("mails")).toBe(MANY);
 });
 
-test("a subscription whose alert Postgres refuses stops none of the others, and is told once that is repaired", async () => {
+test("an alert that PostgreSQL rejects does not block alerts of other subscriptions, and is raised once the cause is removed", async () => {
   const [refused = ""] = ids.slice(150);
   const { sql } = database.db;
   await sql.unsafe(
@@ -101,7 +101,7 @@ test("a subscription whose alert Postgres refuses stops none of the others, and 
   expect(await countOf("incidents")).toBe(MANY + 1);
 });
 
-test("a mail that cannot be written stops the mails of none of the other partners", async () => {
+test("a mail that cannot be composed does not block the mails of other partners", async () => {
   const { sql } = database.db;
   const [partner] = await sql<{ id: number }[]>`
     select partner_id as id from webhook_subscriptions where id = ${ids[150] ?? ""}`;
@@ -117,7 +117,7 @@ test("a mail that cannot be written stops the mails of none of the other partner
   expect(await countOf("mails")).toBe(MANY);
 });
 
-test("a disabled subscription that was told of is not looked at again until it is enabled or deleted", async () => {
+test("a disabled subscription with a raised alert is not examined again until it is enabled or deleted", async () => {
   await disable();
   await look();
   expect(await troubledIds()).toEqual([]);
@@ -127,11 +127,11 @@ test("a disabled subscription that was told of is not looked at again until it i
     update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = ${deleted}`;
   expect(await troubledIds()).toEqual([enabled, deleted]);
   await look();
-  // The incident that follows an enable is open until the next success.
+  // An incident that continues after an enable stays open until the next success.
   expect(await troubledIds()).toEqual([enabled]);
 });
 
-test("the last success is looked for only where failures fell, or there are none", async () => {
+test("the last success is queried only if the failure counter fell or is 0", async () => {
   const [id = ""] = ids;
   const { sql } = database.db;
   const fail = (failures: number) =>

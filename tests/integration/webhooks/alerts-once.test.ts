@@ -45,12 +45,12 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A mail that was taken and not committed is repeated under its id. */
+/** Counts distinct mails: one that was accepted but not committed is repeated with the same id. */
 const mailed = () => new Set(server.messageIds).size;
 const count = async (where: string) =>
   (await database.db.sql.unsafe(`select from alerts where ${where}`)).length;
 
-/** A header as people read it (RFC 2047, Q). */
+/** Decodes a header in the Q encoding of RFC 2047. */
 const decoded = (text: string) =>
   text
     .replaceAll(/\?=\s*=\?UTF-8\?Q\?/g, "")
@@ -60,13 +60,13 @@ const decoded = (text: string) =>
       String.fromCodePoint(Number.parseInt(hex, 16)),
     );
 
-/** A process that is killed keeps the POSTs and the mails that it had claimed for a while. */
+/** Ends the claims of killed processes on POSTs and mails, which would otherwise last for a while. */
 const endClaims = async () => {
   await database.db.sql`update alerts set webhook_due_at = now() where webhook_state = 'queued'`;
   await database.db.sql`update mails set due_at = now() where state = 'queued'`;
 };
 
-test("each threshold is told once by two dispatchers that are killed between writing and sending", async () => {
+test("each threshold raises one alert, although two dispatchers are killed between writing and sending", async () => {
   const tenant = await insertTenant(database.db);
   const { partnerId } = tenant;
   const settingsId = ulid();
@@ -87,7 +87,7 @@ test("each threshold is told once by two dispatchers that are killed between wri
   one?.start();
   two?.start();
 
-  // The mail server and the receiver of alerts never answer: what is written is under way when both are killed.
+  // The mail server and the receiver of alerts never answer, so that both dispatchers are killed while they send.
   treatment = "hang";
   alertHooks.answer = () => "hang";
   await fail(5);
@@ -144,7 +144,7 @@ test("each threshold is told once by two dispatchers that are killed between wri
       String(Reflect.get(Object(JSON.parse(body)), "alert")),
     ]),
   );
-  // A POST that was under way is repeated under its id; no kind has two.
+  // A POST that was in flight is repeated with the same id, and each kind has only one id.
   expect([...kinds.values()].toSorted()).toEqual([
     "disabled",
     "failures_10",

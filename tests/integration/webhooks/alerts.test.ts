@@ -12,7 +12,7 @@ import { addMs, systemClock } from "../../../src/lib/clock.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
 import { ALERT_KINDS, alertSecretAssociatedData, openMail } from "../../../src/outbox/mail.ts";
-import { noteDisabling } from "../../../src/webhooks/queries/incident.ts";
+import { noteDisabling } from "../../../src/webhooks/queries/alerts.ts";
 import {
   changeSubscription,
   lockSubscription,
@@ -36,7 +36,7 @@ const MINUTE_MS = 60_000;
 const box = createTestBox();
 let database: TestDatabase;
 let receiver: Receiver;
-/** What every look adds to the time. */
+/** Time that every run of the alert job adds to the clock. */
 let aheadMs = 0;
 const clock = { ...systemClock, now: () => addMs(new Date(), aheadMs) };
 const config = { serverRoot: "https://reviews.example" };
@@ -111,7 +111,7 @@ async function mails(): Promise<{ to: string; subject: string; text: string }[]>
 }
 
 describe("an alert", () => {
-  test("is raised once by any number of looks, also at once", async () => {
+  test("is raised once by any number of runs, also by concurrent ones", async () => {
     await subscribed(5);
     await Promise.all([look(), look(), look()]);
     expect(await raised()).toEqual([]);
@@ -120,7 +120,7 @@ describe("an alert", () => {
     expect(await mails()).toHaveLength(1);
   });
 
-  test("tells at 5, 10 and 18 failures in a row, and at the disabling", async () => {
+  test("is raised at 5, 10 and 18 failures in a row, and when the subscription is disabled", async () => {
     const one = await subscribed();
     await settle(one);
     const seen: string[][] = [];
@@ -138,7 +138,7 @@ describe("an alert", () => {
     expect(await mails()).toHaveLength(4);
   });
 
-  test("tells of a head that failed twice and waits, and not of one that failed once", async () => {
+  test("is raised for a head that failed twice and waits, not for one that failed once", async () => {
     const one = await subscribed();
     await record(database.db, [reviewAction(one.tenant)]);
     const wait = (attempt: number) => makeWait(database.db, one.id, { attempt });
@@ -148,7 +148,7 @@ describe("an alert", () => {
     expect(await raised()).toEqual(["head_retrying"]);
   });
 
-  test("tells of an event that waits for 15 minutes without any failure, once that is counted", async () => {
+  test("is raised for an event that waits for 15 minutes without a failure, once backlogs are counted", async () => {
     const one = await subscribed();
     await record(database.db, [reviewAction(one.tenant)]);
     await database.db
@@ -169,7 +169,7 @@ describe("an alert", () => {
     expect(await raised()).toEqual(["oldest_waiting"]);
   });
 
-  test("tells of a recovery by the next 2xx, not by an enable alone", async () => {
+  test("reports a recovery at the next 2xx, not at an enable", async () => {
     const one = await subscribed(20);
     await settle(one);
     await database.db.sql`
@@ -191,7 +191,7 @@ describe("an alert", () => {
   });
 
   test.each([[false], [true]])(
-    "tells once of a disabling that an enable ended before anybody looked (told of failures before: %p)",
+    "is raised once for a disabling that an enable ended before the job ran (alerts of failures before: %p)",
     async (isToldOf) => {
       const one = await subscribed(isToldOf ? 18 : 0);
       await settle(one);
@@ -224,7 +224,7 @@ describe("an alert", () => {
     },
   );
 
-  test("of a kind that is not wanted is kept, and told to nobody, nor is its end", async () => {
+  test("of a kind that is switched off is stored but not sent, and neither is its end", async () => {
     const one = await subscribed(5);
     await settle(one, { kinds: ["disabled", "recovered"], url: receiver.url });
     expect(await raised()).toEqual(["failures_5"]);
@@ -233,7 +233,7 @@ describe("an alert", () => {
     expect(await mails()).toEqual([]);
   });
 
-  test("goes with its incident, once that has ended for longer than the retention time", async () => {
+  test("is purged with its incident when that ended before the retention time", async () => {
     const one = await subscribed(5);
     await look();
     await database.db.sql`
@@ -245,7 +245,7 @@ describe("an alert", () => {
 });
 
 describe("mails about alerts", () => {
-  test("go to the named addresses, and else to the owners", async () => {
+  test("go to the configured addresses, or by default to the owners", async () => {
     const [named, unnamed] = [await subscribed(5), await subscribed(5)];
     await settle(named, { recipients: ["on-call@partner.example", "ops@partner.example"] });
     await look();
@@ -258,7 +258,7 @@ describe("mails about alerts", () => {
     );
   });
 
-  test("come at most once in ten minutes, the next one with all since, but for a disabling", async () => {
+  test("are sent at most every ten minutes with all alerts since the last one, but at once for a disabling", async () => {
     const one = await subscribed(5);
     await look();
     await setFailures(one, 10);
@@ -279,7 +279,7 @@ describe("mails about alerts", () => {
     expect((await mails()).at(-1)?.subject).toEndWith("is disabled");
   });
 
-  test("of both subscriptions of a partner are one", async () => {
+  test("combine alerts of both subscriptions of a partner", async () => {
     const one = await subscribed(5);
     const batch = { intervalHours: 1, nextAt: addMs(new Date(), 3_600_000) };
     const { partnerId } = one.tenant;
@@ -322,7 +322,7 @@ describe("posts about alerts", () => {
         select webhook_state as state, webhook_attempt as attempt, webhook_error as error from alerts`
     ).map(({ state, attempt, error }) => [state, attempt, error]);
 
-  test("are signed with their own secret, and say what is the matter", async () => {
+  test("are signed with the secret of alerts, and describe the alert", async () => {
     const one = await subscribed(5);
     const secret = await settle(one, { url: receiver.url });
     await look();
@@ -343,7 +343,7 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["sent", 1, null]]);
   });
 
-  test("are made four times under one id, and then given up", async () => {
+  test("are attempted four times with one id, and then abandoned", async () => {
     receiver.answer = () => 503;
     await settle(await subscribed(5), { url: receiver.url });
     await look();
@@ -361,7 +361,7 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["dead", 4, "http_503"]]);
   });
 
-  test("that a dead process had begun are made again under the same id", async () => {
+  test("are repeated with the same id if their process dies", async () => {
     await settle(await subscribed(5), { url: receiver.url });
     await look();
     const claimed = await claimPosts(database.db, clock.now());
@@ -373,7 +373,7 @@ describe("posts about alerts", () => {
     expect(await states()).toEqual([["sent", 2, null]]);
   });
 
-  test("never go to an address that deliveries may not go to", async () => {
+  test("never go to an address that deliveries are not allowed to use", async () => {
     await settle(await subscribed(5), { url: receiver.url });
     await look();
     await postTo("10.0.0.0/8");

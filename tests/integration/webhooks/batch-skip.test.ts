@@ -1,4 +1,4 @@
-// A delete and a skip of a batch slot in which more events wait than one statement may delete.
+// Deleting and skipping a batch subscription for which more events wait than one statement may delete.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../../db/log.ts";
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** How many rows each statement deleted from the events that wait. */
+/** Returns the numbers of rows that statements deleted from `batch_entries`. */
 const sizes = async () =>
   (await db.sql<{ rows: number }[]>`select rows from deletes order by rows desc`).map(
     ({ rows }) => rows,
@@ -49,7 +49,7 @@ afterEach(async () => {
   );
 });
 
-/** A batch subscription with so many events of one review waiting. */
+/** Creates a batch subscription for which `count` events of one review wait. */
 async function waiting(count: number): Promise<string> {
   const { id } = await world.subscribe(batch);
   await record(db, [reviewAction(tenant)]);
@@ -79,7 +79,7 @@ async function skip(id: string): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** The events that the next batch sends. */
+/** Dispatches the next batch, and returns its events. */
 async function dispatched(id: string): Promise<string[]> {
   const [due] = await db.sql<{ at: Date }[]>`
     select next_batch_at as at from webhook_subscriptions where id = ${id}`;
@@ -92,7 +92,7 @@ async function dispatched(id: string): Promise<string[]> {
 }
 
 describe("a delete of a batch slot", () => {
-  test("drops a chunk of what waits, and maintenance the rest in chunks", async () => {
+  test("drops the first chunk of waiting events, and maintenance drops the rest in chunks", async () => {
     const id = await waiting(MANY);
     expect((await world.ask("DELETE", `/${id}`)).status).toBe(204);
     expect([await left(id), await sizes()]).toEqual([MANY - CHUNK, [CHUNK]]);
@@ -101,7 +101,7 @@ describe("a delete of a batch slot", () => {
     expect(Math.max(...(await sizes()))).toBe(CHUNK);
   });
 
-  test.each([CHUNK, CHUNK + 1])("leaves what is beyond the first chunk, of %d", async (count) => {
+  test.each([CHUNK, CHUNK + 1])("leaves the events after the first chunk, of %d", async (count) => {
     const id = await waiting(count);
     await world.ask("DELETE", `/${id}`);
     expect(await left(id)).toBe(count - CHUNK);
@@ -110,7 +110,7 @@ describe("a delete of a batch slot", () => {
 });
 
 describe("an enable of a batch slot that skips", () => {
-  test("drops a chunk of what waits, and maintenance the rest in chunks", async () => {
+  test("drops the first chunk of waiting events, and maintenance drops the rest in chunks", async () => {
     const id = await waiting(MANY);
     await skip(id);
     expect([await left(id), await sizes()]).toEqual([MANY - CHUNK, [CHUNK]]);
@@ -120,11 +120,11 @@ describe("an enable of a batch slot that skips", () => {
     expect(Math.max(...(await sizes()))).toBe(CHUNK);
   });
 
-  test("leaves nothing of it to the next batch, which takes what came after it, of the same review too", async () => {
+  test("leaves none of the dropped events to the next batch, which has all later events, also of the same review", async () => {
     const id = await waiting(MANY);
     await skip(id);
     const [review = 0, other = 0] = tenant.reviewIds;
-    // More of one review than a chunk takes: the next chunk goes on in the midst of it.
+    // One review has more events than a chunk, so that the next chunk continues in the middle of it.
     const of = [...Array.from({ length: CHUNK }, () => review), other, review];
     const after = of.map((reviewId) => reviewAction(tenant, { reviewId }));
     await record(db, after);
@@ -153,7 +153,7 @@ describe("an enable of a batch slot that skips", () => {
     expect(await dispatched(id)).toEqual([]);
   });
 
-  test("keeps an event that waits for it, whose id is drawn only afterwards", async () => {
+  test("keeps an event that waits for its lock, because the event gets a later id", async () => {
     const id = await waiting(1);
     const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const skipping = db.transaction(async ({ sql }) => {
@@ -172,7 +172,7 @@ describe("an enable of a batch slot that skips", () => {
     expect(await left(id)).toBe(2);
   });
 
-  test("leaves to recover what it dropped", async () => {
+  test("leaves dropped events to be recovered", async () => {
     const since = world.clock.now();
     world.clock.advance(1);
     const id = await waiting(CHUNK + 2);

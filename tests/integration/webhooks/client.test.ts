@@ -43,7 +43,7 @@ test("the client calls an operation by its declaration, and its types are those 
   expect(status).toBe(204);
 });
 
-test("the client throws what the API refuses, with the fields", async () => {
+test("the client throws the error of the API with its fields", async () => {
   const refused = answerOf(api.partner.webhooks.post({ ...wanted, label: "" }));
   const error = await refused.then(
     () => undefined,
@@ -58,7 +58,7 @@ test("the client throws what the API refuses, with the fields", async () => {
   });
 });
 
-test("the client tells of every 401 before it throws", async () => {
+test("the client reports every 401 before it throws", async () => {
   const calls: string[] = [];
   const stranger = createApiClient({
     serverRoot,
@@ -70,14 +70,14 @@ test("the client tells of every 401 before it throws", async () => {
   expect(calls).toEqual(["unauthorized", "401"]);
 });
 
-test("the client throws no ApiError where no answer came", async () => {
+test("the client throws no ApiError without a response", async () => {
   const nowhere = createApiClient({ serverRoot: "http://127.0.0.1:1", token: () => undefined });
   const error = await answerOf(nowhere.partner.webhooks.get()).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
   expect(error).not.toBeInstanceOf(ApiError);
 });
 
-test("what no route declares does not compile", () => {
+test("a call that no route declares does not compile", () => {
   const { webhooks } = api.partner;
   const never = () => [
     // @ts-expect-error There is no such path.

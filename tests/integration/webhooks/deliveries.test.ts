@@ -38,7 +38,7 @@ beforeAll(async () => {
   const made = await api.call("POST", "/partner/webhooks", { token, body });
   subscriptionId = String(made.body["id"]);
   for (const [i, one] of attempts.entries()) await insertAttempt(subscriptionId, one, i + 1);
-  // The same events at another subscription, which must not show.
+  // Attempts of the same events for another subscription, which must not be listed.
   const [first] = attempts;
   if (first) await insertAttempt(ulid(), { ...first, id: ulid(start) }, 1);
 });
@@ -99,7 +99,7 @@ describe("the attempts of a subscription", () => {
     });
   });
 
-  test("come page by page without gap or repeat", async () => {
+  test("are listed page by page without gaps or repeats", async () => {
     const seen: string[] = [];
     let query = "?limit=1";
     for (let page = 0; page < 4; page++) {
@@ -137,7 +137,7 @@ describe("the attempts of a subscription", () => {
     ["outcome=delivered", [1]],
     ["outcome=interrupted", [3]],
     [`event_id=${eventB}&outcome=failed`, [2]],
-    // `since` belongs to the range, `until` does not.
+    // `since` is inclusive, `until` exclusive.
     [`since=${at(1_000)}`, [3, 2, 1]],
     [`since=${at(1_001)}`, [3, 2]],
     [`until=${at(2_000)}`, [1, 0]],
@@ -152,7 +152,7 @@ describe("the attempts of a subscription", () => {
     expect(idsOf(body)).toEqual(expected.map((i) => attempts[i]?.id ?? ""));
   });
 
-  test("are refused with every bad filter named", async () => {
+  test("with invalid filters are a 422 that names all of them", async () => {
     const { status, body } = await list(
       "?event=nothing&event_id=%00&outcome=good&since=yesterday&until=2026-06-01&limit=0",
     );

@@ -11,7 +11,7 @@ import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { Receiver, until } from "../../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// What the routes do, seen at the partner's endpoint: the whole dispatcher runs beside the API.
+// Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
 
 const HOUR_MS = 500;
 let world: WebhookWorld;
@@ -39,7 +39,7 @@ async function start(
   const { box } = world.api.deps;
   const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
   started.push(dispatcher, receiver);
-  // Fake time stands still; the dispatcher's does not.
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
   world.clock.set(systemClock.now());
   return world.subscribe({ webhook_url: receiver.url, ...fields });
 }
@@ -53,7 +53,7 @@ const signatures = (i: number) => {
   return { headers, check };
 };
 
-test("a test event is signed and recorded like any other, and passes a blocked head", async () => {
+test("a test event is signed and recorded like any other, and overtakes a blocked head", async () => {
   const { id, secret } = await start();
   receiver.answer = ({ headers }) => (headers["x-svc-event"] === "webhook.test" ? 200 : 500);
   await world.emit(1);
@@ -75,7 +75,7 @@ test("a test event is signed and recorded like any other, and passes a blocked h
   expect(attempt?.["request_body"]).toBe(receiver.received[at]?.body ?? "");
 });
 
-test("a test of any event is signed, marked, and of the shape that the catalog tells", async () => {
+test("a test of any event is signed, marked as a test, and valid by the schema of the catalog", async () => {
   const catalog = await world.ask("GET", "/events");
   const events = catalog.body["events"] as { value: string; schema: object; example: unknown }[];
   const { id, secret } = await start();
@@ -97,7 +97,7 @@ test("a test of any event is signed, marked, and of the shape that the catalog t
   expect(seen.toSorted()).toEqual(events.map(({ value }) => value).toSorted());
 });
 
-test("a test of a connection event is delivered again as the test that it was", async () => {
+test("a redelivered test of a connection event is still marked as a test", async () => {
   const { id } = await start({ payload_mode: "minimal" });
   const { body } = await post(`/${id}/test`, { event: "response_post_failed" });
   const eventId = String(body["event_id"]);
@@ -114,7 +114,7 @@ test("a test of a connection event is delivered again as the test that it was", 
   });
 });
 
-test("a rotation counts from the next attempt on, and in its grace both signatures are there", async () => {
+test("a rotation takes effect at the next attempt, which carries both signatures during the grace period", async () => {
   const { id, secret } = await start();
   const rotate = async (hours: number) =>
     String((await post(`/${id}/rotate-secret`, { grace_period_hours: hours })).body["secret"]);
@@ -131,7 +131,7 @@ test("a rotation counts from the next attempt on, and in its grace both signatur
   expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
 });
 
-test("once the grace of a rotation is ended, there is one signature from the next attempt on", async () => {
+test("after the end of the grace period the next attempt carries one signature", async () => {
   const { id } = await start();
   const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
   await world.emit(1);
@@ -144,7 +144,7 @@ test("once the grace of a rotation is ended, there is one signature from the nex
   expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
 });
 
-test("a new URL counts from the next attempt on", async () => {
+test("a new URL takes effect at the next attempt", async () => {
   const { id } = await start();
   const other = await Receiver.start();
   started.push(other);
@@ -156,7 +156,7 @@ test("a new URL counts from the next attempt on", async () => {
   expect(receiver.received).toHaveLength(1);
 });
 
-test("a redelivered event comes again under its id, from attempt 1, behind what was queued", async () => {
+test("a redelivered event is sent with its id, from attempt 1, after the events that were queued", async () => {
   const { id } = await start();
   const [first = ""] = await world.emit(1);
   await until("delivered", async () => (await show(id, first))["state"] === "delivered");
@@ -175,7 +175,7 @@ test("a redelivered event comes again under its id, from attempt 1, behind what 
   expect({ ...one, delivered_at: null }).toEqual({ ...two, delivered_at: null });
 });
 
-test("held events are delivered in order after enable, and a disabled one gets none before", async () => {
+test("held events are delivered in order after an enable, and not before", async () => {
   const { id } = await start();
   receiver.answer = () => 410;
   const gone = await world.emit(20);
@@ -190,7 +190,7 @@ test("held events are delivered in order after enable, and a disabled one gets n
   await post(`/${id}/enable`);
   await until("the held ones", () => receiver.received.length === before + 3);
   expect(receiver.eventIds.slice(before)).toEqual(held);
-  // Late events of the time before are recovered in order, too.
+  // Undelivered events from before the enable are recovered in order, too.
   const since = new Date(world.clock.now().getTime() - 60_000).toISOString();
   world.clock.set(systemClock.now());
   await until("settled", async () => (await show(id, held[2] ?? ""))["state"] === "delivered");
@@ -200,7 +200,7 @@ test("held events are delivered in order after enable, and a disabled one gets n
   expect(receiver.eventIds.slice(before + 3)).toEqual(gone);
 });
 
-test("enabling batch runs what is overdue at once", async () => {
+test("enabling a batch subscription dispatches an overdue batch at once", async () => {
   const { id } = await start({ delivery_kind: "batch", batch_interval_hours: 1 });
   await world.database.db.sql`
     update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'r',
@@ -211,7 +211,7 @@ test("enabling batch runs what is overdue at once", async () => {
   await until("the batch", () => receiver.received.length === 2);
 });
 
-test("a second API process knows nothing less: what one queues the other shows", async () => {
+test("a second API process shows the events that the first one has queued", async () => {
   const { id } = await start();
   const { db } = world.database;
   const other = await startApi({ db, clock: world.clock, config: world.api.deps.config });
@@ -223,7 +223,7 @@ test("a second API process knows nothing less: what one queues the other shows",
   });
 });
 
-test("a delete is read by the dispatcher at once, which then sends nothing more", async () => {
+test("the dispatcher notices a delete at once, and sends nothing more", async () => {
   let deleted = "";
   let isRead = false;
   const { db } = world.database;
@@ -234,7 +234,7 @@ test("a delete is read by the dispatcher at once, which then sends nothing more"
         : async (statement: { name: string }, given: { given?: readonly { id: string }[] }) => {
             const rows: readonly object[] = await target.run(statement as never, given);
             const place = given.given?.findIndex((one) => one.id === deleted) ?? -1;
-            // A load answers nothing of a subscription that is deleted.
+            // The load of a deleted subscription returns nothing.
             if (statement.name === "load.active" && place >= 0)
               isRead ||= !rows.some((row) => "ord" in row && row.ord === place);
             return rows;

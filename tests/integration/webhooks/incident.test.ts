@@ -9,7 +9,7 @@ import { createTestSchedule, silentLog, startDispatcher } from "../../support/di
 import { Receiver, until } from "../../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// What a partner sees of trouble, sets for it, and does about it.
+// Incidents, alert settings and enabling as a partner uses them.
 
 let world: WebhookWorld;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
@@ -34,7 +34,7 @@ async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<st
   const { db } = world.database;
   const { box } = world.api.deps;
   started.push(startDispatcher({ db, box, schedule: stores.schedule }), receiver);
-  // Fake time stands still; the dispatcher's does not.
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
   world.clock.set(systemClock.now());
   const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
   return id;
@@ -51,13 +51,13 @@ async function disable(id: string, count = 20): Promise<string[]> {
 }
 
 describe("the incident", () => {
-  test("of a subscription without trouble has no beginning", async () => {
+  test("of a healthy subscription has no beginning", async () => {
     const id = await start();
     const { body } = await world.ask("GET", `/${id}/incident`);
     expect(body).toMatchObject({ since: null, last_answer: null, causes: [], alerts: [] });
   });
 
-  test("says since when, what was last answered, how often each cause came, and what was told", async () => {
+  test("shows its beginning, the last response, the number of attempts by cause, and its alerts", async () => {
     const id = await start();
     const [first, ...others] = await disable(id);
     const { db } = world.database;
@@ -85,7 +85,7 @@ describe("the incident", () => {
 
 describe("an enable with a test", () => {
   test.each(["subscription", "review"])(
-    "shows its answer before the held events follow, in the order of the %s",
+    "shows the result of the test before it delivers held events, in the order of the %s",
     async (ordering) => {
       const id = await start({ ordering });
       await disable(id);
@@ -101,7 +101,7 @@ describe("an enable with a test", () => {
         const shown = await world.ask("GET", `/${id}/deliveries/${eventId}`);
         return shown.body["state"] === "delivered";
       });
-      // They wait by Postgres' clock, so nothing but the passing of time lets them go.
+      // Held events wait by the clock of PostgreSQL, so that only real time releases them.
       expect(receiver.eventIds.slice(before)).toEqual([eventId]);
       const { sql } = world.database.db;
       const [row] = await sql<{ wait: number; shard: number }[]>`
@@ -120,7 +120,7 @@ describe("an enable with a test", () => {
     },
   );
 
-  test("whose test fails can be disabled again, and no held event is sent", async () => {
+  test("can be undone by a disable if the test fails, and no held event is sent", async () => {
     const id = await start();
     await disable(id);
     const held = await world.emit(3);
@@ -137,7 +137,7 @@ describe("an enable with a test", () => {
     const [row] = await sql<{ shard: number }[]>`
       update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting' returning shard::int`;
     await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
-    // Another subscription of the same dispatcher gets its event, so that it has heard of the wake by then.
+    // The dispatcher has processed the wake once another of its subscriptions gets an event.
     const other = await world.subscribe({
       delivery_kind: "batch",
       batch_interval_hours: 1,
@@ -148,11 +148,11 @@ describe("an enable with a test", () => {
     const after = new Set(receiver.eventIds.slice(before));
     expect(held.filter((one) => after.has(one))).toEqual([]);
     expect((await world.ask("GET", `/${id}/health`)).body["held"]).toBe(3);
-    // Its batches would raise alerts in later tests.
+    // Batches of this subscription would raise alerts in later tests.
     expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
   });
 
-  test("can skip what was held, and is audited", async () => {
+  test("can skip held events, and is audited", async () => {
     const id = await start();
     await disable(id);
     await world.emit(2);
@@ -169,13 +169,13 @@ describe("an enable with a test", () => {
     });
   });
 
-  test("without one sends none", async () => {
+  test("without a test sends none", async () => {
     const id = await start();
     expect((await post(`/${id}/enable`)).body).not.toHaveProperty("test_event_id");
   });
 });
 
-describe("what a partner is told", () => {
+describe("the alert settings", () => {
   const alerts = (method: string, body?: unknown, path = "") =>
     world.api.call(method, `/partner/alerts${path}`, {
       token: world.tokens.owner,
@@ -183,7 +183,7 @@ describe("what a partner is told", () => {
     });
   const hook = "https://alerts.example/hook";
 
-  test("is everything, to its owners, until it says otherwise", async () => {
+  test("are all kinds, to the owners, by default", async () => {
     expect((await alerts("GET")).body).toEqual({
       recipients: null,
       kinds: [...ALERT_KINDS],
@@ -195,7 +195,7 @@ describe("what a partner is told", () => {
     });
   });
 
-  test("changes by what is sent alone, and is audited by the names of the fields", async () => {
+  test("change only in the fields of the body, and the audit log names these", async () => {
     await alerts("PATCH", { recipients: ["ops@partner.example"], digest_minutes: 0 });
     const { status, body } = await alerts("PATCH", { oldest_waiting_minutes: 60 });
     expect([status, body]).toEqual([
@@ -213,7 +213,7 @@ describe("what a partner is told", () => {
     });
   });
 
-  test("has a secret with its address alone, which rotates and is shown again", async () => {
+  test("have a secret only with a URL, which can be rotated and shown again", async () => {
     expect((await alerts("POST", {}, "/secret")).status).toBe(404);
     expect((await alerts("POST", {}, "/rotate-secret")).status).toBe(404);
     const { body: made } = await alerts("PATCH", { webhook_url: hook });
@@ -240,7 +240,7 @@ describe("what a partner is told", () => {
     [{ digest_minutes: 1441 }, "digest_minutes"],
     [{ webhook_url: "https://10.0.0.1/hook" }, "webhook_url"],
     [{ webhook_url: "ftp://alerts.example/" }, "webhook_url"],
-  ])("refuses %j", async (body, field) => {
+  ])("reject %j", async (body, field) => {
     const answer = await alerts("PATCH", body);
     expect(answer.status).toBe(422);
     expect(Object.keys(Object(answer.body["errors"]))).toContain(field);
@@ -251,11 +251,11 @@ describe("what a partner is told", () => {
     { oldest_waiting_minutes: 10, digest_minutes: 0 },
     { oldest_waiting_minutes: 1440, digest_minutes: 1440 },
     { kinds: ["disabled"] },
-  ])("takes %j", async (body) => {
+  ])("accept %j", async (body) => {
     expect((await alerts("PATCH", body)).status).toBe(200);
   });
 
-  test("is of its own tenant, and of its admins alone", async () => {
+  test("belong to one tenant, and only its admins may use them", async () => {
     await alerts("PATCH", { webhook_url: hook });
     const other = await world.api.call("GET", "/partner/alerts", { token: world.tokens.other });
     expect(other.body["webhook_url"]).toBeNull();

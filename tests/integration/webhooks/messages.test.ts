@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { readPosition, START } from "../../../src/webhooks/message-walk.ts";
+import { FIRST_CURSOR, readMessageCursor } from "../../../src/webhooks/message-model.ts";
 import { passQueue } from "../../support/outbox.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
@@ -23,7 +23,7 @@ interface Tried {
 let world: WebhookWorld;
 let id: string;
 let otherSubscription: string;
-/** Events A to F, of one review each, in the order of their numbers. */
+/** Events A to F in the order of their sequence, each of a review of its own. */
 let events: string[];
 let reviewIds: number[];
 let start: number;
@@ -52,7 +52,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Records an attempt of a queued event a second after the last one, and what it makes of the entry. */
+/** Records an attempt a second after the last one, and updates the queued entry accordingly. */
 async function attempt(eventId: string, { outcome, status, error, said }: Tried): Promise<void> {
   const { sql } = world.database.db;
   const at = new Date(start + (ms += 1_000));
@@ -74,7 +74,7 @@ async function attempt(eventId: string, { outcome, status, error, said }: Tried)
        where event_id = ${eventId} and subscription_id = ${id}`;
 }
 
-/** A subscription of the other partner, with an attempt of the first event. */
+/** Creates a subscription of the other partner, with an attempt of the first event. */
 async function addOther(): Promise<string> {
   const body = { label: "O", webhook_url: "http://127.0.0.1:3699/o", delivery_kind: "immediate" };
   const made = await world.ask("POST", "", { body, as: "other" });
@@ -95,17 +95,17 @@ async function list(query = "", subscription = id): Promise<Shown[]> {
   return body["data"] as Shown[];
 }
 
-/** The letters of the events that are listed. */
+/** Returns the letters of the listed events. */
 const letters = (rows: readonly Shown[]): string =>
   rows.map(({ event_id }) => "ABCDEF"[events.indexOf(event_id)] ?? "?").join("");
 const at = (offset: number) => encodeURIComponent(new Date(start + offset).toISOString());
 
 describe("the messages of a subscription", () => {
-  test("are one row an event, by the newest attempt, or by the entry where none was made", async () => {
+  test("are one per event, ordered by the newest attempt, or by the entry if there is none", async () => {
     expect(letters(await list())).toBe("DACBFE");
   });
 
-  test("tell the event, its review, who waits behind it, and its attempts from the oldest on", async () => {
+  test("contain the event, its review, the number of events that it blocks, and its attempts in ascending order", async () => {
     const [, a, c] = await list();
     expect(a).toMatchObject({
       event_id: events[0],
@@ -133,7 +133,7 @@ describe("the messages of a subscription", () => {
     expect(c).toMatchObject({ state: "waiting", waiting_behind: 3, settled_at: null });
   });
 
-  test("count only those of the same review behind a lane of one", async () => {
+  test("count only blocked events of the same review if the order is by review", async () => {
     await world.ask("PATCH", `/${id}`, { body: { ordering: "review" } });
     const [c] = await list("?state=waiting");
     await world.ask("PATCH", `/${id}`, { body: { ordering: "subscription" } });
@@ -194,11 +194,11 @@ describe("the messages of a subscription", () => {
     expect(letters(await list(`?${query()}`))).toBe(expected);
   });
 
-  test("are those that wait when the time is before their attempts", async () => {
+  test("in a queued state are filtered by the time of their entries", async () => {
     expect(letters(await list(`?until=${at(1_000)}&state=pending`))).toBe("FED");
   });
 
-  test.each([1, 2, 5, 6, 7])("come %i by %i without gap or repeat", async (limit) => {
+  test.each([1, 2, 5, 6, 7])("are listed %i by %i without gaps or repeats", async (limit) => {
     let seen = "";
     let query = `?limit=${limit}`;
     for (let page = 0; page < 8 && query !== ""; page++) {
@@ -212,7 +212,7 @@ describe("the messages of a subscription", () => {
     expect(seen).toBe("DACBFE");
   });
 
-  test("come page by page where a review is named", async () => {
+  test("of one review are listed page by page", async () => {
     const { body } = await world.ask("GET", `/${id}/messages?limit=1&external_review_id=emitted-1`);
     expect(letters(body["data"] as Shown[])).toBe("A");
     expect(body["next_cursor"]).toBeNull();
@@ -227,7 +227,7 @@ describe("the messages of a subscription", () => {
     expect({ held, waiting }).toEqual({ held: "FEDC", waiting: "" });
   });
 
-  test("are refused with every bad filter named", async () => {
+  test("with invalid filters are a 422 that names all of them", async () => {
     const text = "x".repeat(201);
     const query = `review_id=0&external_review_id=&event=no&event_id=1&state=no&outcome=no&status=600&q=${text}&since=no&until=no&limit=101&cursor=no`;
     const { status, body } = await world.ask("GET", `/${id}/messages?${query}`);
@@ -253,20 +253,20 @@ describe("the messages of a subscription", () => {
     `external_review_id=${"x".repeat(255)}`,
     "status=599",
     "limit=100",
-  ])("take a filter at its limit: %.20s", async (query) => {
+  ])("accept a filter at its limit: %.20s", async (query) => {
     const { status } = await world.ask("GET", `/${id}/messages?${query}`);
     expect(status).toBe(200);
   });
 });
 
-describe("of another tenant", () => {
-  test("the list is not found", async () => {
+describe("messages of another tenant", () => {
+  test("are a 404", async () => {
     const own = await world.ask("GET", `/${id}/messages`, { as: "other" });
     const theirs = await world.ask("GET", `/${otherSubscription}/messages`);
     expect([own.status, theirs.status]).toEqual([404, 404]);
   });
 
-  test("a review answers nothing, and neither does its external id", async () => {
+  test("are not found by a review or its external id", async () => {
     for (const query of [`review_id=${reviewIds[0]}`, "external_review_id=emitted-1"]) {
       const path = `/${otherSubscription}/messages?${query}`;
       const { status, body } = await world.ask("GET", path, { as: "other" });
@@ -275,28 +275,30 @@ describe("of another tenant", () => {
     }
   });
 
-  test.each(["account", "location", "root"] as const)("is nothing for %s to read", async (as) => {
+  test.each(["account", "location", "root"] as const)("are not for %s to read", async (as) => {
     const { status } = await world.ask("GET", `/${id}/messages`, { as });
     expect(status).toBe(403);
   });
 });
 
-describe("a cursor", () => {
-  test("says how far both walks are, and nothing else is one", () => {
-    expect(readPosition(`${START.attempt}.${START.entry}`)).toEqual(START);
+describe("the cursor of messages", () => {
+  test("contains a position in both walks, and only its canonical form is valid", () => {
+    expect(readMessageCursor(`${FIRST_CURSOR.attempt}.${FIRST_CURSOR.entry}`)).toEqual(
+      FIRST_CURSOR,
+    );
     for (const text of [
       "",
-      START.attempt,
-      `${START.attempt}.01`,
-      `${START.attempt}.9007199254740992`,
-      `8${START.attempt.slice(1)}.1`,
+      FIRST_CURSOR.attempt,
+      `${FIRST_CURSOR.attempt}.01`,
+      `${FIRST_CURSOR.attempt}.9007199254740992`,
+      `8${FIRST_CURSOR.attempt.slice(1)}.1`,
     ])
-      expect(readPosition(text)).toBeUndefined();
+      expect(readMessageCursor(text)).toBeUndefined();
   });
 });
 
 describe("an event that was skipped and is queued again", () => {
-  test("is one row, where it is queued now", async () => {
+  test("is one row, at its new entry", async () => {
     const { id: fresh } = await world.subscribe({ events: ["review_received"] });
     const [first = ""] = await world.emit(1);
     await disable(world, fresh);

@@ -1,4 +1,4 @@
-// Every answer about a subscription has one count of what is queued and one beginning of it, and each event one state.
+// All responses about a subscription agree on the length and the age of its queue, and on the state of each event.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
@@ -24,7 +24,7 @@ import { Prng } from "../../simulation/prng.ts";
 const STEPS = 60;
 const STEP_MS = 300_000;
 const REVIEWS = 3;
-/** A retention time by which everything is old, also what the clock of the test records in the future. */
+/** A negative retention time, so that everything is old, even rows that the clock of the test dates into the future. */
 const EVERYTHING_DAYS = -60;
 const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
 type State = (typeof STATES)[number];
@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** A test takes hours of the clock, and a token lives for a day. */
+/** Signs in again, because a test spans hours of fake time and a token lives for a day. */
 async function signIn(): Promise<void> {
   const { superAdmin, partners } = world.tenants;
   const owner = await world.api.login(partners[0].owner.email);
@@ -54,25 +54,25 @@ async function signIn(): Promise<void> {
   Object.assign(world.tokens, { owner, root });
 }
 
-/** What is to be true of an event. */
-interface Told {
+/** The expected state of an event. */
+interface ExpectedEvent {
   readonly id: string;
   readonly isTest: boolean;
-  /** Null for a test. */
+  /** Null for a test event. */
   readonly reviewId: number | null;
   state: "queued" | "delivered" | "failed" | "skipped";
   wasDelivered: boolean;
-  /** Of its present round. */
+  /** Time at which the present round was recorded. */
   recordedAt: Date;
 }
 
-/** A subscription, and what it should be like. */
+/** A model of a subscription: its expected queue, settled events and counters. */
 class Model {
   isActive = true;
   expired = 0;
-  readonly events = new Map<string, Told>();
-  /** In the order of the sequence. */
-  queue: Told[] = [];
+  readonly events = new Map<string, ExpectedEvent>();
+  /** Queued events, in the order of their sequence. */
+  queue: ExpectedEvent[] = [];
   since = world.clock.now();
 
   readonly id: string;
@@ -87,18 +87,25 @@ class Model {
 
   add(id: string, reviewId: number | null, isTest = false): void {
     const recordedAt = world.clock.now();
-    const one: Told = { id, isTest, reviewId, state: "queued", wasDelivered: false, recordedAt };
+    const one: ExpectedEvent = {
+      id,
+      isTest,
+      reviewId,
+      state: "queued",
+      wasDelivered: false,
+      recordedAt,
+    };
     this.events.set(id, one);
     this.queue.push(one);
   }
 
-  again(one: Told): void {
+  again(one: ExpectedEvent): void {
     one.state = "queued";
     one.recordedAt = world.clock.now();
     this.queue.push(one);
   }
 
-  end(one: Told, state: Exclude<Told["state"], "queued">): void {
+  end(one: ExpectedEvent, state: Exclude<ExpectedEvent["state"], "queued">): void {
     one.state = state;
     one.wasDelivered ||= state === "delivered";
     this.queue = this.queue.filter((other) => other !== one);
@@ -120,7 +127,7 @@ async function load({
   return one?.found ?? { entries: [], tests: [] };
 }
 
-/** The entries that may be sent together: a run from the head, or the head of each review; and a test. */
+/** Chooses entries that may be sent together: a run from the head, or the head of each review, and a test event. */
 function sendable(model: Model, found: Awaited<ReturnType<typeof load>>, draw: Prng): Entry[] {
   const { entries, tests } = found;
   const first = (entry: Entry) =>
@@ -132,7 +139,7 @@ function sendable(model: Model, found: Awaited<ReturnType<typeof load>>, draw: P
   return [...chosen, ...tests.slice(0, draw.int(0, 1))];
 }
 
-/** What the record of an attempt takes over from its entry. */
+/** Copies the columns that the record of an attempt takes from its entry. */
 function entryFields(entry: Entry) {
   const { sequence, eventId, event, round, attempt, isLogged } = entry;
   const { payloadMode, batchJobId, recordedAt } = entry;
@@ -179,8 +186,8 @@ async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise
   if (disabled.length > 0) model.isActive = false;
 }
 
-/** What may happen in a step. */
-const HAPPENINGS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<void>>> = {
+/** Actions that a step may choose from. */
+const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<void>>> = {
   async events(model, draw) {
     const reviews = Array.from({ length: draw.int(1, 5) }, () => draw.pick(tenant.reviewIds));
     const actions = reviews.map((reviewId) => reviewAction(tenant, { reviewId }));
@@ -218,7 +225,7 @@ const HAPPENINGS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<
     await post(model, "/disable");
     await post(model, "/enable", { held: "skip" });
     for (const one of model.queue) model.end(one, "skipped");
-    // Its success is not ours to tell: the event was skipped.
+    // These attempts must fail, because the model has already settled their events as skipped.
     const failing = new Prng(0);
     failing.chance = () => false;
     await commit(model, sent, failing);
@@ -345,7 +352,7 @@ async function checkCounts(model: Model, states: Readonly<Record<string, State>>
   expect(entries).toEqual(expected.slice(0, 64).map(({ id }) => id));
 }
 
-/** What the minute before the last five counted is asked for by the path that charts take. */
+/** Counts stats, and checks the backlog of the last bucket as the charts show it. */
 async function checkStats(model: Model): Promise<void> {
   const { db } = world.database;
   const { until } = await countStats({ ...world.api.deps, db }, world.clock.now());
@@ -362,7 +369,7 @@ async function checkStats(model: Model): Promise<void> {
 }
 
 describe.each(["subscription", "review"] as const)("order by %s", (ordering) => {
-  test.each([1, 2, 3])("one count and one beginning after each step of seed %d", async (seed) => {
+  test.each([1, 2, 3])("all responses agree after each step of seed %d", async (seed) => {
     world.clock.advance(STEP_MS);
     await signIn();
     const { id } = await world.subscribe({ ordering });
@@ -378,7 +385,7 @@ describe.each(["subscription", "review"] as const)("order by %s", (ordering) => 
         world.clock.advance(STEP_MS);
         const name = draw.pick(WEIGHTED);
         done.push(name);
-        await HAPPENINGS[name]?.(model, draw);
+        await ACTIONS[name]?.(model, draw);
         await checkCounts(model, await checkEvents(model));
         world.clock.advance(STEP_MS);
         await checkStats(model);

@@ -65,7 +65,7 @@ describe("rotating the secret", () => {
   });
 
   test.each([1, 72])(
-    "with a grace of %d hours keeps the one until now for so long",
+    "with a grace period of %d hours keeps the previous secret for that time",
     async (hours) => {
       const { id, secret } = await world.subscribe();
       const rotated = await post(`/${id}/rotate-secret`, { grace_period_hours: hours });
@@ -79,14 +79,14 @@ describe("rotating the secret", () => {
     },
   );
 
-  test.each([-1, 73, 1.5, "1", null])("refuses a grace of %p hours", async (hours) => {
+  test.each([-1, 73, 1.5, "1", null])("rejects a grace period of %p hours", async (hours) => {
     const { id } = await world.subscribe();
     const { status, body } = await post(`/${id}/rotate-secret`, { grace_period_hours: hours });
     expect(status).toBe(422);
     expect(Object.keys(Object(body["errors"]))).toEqual(["grace_period_hours"]);
   });
 
-  test("of two at once leaves one of the two answers in force", async () => {
+  test("by two concurrent requests leaves one of the two secrets in force", async () => {
     const { id } = await world.subscribe();
     const answers = await Promise.all([post(`/${id}/rotate-secret`), post(`/${id}/rotate-secret`)]);
     const shown = await post(`/${id}/secret`);
@@ -103,14 +103,14 @@ describe("rotating the secret", () => {
   });
 });
 
-describe("ending the secret before", () => {
+describe("ending the previous secret", () => {
   const end = (id: string) => world.ask("DELETE", `/${id}/previous-secret`);
   const told = async (id: string) =>
     (await world.audit("WEBHOOK_PREVIOUS_SECRET_ENDED")).filter(
       ({ details }) => Object(details)["subscription_id"] === id,
     );
 
-  test("forgets it at once, keeps the present one, wakes the dispatcher and is audited", async () => {
+  test("deletes it at once, keeps the current one, wakes the dispatcher and is audited", async () => {
     const { id } = await world.subscribe();
     const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
     world.wakes.length = 0;
@@ -125,7 +125,7 @@ describe("ending the secret before", () => {
     ]);
   });
 
-  test("is answered alike where there is none, or where it has ended, and nothing is written", async () => {
+  test("gets the same answer without a previous secret or after its end, and writes nothing", async () => {
     const { id } = await world.subscribe();
     expect((await end(id)).status).toBe(204);
     await post(`/${id}/rotate-secret`, { grace_period_hours: 1 });
@@ -138,7 +138,7 @@ describe("ending the secret before", () => {
 });
 
 describe("showing the secret", () => {
-  test("answers it with its fingerprint and is audited", async () => {
+  test("returns it with its fingerprint and is audited", async () => {
     const { id, secret } = await world.subscribe();
     const { status, body, headers } = await post(`/${id}/secret`);
     expect(status).toBe(200);
@@ -150,7 +150,7 @@ describe("showing the secret", () => {
     });
   });
 
-  test("fails closed when the ciphertext of another subscription was put in its place", async () => {
+  test("fails if the ciphertext was replaced by that of another subscription", async () => {
     const { id: one } = await world.subscribe();
     const { id: two } = await world.subscribe(batch);
     const { sealed } = await rowOf(two);
@@ -164,7 +164,7 @@ describe("showing the secret", () => {
 });
 
 describe("a test event", () => {
-  test("is queued at the tail in its own kind of entry and wakes the dispatcher", async () => {
+  test("is queued at the end as a test entry and wakes the dispatcher", async () => {
     const { id } = await world.subscribe({ payload_mode: "minimal", events: ["review_flagged"] });
     const { status, body } = await post(`/${id}/test`);
     expect(status).toBe(202);
@@ -190,7 +190,7 @@ describe("a test event", () => {
     });
   });
 
-  test("is of an event of the catalog, or a 422", async () => {
+  test("takes an event of the catalog, and rejects any other with a 422", async () => {
     const { id } = await world.subscribe({ events: ["review_flagged"] });
     const { status } = await post(`/${id}/test`, { event: "review_pull_connected" });
     expect(status).toBe(202);
@@ -203,7 +203,7 @@ describe("a test event", () => {
     }
   });
 
-  test("is refused for a disabled subscription, and leaves no gap in the sequence", async () => {
+  test("is rejected for a disabled subscription, and leaves no gap in the sequence", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     const { status, body } = await post(`/${id}/test`);
@@ -213,7 +213,7 @@ describe("a test event", () => {
     expect((await queuedFor(world.database.db, id)).map((row) => row.sequence)).toEqual([1]);
   });
 
-  test("numbers ten at once without gap or repeat", async () => {
+  test("by ten concurrent requests gets ten consecutive numbers", async () => {
     const { id } = await world.subscribe();
     await Promise.all(Array.from({ length: 10 }, () => post(`/${id}/test`)));
     const queued = await queuedFor(world.database.db, id);
@@ -221,8 +221,8 @@ describe("a test event", () => {
   });
 });
 
-describe("disabling by hand", () => {
-  test("holds what is queued, skips queued tests, wakes the dispatcher and is audited once", async () => {
+describe("disabling through the API", () => {
+  test("holds queued events, skips queued tests, wakes the dispatcher and is audited once", async () => {
     const { id } = await world.subscribe();
     const events = await world.emit(2);
     await post(`/${id}/test`);
@@ -250,7 +250,7 @@ describe("disabling by hand", () => {
     expect(rows.map((row) => row["details"])).toEqual([{ subscription_id: id }]);
   });
 
-  test("is ended by an enable, which finds the same events", async () => {
+  test("is undone by an enable, which leaves the same events queued", async () => {
     const { id } = await world.subscribe();
     const events = await world.emit(2);
     expect((await post(`/${id}/disable`)).body["is_active"]).toBe(false);
@@ -266,7 +266,7 @@ describe("disabling by hand", () => {
     expect(incidents).toHaveLength(0);
   });
 
-  test("leaves a disabling by failures as it is", async () => {
+  test("keeps the time and reason of a disabling by failures", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     const rows = (await world.audit("WEBHOOK_DISABLED")).length;
@@ -277,7 +277,7 @@ describe("disabling by hand", () => {
     expect(await world.audit("WEBHOOK_DISABLED")).toHaveLength(rows);
   });
 
-  test("by ten at once happens once", async () => {
+  test("by ten concurrent requests happens once", async () => {
     const { id } = await world.subscribe();
     const rows = (await world.audit("WEBHOOK_DISABLED")).length;
     const answers = await Promise.all(Array.from({ length: 10 }, () => post(`/${id}/disable`)));
@@ -285,7 +285,7 @@ describe("disabling by hand", () => {
     expect(await world.audit("WEBHOOK_DISABLED")).toHaveLength(rows + 1);
   });
 
-  test("is refused to other partners and to roles that may not write", async () => {
+  test("is refused to other partners and to roles without write access", async () => {
     const { id } = await world.subscribe();
     expect((await world.ask("POST", `/${id}/disable`, { as: "other" })).status).toBe(404);
     for (const as of ["account", "location", "root"] as const)
@@ -296,7 +296,7 @@ describe("disabling by hand", () => {
 });
 
 describe("enabling", () => {
-  test("sets the counter to 0 and leaves what is held to be delivered", async () => {
+  test("resets the failure counter and leaves held events queued", async () => {
     const { id } = await world.subscribe();
     await world.emit(2);
     await disable(world, id);
@@ -320,7 +320,7 @@ describe("enabling", () => {
     });
   });
 
-  test("with skip settles what is held as skipped", async () => {
+  test("with skip settles held events as skipped", async () => {
     const { id } = await world.subscribe();
     await world.emit(2);
     await disable(world, id);
@@ -335,7 +335,7 @@ describe("enabling", () => {
     ]);
   });
 
-  test("what is active already changes nothing, also with skip", async () => {
+  test("an active subscription changes nothing, also with skip", async () => {
     const { id } = await world.subscribe();
     await world.emit(1);
     const before = (await world.ask("GET", `/${id}`)).body;
@@ -346,7 +346,7 @@ describe("enabling", () => {
     expect(await world.audit("WEBHOOK_ENABLED")).toHaveLength(rows);
   });
 
-  test("what is active already has its failures forgotten", async () => {
+  test("an active subscription resets its failure counter", async () => {
     const { id } = await world.subscribe();
     await world.database.db.sql`
       update webhook_subscriptions set consecutive_failure_count = 3 where id = ${id}`;
@@ -356,7 +356,7 @@ describe("enabling", () => {
     expect(shown["consecutive_failure_count"]).toBe(0);
   });
 
-  test("what is disabled at this moment is enabled, and not told to be active as it is", async () => {
+  test("a subscription that is being disabled at this moment enables it", async () => {
     const { id } = await world.subscribe();
     let answer: ReturnType<typeof post> | undefined;
     await world.database.db.transaction(async ({ sql }) => {
@@ -364,7 +364,7 @@ describe("enabling", () => {
         update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'test',
                consecutive_failure_count = 20 where id = ${id}`;
       answer = post(`/${id}/enable`);
-      // It has read an active subscription by now, and waits for the row.
+      // The enable has read an active subscription by now, and waits for the row lock.
       await until("the enable to wait", async () => {
         const rows = await world.database.db.sql`
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
@@ -376,7 +376,7 @@ describe("enabling", () => {
     expect(shown).toMatchObject({ is_active: true, consecutive_failure_count: 0 });
   });
 
-  test("by ten at once happens once", async () => {
+  test("by ten concurrent requests happens once", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     const rows = (await world.audit("WEBHOOK_ENABLED")).length;
@@ -385,12 +385,12 @@ describe("enabling", () => {
     expect(await world.audit("WEBHOOK_ENABLED")).toHaveLength(rows + 1);
   });
 
-  test.each([{ held: "keep" }, { held: null }, { more: 1 }])("refuses %j", async (body) => {
+  test.each([{ held: "keep" }, { held: null }, { more: 1 }])("rejects %j", async (body) => {
     const { id } = await world.subscribe();
     expect((await post(`/${id}/enable`, body)).status).toBe(422);
   });
 
-  test("while events are recorded skips all or none of those that others wait to append", async () => {
+  test("with skip while events are recorded skips all or none of the events of a waiting transaction", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     await Promise.all([world.emit(5), post(`/${id}/enable`, { held: "skip" }), world.emit(5)]);
@@ -401,7 +401,7 @@ describe("enabling", () => {
   });
 });
 
-describe("enabling batch", () => {
+describe("enabling a batch subscription", () => {
   const entries = async (id: string) => {
     const [row] = await world.database.db.sql<{ n: number }[]>`
       select count(*)::int as n from batch_entries where subscription_id = ${id}`;
@@ -419,7 +419,7 @@ describe("enabling batch", () => {
     expect(await entries(id)).toBe(2);
   });
 
-  test("with skip moves the cursor to now, keeps the grid and drops what waited", async () => {
+  test("with skip moves the last dispatch to now, keeps the grid of due times and drops waiting events", async () => {
     const { id } = await world.subscribe(batch);
     await world.emit(2);
     await disable(world, id);
@@ -458,7 +458,7 @@ describe("one delivery", () => {
     expect([body["state"], body["settled_at"]]).toEqual(["failed", expect.any(String)]);
   });
 
-  test("shows the attempts of all rounds, oldest first, and of no other subscription", async () => {
+  test("shows the attempts of all rounds, the oldest first, and none of other subscriptions", async () => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     const start = Date.now();
@@ -476,7 +476,7 @@ describe("one delivery", () => {
     expect(attempts[0]?.request_body).toBe('{"a":1}');
   });
 
-  test("is 404 for an event that was never queued here", async () => {
+  test("is a 404 for an event that was never queued for the subscription", async () => {
     const { id } = await world.subscribe({ events: ["review_flagged"] });
     const [eventId = ""] = await world.emit(1);
     expect((await show(id, eventId)).status).toBe(404);
@@ -490,7 +490,7 @@ describe("redelivering", () => {
      where subscription_id = ${id} order by sequence`;
 
   test.each(["delivered", "failed"] as const)(
-    "queues what was %s at the tail as a new round",
+    "queues a %s event at the end as a new round",
     async (state) => {
       const { id } = await world.subscribe();
       const [first = ""] = await world.emit(1);
@@ -503,7 +503,7 @@ describe("redelivering", () => {
       const common = { attempt: 1, state: "pending", is_test: false };
       expect([...(await rounds(id))]).toEqual([
         { event_id: second, sequence: 2, round: 1, payload_mode: "minimal", ...common },
-        // The body was fixed when the event was recorded.
+        // The payload mode was fixed when the event was recorded.
         { event_id: first, sequence: 3, round: 2, payload_mode: "full", ...common },
       ]);
       expect(world.wakes).toEqual([id]);
@@ -514,7 +514,7 @@ describe("redelivering", () => {
     },
   );
 
-  test("counts the rounds that ended", async () => {
+  test("increments the round", async () => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     for (const round of [2, 3, 4]) {
@@ -524,7 +524,7 @@ describe("redelivering", () => {
     }
   });
 
-  test("a test event keeps the instant that its body shows", async () => {
+  test("a test event keeps the time that its body contains", async () => {
     const { id } = await world.subscribe();
     const { body } = await post(`/${id}/test`);
     const at = world.clock.now();
@@ -536,7 +536,7 @@ describe("redelivering", () => {
     expect(row).toEqual({ at, test: true });
   });
 
-  test("is refused while the event is queued, and once of ten parallel times it is not", async () => {
+  test("is rejected while the event is queued, so that one of ten concurrent requests succeeds", async () => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     const early = await again(id, eventId);
@@ -550,7 +550,7 @@ describe("redelivering", () => {
     expect(await rounds(id)).toHaveLength(1);
   });
 
-  test("is refused for a disabled subscription", async () => {
+  test("is rejected for a disabled subscription", async () => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     await settle(world, id, "failed");
@@ -559,7 +559,7 @@ describe("redelivering", () => {
     expect([status, body["code"]]).toEqual([409, "subscription_disabled"]);
   });
 
-  test.each([ulid(), "not-an-id", "%00"])("is 404 for the event %s", async (eventId) => {
+  test.each([ulid(), "not-an-id", "%00"])("is a 404 for the event %s", async (eventId) => {
     const { id } = await world.subscribe();
     await disable(world, id);
     expect((await again(id, eventId)).status).toBe(404);
@@ -570,7 +570,7 @@ describe("recovering", () => {
   const recover = (id: string, body: unknown) => post(`/${id}/recover`, body);
   const since = () => iso(new Date(world.clock.now().getTime() - 3_600_000));
 
-  test("queues what did not end delivered and is not queued, in order", async () => {
+  test("queues events that were not delivered and are not queued, in order", async () => {
     world.clock.advance(1);
     const { id } = await world.subscribe();
     const start = iso(world.clock.now());
@@ -593,7 +593,7 @@ describe("recovering", () => {
     expect(world.wakes).toEqual([]);
   });
 
-  test("takes nothing from before the subscription, and only what its filter wants now", async () => {
+  test("takes no event from before the subscription, and only events of its present filter", async () => {
     await world.emit(2);
     world.clock.advance(1);
     const { id } = await world.subscribe({ events: ["review_flagged"] });
@@ -604,7 +604,7 @@ describe("recovering", () => {
     expect((await recover(id, { since: since() })).body).toEqual({ queued: 3 });
   });
 
-  test("queues later rounds with their number, and the body that was fixed", async () => {
+  test("queues later rounds with their number and their original payload mode", async () => {
     world.clock.advance(1);
     const { id } = await world.subscribe();
     const start = iso(world.clock.now());
@@ -618,7 +618,7 @@ describe("recovering", () => {
     expect(row).toEqual({ round: 2, payload_mode: "full", attempt: 1 });
   });
 
-  test("knows a window: since belongs to it, until does not", async () => {
+  test("takes a window with an inclusive since and an exclusive until", async () => {
     const { id } = await world.subscribe();
     world.clock.advance(10);
     const at = world.clock.now();
@@ -631,7 +631,7 @@ describe("recovering", () => {
     expect((await recover(id, { since: plus(0), until: plus(1) })).body).toEqual({ queued: 1 });
   });
 
-  test("of batch takes what is review-impacting, whatever the filter, and not what waits", async () => {
+  test("of a batch subscription takes review-impacting events regardless of its filter, except those that wait for a batch", async () => {
     const { id } = await world.subscribe({ ...batch, events: ["review_flagged"] });
     const start = iso(world.clock.now());
     await world.emit(2);
@@ -641,7 +641,7 @@ describe("recovering", () => {
     expect((await recover(id, { since: start })).body).toEqual({ queued: 2 });
   });
 
-  test("by ten at once queues each event once", async () => {
+  test("by ten concurrent requests queues each event once", async () => {
     world.clock.advance(1);
     const { id } = await world.subscribe();
     const start = iso(world.clock.now());
@@ -656,7 +656,7 @@ describe("recovering", () => {
     expect(await queuedFor(world.database.db, id)).toHaveLength(3);
   });
 
-  test("takes 10,000 in one call, and the next one the rest", async () => {
+  test("queues 10,000 events in one call, and the rest in the next", async () => {
     const { id } = await world.subscribe();
     world.clock.advance(1);
     const at = world.clock.now();
@@ -666,7 +666,8 @@ describe("recovering", () => {
       select 'E' || n, partner_id, account_id, store_id, id, store_review_site_id, 'review_received',
              '{}', '{}', '{}', ${at}, ${at}
         from (select * from reviews limit 1) r, generate_series(1, ${RECOVER_LIMIT + 1}::int) n`;
-    // As by then in a running one: what believes the history to be as short as before compares each row with each.
+    // A running database has analysed the table by now. With old statistics, the planner would compare each row with
+    // each.
     await world.database.db.sql`analyze review_history`;
     world.clock.advance(1);
     const window = { since: iso(at) };
@@ -674,7 +675,7 @@ describe("recovering", () => {
     expect((await recover(id, window)).body).toEqual({ queued: 1 });
     expect((await recover(id, window)).body).toEqual({ queued: 0 });
     await forgetQueue(world.database.db);
-    // For each row of history that goes, Postgres looks through the outbox, its dead rows included.
+    // PostgreSQL searches the outbox for each deleted row of the history, including its dead rows.
     await world.database.db.sql`vacuum outbox`;
     await world.database.db.sql`delete from review_history where event_id like 'E%'`;
   });
@@ -688,7 +689,7 @@ describe("recovering", () => {
     });
   });
 
-  test("is refused for a disabled subscription", async () => {
+  test("is rejected for a disabled subscription", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     const { status, body } = await recover(id, { since: since() });
@@ -704,14 +705,14 @@ describe("recovering", () => {
     ["a window that ends before it begins", () => ({ since: ago(5), until: ago(5) }), ["until"]],
     ["a window in the future", () => ({ since: ago(0) }), ["since"]],
     ["more than 30 days ago", () => ({ since: ago(30 * day + 1) }), ["since"]],
-  ])("refuses %s", async (_, body, fields) => {
+  ])("rejects %s", async (_, body, fields) => {
     const { id } = await world.subscribe();
     const answer = await recover(id, body());
     expect(answer.status).toBe(422);
     expect(Object.keys(Object(answer.body["errors"]))).toEqual(fields);
   });
 
-  test("takes a window of exactly 30 days", async () => {
+  test("accepts a window of exactly 30 days", async () => {
     const { id } = await world.subscribe();
     expect((await recover(id, { since: ago(30 * day) })).status).toBe(202);
   });

@@ -9,7 +9,7 @@ import { silentLog } from "../../support/dispatch.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
 
-// Links that open pages of the dashboard once, and who may frame them (contract 6.20).
+// Portal links, which open pages of the dashboard once, and the origins that may frame these pages (contract 6.20).
 
 let database: TestDatabase;
 let api: TestApi;
@@ -76,7 +76,7 @@ async function audited(action: string) {
 }
 
 describe("a portal link", () => {
-  test("is answered with its end, and its code is stored hashed and stands in the fragment alone", async () => {
+  test("is returned with its expiry, and its code is only in the fragment and stored as a hash", async () => {
     const made = await link({ pages: ["webhooks"] });
     expect(made.status).toBe(201);
     expect(Object.keys(made.body)).toEqual(["url", "expires_at"]);
@@ -94,7 +94,7 @@ describe("a portal link", () => {
     });
   });
 
-  test("opens a session of an hour at most, once, and the audit log tells of both", async () => {
+  test("opens one session of at most an hour, and the audit log records link and session", async () => {
     const made = await link({ pages: ["webhooks"], theme: "dark" });
     expect(new URL(String(made.body["url"])).search).toBe("?theme=dark");
     const session = await redeem(codeOf(made));
@@ -118,7 +118,7 @@ describe("a portal link", () => {
     expect((await ask(token, "/partner/webhooks")).status).toBe(401);
   });
 
-  test("is redeemed by one of two at once, and not by GET", async () => {
+  test("is redeemed by one of two concurrent requests, and not by GET", async () => {
     const code = codeOf(await link({ pages: ["webhooks"] }));
     const got = await api.call("GET", `/embed/key/session?code=${code}`, { root: true });
     expect(got.body).not.toHaveProperty("token");
@@ -151,7 +151,7 @@ describe("a portal link", () => {
     [{ pages: ["webhooks"], ttl_s: 3_601 }, "ttl_s"],
     [{ pages: ["webhooks"], access: "all" }, "access"],
     [{ pages: ["webhooks"], theme: "pink" }, "theme"],
-  ])("is not made of %j", async (body, field) => {
+  ])("is not created from %j", async (body, field) => {
     const answer = await link(body);
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual([field]);
@@ -164,7 +164,7 @@ describe("a portal link", () => {
     expect((await link({ pages: [`webhooks/${ids[0]}`] }, rival)).status).toBe(422);
   });
 
-  test("is made by partners alone, with a token that may do as much", async () => {
+  test("is created only by partners, with a token that has the same access", async () => {
     const account = await api.login(tenants.partners[0].accounts[0].owner.email);
     for (const token of [account, root])
       expect(said(await link({ pages: ["webhooks"] }, token))).toEqual([403, "forbidden"]);
@@ -184,7 +184,7 @@ describe("an operator's link to a partner's pages", () => {
     ask(token, `/admin/partners/${partner}/portal-links`, "POST", body);
   const read = { pages: ["webhooks"] };
 
-  test("opens a session in the name of the partner's owner, which the audit log tells from theirs", async () => {
+  test("opens a session as the partner's owner, which the audit log distinguishes from the owner's own", async () => {
     const [one] = tenants.partners;
     const made = await linkOf(one.id, { ...read, access: "write" });
     expect(made.status).toBe(201);
@@ -212,7 +212,7 @@ describe("an operator's link to a partner's pages", () => {
     });
   });
 
-  test("is for partners that there are, and for their own subscriptions", async () => {
+  test("needs an existing partner and its own subscriptions", async () => {
     const [one, two] = tenants.partners;
     expect((await linkOf(one.accounts[0].id, read)).status).toBe(404);
     expect((await linkOf(999_999, read)).status).toBe(404);
@@ -222,12 +222,12 @@ describe("an operator's link to a partner's pages", () => {
       expect((await linkOf(one.id, read, token)).status).toBe(403);
   });
 
-  test("needs an active owner, whose name it has", async () => {
+  test("needs an active owner, as whom its session acts", async () => {
     const { body } = await ask(root, "/admin/partners", "POST", { name: "Without an owner" });
     expect(said(await linkOf(Number(body["id"]), read))).toEqual([409, "no_owner"]);
   });
 
-  test("ends with the operator, and so does its session", async () => {
+  test("ends when the operator is deactivated, and so does its session", async () => {
     const companyId = tenants.superAdmin.companyId;
     const email = "portal-operator@platform.test";
     const operator = await addUser(database.db, { companyId, role: "super_admin", email });
@@ -264,12 +264,12 @@ describe("the session of a link", () => {
     ["PATCH", "/partner/embedding", { origins: [] }],
     ["GET", "/admin/users"],
   ] as const;
-  test.each(OUTSIDE)("has no way to %s %s", async (...[method, path, body]) => {
+  test.each(OUTSIDE)("may not %s %s", async (...[method, path, body]) => {
     const token = await opened({ pages: ["webhooks"], access: "write" });
     expect((await ask(token, path, method, body)).status).toBe(403);
   });
 
-  test("that only reads changes nothing, and one that writes is told apart in the audit log", async () => {
+  test("for reading changes nothing, and the audit log marks changes of one for writing", async () => {
     const path = `/partner/webhooks/${ids[0]}`;
     const reading = await opened({ pages: ["webhooks"] });
     expect((await ask(reading, path)).status).toBe(200);
@@ -286,7 +286,7 @@ describe("the session of a link", () => {
     );
   });
 
-  test("of one subscription sees that one alone, and makes none", async () => {
+  test("for one subscription sees no other one, and creates none", async () => {
     const token = await opened({ pages: [`webhooks/${ids[1]}`], access: "write" });
     const list = await ask(token, "/partner/webhooks");
     expect((list.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual([ids[1]]);
@@ -305,7 +305,7 @@ describe("the session of a link", () => {
     expect((await ask(token, `/partner/webhooks/${ids[0]}`)).status).toBe(404);
   });
 
-  test("ends when its maker is deactivated, and so do links that nobody has followed", async () => {
+  test("ends when its creator is deactivated, and so do unused links", async () => {
     const { user, token } = await freshAdmin();
     const session = await opened({ pages: ["webhooks"] }, token);
     const code = codeOf(await link({ pages: ["webhooks"] }, token));
@@ -314,7 +314,7 @@ describe("the session of a link", () => {
     expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
   });
 
-  test("is among its maker's sessions, who ends it there", async () => {
+  test("is listed among the sessions of its creator, who may end it", async () => {
     const { token } = await freshAdmin();
     const session = await opened({ pages: ["webhooks"] }, token);
     const list = (await ask(token, "/account/sessions")).body["data"] as {
@@ -326,7 +326,7 @@ describe("the session of a link", () => {
     expect((await ask(session, "/partner/webhooks")).status).toBe(401);
   });
 
-  test("is not begun with a link whose maker has signed out", async () => {
+  test("is not opened by a link after its creator has signed out", async () => {
     const { token } = await freshAdmin();
     const code = codeOf(await link({ pages: ["webhooks"] }, token));
     await ask(token, "/logout");
@@ -344,7 +344,7 @@ describe("the session of a link", () => {
   });
 });
 
-describe("who may frame the portal", () => {
+describe("the origins that may frame the portal", () => {
   const allow = (origins: readonly string[], token = owner) =>
     ask(token, "/partner/embedding", "PATCH", { origins });
   async function policyOf(token: string): Promise<string> {
@@ -356,7 +356,7 @@ describe("who may frame the portal", () => {
     );
   }
 
-  test("is nobody until the partner says who, and no other partner's hosts", async () => {
+  test("are none until the partner sets them, and never those of other partners", async () => {
     expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
     expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
     const origins = ["https://app.example.com", "http://localhost:8080"];
@@ -388,13 +388,13 @@ describe("who may frame the portal", () => {
     "null",
     "*",
     "data:",
-  ])("is never %s", async (origin) => {
+  ])("are never %s", async (origin) => {
     const answer = await allow(["https://fine.example.com", origin]);
     expect(answer.status).toBe(422);
     expect(Object.keys(answer.body["errors"] as object)).toEqual(["origins.1"]);
   });
 
-  test("is ten origins at most, each once", async () => {
+  test("are at most ten, without repeats", async () => {
     const many = Array.from({ length: 11 }, (_, n) => `https://host-${n}.example.com`);
     expect((await allow(many.slice(0, 10))).status).toBe(200);
     expect((await allow(many)).status).toBe(422);
@@ -402,7 +402,7 @@ describe("who may frame the portal", () => {
     await allow([]);
   });
 
-  test("is said with a token of every scope alone", async () => {
+  test("are set only with a token of all scopes", async () => {
     const body = { name: "writes", scopes: ["webhooks:write"] };
     const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
     const narrow = String(made.body["access_token"]);
@@ -410,7 +410,7 @@ describe("who may frame the portal", () => {
   });
 });
 
-describe("a viewer who asks without end", () => {
+describe("a viewer that floods the API", () => {
   const perMinute = 1;
   const BURST = 40;
   const SESSION = BURST / 4;
@@ -441,7 +441,7 @@ describe("a viewer who asks without end", () => {
     return seen;
   };
 
-  test("has a quarter of a user's requests, and leaves theirs to the other viewers and the maker", async () => {
+  test("gets a quarter of a user's requests, and does not use up those of other viewers and of the creator", async () => {
     const { token: maker } = await freshAdmin();
     const [rude, other] = [
       await opened({ pages: ["webhooks"] }, maker),
@@ -459,7 +459,7 @@ describe("a viewer who asks without end", () => {
     expect(await statusesOf(other, SESSION)).toEqual([...Array(SESSION - 1).fill(200), 429]);
   });
 
-  test("has one bound with all other sessions of the maker, four times a user's", async () => {
+  test("shares a limit with all other sessions of the creator, four times that of a user", async () => {
     const { token: maker } = await freshAdmin();
     const sessions = await Promise.all(
       Array.from({ length: 17 }, () => opened({ pages: ["webhooks"] }, maker)),
@@ -473,7 +473,7 @@ describe("a viewer who asks without end", () => {
     expect(await statusOf(foreign)).toBe(200);
   });
 
-  test("has three streams, and leaves theirs to the other viewers and the maker", async () => {
+  test("gets three streams, and does not use up those of other viewers and of the creator", async () => {
     const { token: maker } = await freshAdmin();
     const pages = { pages: ["webhooks"] };
     const [rude, other] = [await opened(pages, maker), await opened(pages, maker)];
@@ -483,7 +483,7 @@ describe("a viewer who asks without end", () => {
       const url = `${listening}/api/v1/partner/webhooks/${ids[0]}/stream`;
       const headers = { Authorization: `Bearer ${token}` };
       const response = await fetch(url, { headers, signal: leaving.signal });
-      // An answer that nobody holds is collected, and its connection ends.
+      // The response is returned, because one without a reference is garbage-collected, which closes its connection.
       return { status: response.status, response, leave: () => leaving.abort() };
     };
     const streams = [];

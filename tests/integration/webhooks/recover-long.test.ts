@@ -1,4 +1,4 @@
-// A recovery of a window with more events than one statement could look through.
+// A recovery of a window with more events than one statement may read.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
@@ -7,7 +7,7 @@ import type { Db, RawDb } from "../../../db/client.ts";
 import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
 import { recover, RECOVER_LIMIT } from "../../../src/webhooks/actions/queue-events.ts";
 import { findSubscription } from "../../../src/webhooks/actions/subscriptions.ts";
-import { PIECE, undelivered } from "../../../src/webhooks/queries/missed.ts";
+import { BATCH_ROWS, undelivered } from "../../../src/webhooks/queries/missed.ts";
 import {
   forgetQueue,
   insertTenant,
@@ -28,15 +28,15 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /**
- * A subscription with so many events, a millisecond apart, all in its log and delivered but every `missEvery`th. Answers
- * the ids of those in the history.
+ * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every
+ * `missEvery`th. Returns the history ids of the undelivered ones.
  */
 async function busy(count: number, missEvery: number) {
   world.clock.advance(1_000);
   const { id } = await world.subscribe();
   const since = world.clock.now();
   world.clock.advance(count);
-  // An event and its only attempt have one id here, of the instant at which both began.
+  // Each event and its only attempt share an id here, made at the time of both.
   const eventIds = Array.from({ length: count }, (_, n) => ulid(since.getTime() + n));
   await record(db, [reviewAction(tenant)]);
   await db.sql`
@@ -72,7 +72,7 @@ async function busy(count: number, missEvery: number) {
 
 const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
 
-/** The database, and what `undelivered` has read of it. */
+/** Makes a database that counts the rows that `undelivered` reads. */
 function counted() {
   const rows = new Map<string, number[]>();
   const asked: number[] = [];
@@ -90,8 +90,8 @@ function counted() {
   return { counting, rows, asked };
 }
 
-test("is walked in pieces, in which only what the log does not have is looked up one by one", async () => {
-  const { id, since, missed } = await busy(2 * PIECE + 1, 1_000);
+test("is read in batches, and only events that the log does not settle are looked up", async () => {
+  const { id, since, missed } = await busy(2 * BATCH_ROWS + 1, 1_000);
   const { counting, rows, asked } = counted();
   const { ids: found } = await undelivered(counting, await find(id), {
     since,
@@ -102,19 +102,22 @@ test("is walked in pieces, in which only what the log does not have is looked up
   });
   expect(missed.length).toBeGreaterThan(2);
   expect(found).toEqual(missed);
-  expect(rows.get("events.piece")).toEqual([PIECE, PIECE, 1]);
+  expect(rows.get("events.piece")).toEqual([BATCH_ROWS, BATCH_ROWS, 1]);
   expect(asked).toEqual(missed);
 });
 
-test.each([PIECE - 1, PIECE, PIECE + 1])("finds the last of %d events", async (count) => {
-  const { id, since } = await busy(count, 1);
-  const window = { since, until: world.clock.now(), settledSince: since, limit: 2 * PIECE };
-  const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
-  expect(found.ids).toHaveLength(count);
-});
+test.each([BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1])(
+  "finds the last of %d events",
+  async (count) => {
+    const { id, since } = await busy(count, 1);
+    const window = { since, until: world.clock.now(), settledSince: since, limit: 2 * BATCH_ROWS };
+    const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
+    expect(found.ids).toHaveLength(count);
+  },
+);
 
-test("that is broken off is finished by the next call, and queues nothing twice", async () => {
-  const { id, since, missed } = await busy(PIECE + 1, 5);
+test("that is interrupted is completed by the next call, which queues nothing twice", async () => {
+  const { id, since, missed } = await busy(BATCH_ROWS + 1, 5);
   let transactions = 0;
   const deps = {
     ...world.api.deps,
@@ -140,7 +143,7 @@ test("that is broken off is finished by the next call, and queues nothing twice"
   expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });
 });
 
-describe("a call after others", () => {
+describe("a call after earlier ones", () => {
   let id = "";
   let since = new Date();
   let missed: readonly number[] = [];
@@ -154,7 +157,7 @@ describe("a call after others", () => {
   const look = async (changes: { since?: Date; events?: readonly string[] } = {}) => {
     const { counting, asked } = counted();
     const window = { since, until: world.clock.now(), settledSince: since, limit: RECOVER_LIMIT };
-    // Every event value, as a subscription without a filter asks.
+    // Every event value, as for a subscription without a filter.
     const { ids } = await undelivered(counting, await find(id), {
       ...window,
       events: SUBSCRIBABLE_EVENTS,
@@ -163,12 +166,12 @@ describe("a call after others", () => {
     return { ids, asked };
   };
 
-  test("looks only at what they have not queued", async () => {
+  test("reads only events that they have not processed", async () => {
     const rest = missed.slice(RECOVER_LIMIT);
     expect(await look()).toEqual({ ids: rest, asked: rest });
   });
 
-  test("looks at all again for a window that begins earlier, and for other events", async () => {
+  test("reads everything again for a window that begins earlier, and for other event values", async () => {
     const earlier = new Date(since.getTime() - 1);
     expect((await look({ since: earlier })).asked).toHaveLength(missed.length);
     expect((await look({ events: ["review_received"] })).asked).toHaveLength(missed.length);
@@ -187,7 +190,7 @@ describe("a call after others", () => {
     expect((await look()).ids).toEqual([again, ...missed.slice(RECOVER_LIMIT)]);
   });
 
-  test("looks at all again once something was skipped", async () => {
+  test("reads everything again once something was skipped", async () => {
     await world.ask("POST", `/${id}/disable`);
     await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
     const first = missed.slice(0, RECOVER_LIMIT);

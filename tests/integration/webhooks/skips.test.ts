@@ -23,7 +23,7 @@ const enable = (id: string) => world.ask("POST", `/${id}/enable`, HELD);
 const delivery = async (id: string, eventId: string) =>
   (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
 
-/** An active subscription with so many events; their ids. */
+/** Creates an active subscription with `count` queued events, and returns their ids. */
 async function queued(count: number): Promise<{ id: string; eventIds: string[] }> {
   const { id } = await world.subscribe();
   return { id, eventIds: await world.emit(count) };
@@ -35,7 +35,7 @@ async function shardOf(id: string): Promise<number> {
   return row?.shard ?? 0;
 }
 
-/** What a dispatcher would send next: event ids and rounds. */
+/** Returns the event ids and rounds that a dispatcher would send next. */
 async function loaded(id: string) {
   const { db } = world.database;
   const config = { batchHourMs: 1_000 };
@@ -56,7 +56,7 @@ async function counted(table: "outbox" | "skipped_entries", id: string): Promise
   return row?.count ?? -1;
 }
 
-/** Undoes a skip, so that what it skipped is queued again. */
+/** Undoes a skip, so that the skipped entries are queued again. */
 const queueAgain = (id: string) => world.database.db.sql`
   with gone as (delete from outbox_skips where subscription_id = ${id})
   update outbox_offsets set settled_through = 0, skipped_through = 0 where subscription_id = ${id}`;
@@ -66,7 +66,7 @@ describe.each([
   { of: "rows", events: 0, rows: MANY },
   { of: "the log and of rows", events: MANY / 2, rows: MANY / 2 },
 ])("200,000 entries of $of are skipped by one row", ({ events, rows }) => {
-  test("with an enable and with a delete, and the next append goes on", async () => {
+  test("by an enable and by a delete, and the sequence continues afterwards", async () => {
     const { id, eventIds } = await queued(1);
     const { db } = world.database;
     if (rows > 0) {
@@ -113,35 +113,38 @@ describe.each([
 });
 
 describe("a POST under way while its entry is skipped", () => {
-  test.each(["log", "rows"] as const)("is recorded and settles nothing: %s", async (kind) => {
-    const { id, eventIds } = await queued(2);
-    const [eventId = "", next = ""] = eventIds;
-    const { db } = world.database;
-    if (kind === "rows") await passQueue(db, id);
-    await disable(world, id);
-    expect((await enable(id)).status).toBe(200);
-    const [fresh = ""] = await world.emit(1);
-    await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${id}, now(), now())`;
-    const entry = { subscriptionId: id, shard: await shardOf(id), eventId, sequence: 1 };
-    for (const decision of ["failed", "delivered"] as const)
-      await commitAttempts(db, id, {
-        records: [attemptRecord({ ...entry, id: ulid(), decision: { kind: decision } })],
-        now: world.clock.now(),
-        monotonicMs: 0,
+  test.each(["log", "rows"] as const)(
+    "is recorded but does not settle the entry: %s",
+    async (kind) => {
+      const { id, eventIds } = await queued(2);
+      const [eventId = "", next = ""] = eventIds;
+      const { db } = world.database;
+      if (kind === "rows") await passQueue(db, id);
+      await disable(world, id);
+      expect((await enable(id)).status).toBe(200);
+      const [fresh = ""] = await world.emit(1);
+      await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${id}, now(), now())`;
+      const entry = { subscriptionId: id, shard: await shardOf(id), eventId, sequence: 1 };
+      for (const decision of ["failed", "delivered"] as const)
+        await commitAttempts(db, id, {
+          records: [attemptRecord({ ...entry, id: ulid(), decision: { kind: decision } })],
+          now: world.clock.now(),
+          monotonicMs: 0,
+        });
+      expect(await delivery(id, eventId)).toMatchObject({
+        state: "skipped",
+        attempts: [{ outcome: "failed" }, { outcome: "delivered" }],
       });
-    expect(await delivery(id, eventId)).toMatchObject({
-      state: "skipped",
-      attempts: [{ outcome: "failed" }, { outcome: "delivered" }],
-    });
-    expect(await delivery(id, next)).toMatchObject({ state: "skipped", attempts: [] });
-    expect(await loaded(id)).toEqual([[fresh, 1]]);
-    const [row] = await db.sql`
+      expect(await delivery(id, next)).toMatchObject({ state: "skipped", attempts: [] });
+      expect(await loaded(id)).toEqual([[fresh, 1]]);
+      const [row] = await db.sql`
       select consecutive_failure_count as failures from webhook_subscriptions where id = ${id}`;
-    expect(row).toEqual({ failures: 0 });
-  });
+      expect(row).toEqual({ failures: 0 });
+    },
+  );
 });
 
-test("a skip waits for a commit of attempts and covers what that leaves", async () => {
+test("a skip waits for a commit of attempts, and covers the entries that this leaves queued", async () => {
   const { id, eventIds } = await queued(3);
   await disable(world, id);
   const skipping = await world.database.connect().transaction(async ({ sql }) => {
@@ -171,7 +174,7 @@ test.each(["log", "rows"] as const)("a skipped event is redelivered once: %s", a
     [again, 2],
   ]);
   expect(await delivery(id, again)).toMatchObject({ state: "pending" });
-  // What is asked for again is skipped like anything else, together with the rest.
+  // A redelivered event is skipped like any other, together with the rest.
   await disable(world, id);
   await enable(id);
   expect(await delivery(id, again)).toMatchObject({ state: "skipped" });

@@ -27,7 +27,7 @@ interface Made {
   readonly round?: number;
 }
 
-/** An attempt that began so long before now. */
+/** Records an attempt that started `agoMs` before now. */
 async function attempt(id: string, made: Made): Promise<Date> {
   const at = new Date(world.clock.now().getTime() - made.agoMs);
   const outcome = made.outcome ?? "delivered";
@@ -47,7 +47,7 @@ const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).b
 const count = () => allChunks(() => countStats(world.api.deps, world.clock.now()));
 
 describe("the health", () => {
-  test("of a new subscription says that nothing has happened", async () => {
+  test("of a new subscription is empty", async () => {
     const { id } = await world.subscribe();
     expect(await health(id)).toEqual({
       pending: 0,
@@ -64,7 +64,7 @@ describe("the health", () => {
     });
   });
 
-  test("tells what is queued and for how long, and that it is held when disabled", async () => {
+  test("shows the length and age of the queue, and that it is held when disabled", async () => {
     const { id } = await world.subscribe();
     await world.emit(2);
     world.clock.advance(90_500);
@@ -74,7 +74,7 @@ describe("the health", () => {
     expect(await health(id)).toMatchObject({ pending: 0, held: 3, oldest_pending_age_s: 90 });
   });
 
-  test("names the event that blocks, and since when its round has failed", async () => {
+  test("names the blocking event, and the first failed attempt of its round", async () => {
     const { id } = await world.subscribe();
     const [blocking = "", behind = ""] = await world.emit(2);
     await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "failed", eventId: blocking });
@@ -99,13 +99,13 @@ describe("the health", () => {
     });
   });
 
-  test("dates the incident from the first failed attempt after the last success, whichever event was given up first", async () => {
+  test("dates the incident from the first failed attempt after the last success, not from the first permanent failure", async () => {
     const { id } = await world.subscribe();
     const incident = async () => (await world.ask("GET", `/${id}/incident`)).body;
     const [slow, quick] = [ulid(), ulid()];
     await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "retry" });
     await attempt(id, { agoMs: 8 * MINUTE_MS });
-    // Two reviews at the same time: the one that failed first is given up last.
+    // Events of two reviews are attempted in parallel: the one that failed first fails permanently last.
     const since = await attempt(id, { agoMs: 7 * MINUTE_MS, outcome: "retry", eventId: slow });
     await attempt(id, { agoMs: 6 * MINUTE_MS, outcome: "retry", eventId: quick });
     await attempt(id, { agoMs: 5 * MINUTE_MS, outcome: "failed", eventId: quick });
@@ -113,19 +113,19 @@ describe("the health", () => {
     await world.database.db
       .sql`update webhook_subscriptions set consecutive_failure_count = 2 where id = ${id}`;
     expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 4 }] });
-    // Attempts that were under way when it was disabled end later and do not count.
+    // Attempts that were in flight when the subscription was disabled end later and do not count.
     await world.database.db.sql`
       update webhook_subscriptions set state = 'disabled', disabled_reason = 'consecutive_failures',
              disabled_at = ${new Date(world.clock.now().getTime() - 3 * MINUTE_MS)} where id = ${id}`;
     await attempt(id, { agoMs: 2 * MINUTE_MS, outcome: "failed" });
     expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 5 }] });
-    // An enable sets the counter to 0; disabled again by hand, it has failed since then all the same.
+    // An enable resets the counter. After another disable through the API, the incident still has its old beginning.
     await world.ask("POST", `/${id}/enable`);
     await world.ask("POST", `/${id}/disable`);
     expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 5 }] });
   });
 
-  test("of a subscription that is disabled by hand without failures has no incident", async () => {
+  test("of a subscription that was disabled through the API without failures has no incident", async () => {
     const { id } = await world.subscribe();
     await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "retry" });
     await attempt(id, { agoMs: 8 * MINUTE_MS });
@@ -133,7 +133,7 @@ describe("the health", () => {
     expect((await world.ask("GET", `/${id}/incident`)).body).toMatchObject({ since: null });
   });
 
-  test("names the first of the failures that count, until a success ends them", async () => {
+  test("names the first permanent failure since the last success", async () => {
     const { id } = await world.subscribe();
     const counting = (failures: number) =>
       world.database.db
@@ -157,14 +157,14 @@ describe("the health", () => {
     expect((await health(id)).first_failure).toBeNull();
   });
 
-  test("is not blocked by a test, which has a lane of its own", async () => {
+  test("is not blocked by a test, which has a separate lane", async () => {
     const { id } = await world.subscribe();
     await world.ask("POST", `/${id}/test`);
     await makeWait(world.database.db, id);
     expect(await health(id)).toMatchObject({ pending: 1, blocked_by: null });
   });
 
-  test("knows the last success, however many failures follow", async () => {
+  test("shows the last success, however many failures follow", async () => {
     const { id } = await world.subscribe();
     await attempt(id, { agoMs: 3 * DAY_MS });
     const last = await attempt(id, { agoMs: 2 * DAY_MS, durationMs: 250 });
@@ -175,7 +175,7 @@ describe("the health", () => {
     });
   });
 
-  test.each(["attempts", "buckets"])("counts 24 hours, in whole buckets, from %s", async (from) => {
+  test.each(["attempts", "buckets"])("counts 24 hours in whole buckets, from %s", async (from) => {
     const { id } = await world.subscribe();
     const toFirst = DAY_MS + (world.clock.now().getTime() % 300_000);
     await attempt(id, { agoMs: toFirst + 1, outcome: "failed", durationMs: 9 });
@@ -193,7 +193,7 @@ describe("the health", () => {
     await world.database.db.sql`delete from attempt_stats`;
   });
 
-  test("tells what expired in the last 24 hours", async () => {
+  test("counts events that expired in the last 24 hours", async () => {
     const { id } = await world.subscribe();
     await world.emit(2);
     const settledAt = (ago: number) => new Date(world.clock.now().getTime() - ago);
@@ -205,8 +205,8 @@ describe("the health", () => {
   });
 });
 
-describe("what no bucket has counted yet", () => {
-  /** So many attempts of one minute, each of the next entry; every fourth failed. */
+describe("attempts that no bucket has counted yet", () => {
+  /** Records `made` attempts within one minute, each of the next entry; every fourth failed. */
   async function burst(id: string, made: number): Promise<void> {
     const first = encodeTime(world.clock.now().getTime() - 2 * MINUTE_MS, 10);
     const last = encodeTime(world.clock.now().getTime() - MINUTE_MS - 1_000, 10);
@@ -221,7 +221,7 @@ describe("what no bucket has counted yet", () => {
   }
 
   test.each([READ_PER_SLICE - 4, READ_PER_SLICE, READ_PER_SLICE + 4, 4 * READ_PER_SLICE])(
-    "is told of %d attempts in a minute, of which no more than 1,000 are read",
+    "are %d in a minute, of which at most 1,000 are read",
     async (made) => {
       const { id } = await world.subscribe();
       toNextBucket();
@@ -245,7 +245,7 @@ describe("counting", () => {
     select outcome, sum(n)::int as n from attempt_stats, unnest(counts) n
      where subscription_id = ${id} and step_s = 300 group by 1 order by 1`;
 
-  test("once more, and by several processes at once, changes nothing", async () => {
+  test("again, and by several processes at once, changes nothing", async () => {
     const { id } = await world.subscribe();
     for (let i = 1; i <= 5; i++) await attempt(id, { agoMs: i * 10 * MINUTE_MS });
     await attempt(id, { agoMs: 15 * MINUTE_MS, outcome: "failed" });
@@ -260,7 +260,7 @@ describe("counting", () => {
     expect([...(await counted(id))]).toEqual(first);
   });
 
-  test("sums hours and days up to the same", async () => {
+  test("gives hours and days with the same sums", async () => {
     const { id } = await world.subscribe();
     for (let i = 1; i <= 40; i++)
       await attempt(id, {
@@ -281,7 +281,7 @@ describe("counting", () => {
     );
   });
 
-  test("takes what was committed late once more into its bucket", async () => {
+  test("recounts a bucket to include attempts that were committed late", async () => {
     const { id } = await world.subscribe();
     toNextBucket();
     await attempt(id, { agoMs: -MINUTE_MS });
@@ -294,7 +294,7 @@ describe("counting", () => {
     expect([...(await counted(id))]).toEqual([{ outcome: "delivered", n: 2 }]);
   });
 
-  test("forgets what is older than the retention time", async () => {
+  test("deletes stats older than the retention time", async () => {
     const { id } = await world.subscribe();
     await attempt(id, { agoMs: 20 * MINUTE_MS });
     await count();
@@ -342,7 +342,7 @@ describe("the charts", () => {
     });
   });
 
-  test("tell attempts by event where they are asked to, but not those that were broken off", async () => {
+  test("count attempts by event if asked to, without interrupted ones", async () => {
     const { id } = await world.subscribe();
     toNextBucket();
     const start = world.clock.now();
@@ -367,7 +367,7 @@ describe("the charts", () => {
     expect(Object.keys((body["points"] as object[])[0] ?? {})).not.toContain("events");
   });
 
-  test("show the last day in hours if nothing was asked", async () => {
+  test("show the last day in hours by default", async () => {
     const { id } = await world.subscribe();
     const { body } = await stats(id, "");
     expect(body["step"]).toBe(3600);
@@ -388,7 +388,7 @@ describe("the charts", () => {
     ["since=2026-05-01T00:00:00Z&until=2026-06-01T00:00:00.001Z", ["since"]],
     ["since=9999-12-31T12:00:00Z&until=9999-12-31T23:59:59Z", ["since"]],
     ["until=9999-12-31T23:59:59Z&step=86400&since=2026-06-01T00:00:00Z", ["since", "step"]],
-  ])("refuse %s", async (query, fields) => {
+  ])("reject %s", async (query, fields) => {
     const { id } = await world.subscribe();
     const { status, body } = await stats(id, `?${query}`);
     expect(status).toBe(422);
@@ -402,7 +402,7 @@ describe("the charts", () => {
     "since=2026-05-01T00:00:00Z&until=2026-06-01T00:00:00Z",
     "until=9999-12-31T23:59:59Z",
     "since=9999-12-30T00:00:00Z&until=9999-12-31T23:59:59Z&step=86400",
-  ])("take %s", async (query) => {
+  ])("accept %s", async (query) => {
     const { id } = await world.subscribe();
     expect((await stats(id, `?${query}`)).status).toBe(200);
   });

@@ -96,10 +96,10 @@ async function attempt(id: string, at = world.clock.now()): Promise<string> {
 
 const LOOK_MS = 1_300;
 
-/** How long a look of the streams may take before they are woken once more. */
+/** Time after which the clock is moved again, if a poll has not happened yet. */
 const LOOK_AGAIN_MS = 500;
 
-/** Lets the streams look until it holds: one of them may not sleep yet when its clock moves. */
+/** Moves the clock until polls have made the condition true. One move may be too early, before the poll loop sleeps. */
 async function afterLooks(what: string, holds: () => boolean) {
   let wokenAt = -LOOK_AGAIN_MS;
   await until(what, () => {
@@ -112,7 +112,7 @@ async function afterLooks(what: string, holds: () => boolean) {
   });
 }
 
-test("tells the state at once, then each new attempt once, and what changes", async () => {
+test("sends the state at once, then each new attempt once, and changes", async () => {
   const { id } = await world.subscribe();
   await attempt(id);
   const stream = await follow(id, world.tokens.admin);
@@ -138,7 +138,7 @@ test("tells the state at once, then each new attempt once, and what changes", as
   expect(stream.state.beats).toBeGreaterThan(0);
 });
 
-/** Watchers of some subscriptions in a process of their own, and what it asks of the database. */
+/** Starts watchers of some subscriptions as in a process of their own, and records its queries. */
 async function watchInProcess(ids: readonly string[], perSubscription: number) {
   const { clock, database, tenants } = world;
   const queries = { count: 0 };
@@ -192,7 +192,7 @@ async function watchInProcess(ids: readonly string[], perSubscription: number) {
   return { queries, checks, told, token, watchers, look, stop };
 }
 
-test("a look is one query, however many watch how many subscriptions, and each is told everything", async () => {
+test("a poll is one query for any number of streams and subscriptions, and every stream gets everything", async () => {
   const [one, other] = [
     await world.subscribe(),
     await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 }),
@@ -209,7 +209,7 @@ test("a look is one query, however many watch how many subscriptions, and each i
   );
   expect(process.queries.count).toBe(1);
   expect(process.checks.made).toBe(20);
-  // Every fourth look reads the health of each, with how far attempts are counted from the look.
+  // Every fourth poll reads the health of each subscription, and passes `countedUntil` on to it.
   await process.look();
   await process.look();
   await until("the health", () =>
@@ -222,7 +222,7 @@ test("a look is one query, however many watch how many subscriptions, and each i
   );
 });
 
-test("a bearer check is made when something changes that it depends on, and twice an hour", async () => {
+test("a bearer check is repeated when its data changes, and twice an hour", async () => {
   const { id } = await world.subscribe();
   const { sql } = world.database.db;
   const { admin } = world.tenants.partners[0];
@@ -251,7 +251,7 @@ test("a bearer check is made when something changes that it depends on, and twic
   await process.stop();
 });
 
-test("a client that leaves is no failure, whatever is still told to it", async () => {
+test("a client that disconnects is not logged as a failure", async () => {
   const warned: string[] = [];
   const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
   const streams = new EventStreams({ log });
@@ -287,7 +287,7 @@ test("ends when the subscription is deleted", async () => {
   await afterLooks("the end", () => stream.state.ended);
 });
 
-test("are five per user, and a closed one makes room", async () => {
+test("are limited to five per user, and closing one makes room", async () => {
   const { id } = await world.subscribe();
   const five = await Promise.all(Array.from({ length: 5 }, () => follow(id, world.tokens.owner)));
   expect(five.map(({ response }) => response.status)).toEqual([200, 200, 200, 200, 200]);
@@ -307,7 +307,7 @@ test("are five per user, and a closed one makes room", async () => {
 const userOf = (userId: number) =>
   ({ userId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
 
-test("of portal sessions are three each and 50 for one maker, who keeps five, and end one by one", async () => {
+test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
   const streams = new EventStreams({ log: world.api.deps.log });
   const begin = (viewer: Parameters<typeof streams.open>[0]) => {
     try {
@@ -331,7 +331,7 @@ test("of portal sessions are three each and 50 for one maker, who keeps five, an
   expect(begin(session(0))).toBe(refused);
   for (let i = 0; i < 47; i++) expect(begin(session(1 + i))).toBeInstanceOf(Response);
   expect(begin(session(48))).toBe(refused);
-  // Links that an operator made act as the owner, but are the operator's.
+  // Sessions of links that an operator created act as the owner, but count for the operator.
   expect(begin(session(100, 1, 9))).toBeInstanceOf(Response);
   expect(begin(session(200, 2))).toBeInstanceOf(Response);
   for (let i = 0; i < 5; i++) expect(begin(userOf(1))).toBeInstanceOf(Response);
@@ -341,7 +341,7 @@ test("of portal sessions are three each and 50 for one maker, who keeps five, an
   expect([begin(session(0)), begin(session(48))]).toEqual([refused, refused]);
 });
 
-test("are bounded per process, and end when the process stops", async () => {
+test("are limited per process, and end when the process stops", async () => {
   const stopping = new AbortController();
   const log = world.api.deps.log;
   const limits = { ...STREAM_LIMITS, perProcess: 2, perUser: 2 };
@@ -373,7 +373,7 @@ describe("with bodies, or after an attempt", () => {
   const idsOf = (stream: { messages: readonly Message[] }) =>
     attempts(stream).map(({ data }) => String(data["id"]));
 
-  /** So many attempts of one instant, in one statement. */
+  /** Inserts `count` attempts of one instant in one statement. */
   async function attemptsAt(id: string, at: Date, count: number): Promise<string[]> {
     const ids = Array.from({ length: count }, () => ulid(at.getTime()));
     await world.database.db.sql`
@@ -385,7 +385,7 @@ describe("with bodies, or after an attempt", () => {
     return ids.toSorted();
   }
 
-  test("tells each attempt from now on with the exact body and headers", async () => {
+  test("sends each attempt from now on with its exact body and headers", async () => {
     const { id } = await world.subscribe();
     await attempt(id);
     const stream = await follow(id, world.tokens.admin, { query: "?include=body" });
@@ -403,7 +403,7 @@ describe("with bodies, or after an attempt", () => {
     });
   });
 
-  test("leaves none out, however many come between two looks, and repeats none", async () => {
+  test("sends every attempt once, however many are committed between two polls", async () => {
     const { id } = await world.subscribe();
     const stream = await follow(id, world.tokens.owner, { query: "?include=body" });
     await until("the first messages", () => stream.messages.length === 2);
@@ -415,7 +415,7 @@ describe("with bodies, or after an attempt", () => {
     expect(idsOf(stream)).toEqual(made);
   });
 
-  /** A feed whose looks are made one by one, and the ids that it told. */
+  /** Starts a feed that is polled by hand, and collects the ids that it sends. */
   async function feedOf(id: string) {
     const { clock, database } = world;
     const options = { subscriptionId: id, withBodies: true, after: undefined };
@@ -432,11 +432,11 @@ describe("with bodies, or after an attempt", () => {
       beat: () => {},
       drained: async () => {},
     };
-    await feed.begin();
-    return { told, look: () => feed.tell(sink) };
+    await feed.start();
+    return { told, look: () => feed.sendNew(sink) };
   }
 
-  test("tells what was committed after others that began later", async () => {
+  test("sends an attempt that is committed after others that started later", async () => {
     const { id } = await world.subscribe();
     const { told, look } = await feedOf(id);
     const begun = world.clock.now();
@@ -452,7 +452,7 @@ describe("with bodies, or after an attempt", () => {
   test.each([
     [30_000, true],
     [30_001, false],
-  ])("tells an attempt that is committed %d ms after its start: %p", async (lateMs, isTold) => {
+  ])("sends an attempt that is committed %d ms after its start: %p", async (lateMs, isTold) => {
     const { id } = await world.subscribe();
     const { told, look } = await feedOf(id);
     const begun = world.clock.now();
@@ -464,7 +464,7 @@ describe("with bodies, or after an attempt", () => {
     expect(told.toSorted()).toEqual((isTold ? [late, next] : [next]).toSorted());
   });
 
-  test("goes on after the attempt that a client has heard of, at least once", async () => {
+  test("resumes after the last attempt that a client has received, at least once", async () => {
     const { id } = await world.subscribe();
     const long = await attempt(id);
     world.clock.advance(31_000);
@@ -486,7 +486,7 @@ describe("with bodies, or after an attempt", () => {
     }
   });
 
-  test("goes on from where it began, if the connection ended before an attempt came", async () => {
+  test("resumes from its start if the connection ended before the first attempt", async () => {
     const { id } = await world.subscribe();
     const first = await follow(id, world.tokens.owner, { query: "?include=body" });
     await until("the first messages", () => first.messages.length === 2);
@@ -501,7 +501,7 @@ describe("with bodies, or after an attempt", () => {
     expect(idsOf(again)).toEqual([missed]);
   });
 
-  test("sends the next part when the client has taken the one before", async () => {
+  test("sends the next attempts when the client has read the ones before", async () => {
     const streams = new EventStreams({ log: world.api.deps.log });
     let sent = 0;
     const { body } = streams.open(userOf(1), async (sink) => {
@@ -519,7 +519,7 @@ describe("with bodies, or after an attempt", () => {
     }
   });
 
-  test("waits for a client that does not read, and then tells it everything", async () => {
+  test("waits for a client that does not read, and then sends everything", async () => {
     const { id } = await world.subscribe();
     const first = await attempt(id);
     const body = JSON.stringify({ private: "x".repeat(30_000) });
@@ -530,7 +530,7 @@ describe("with bodies, or after an attempt", () => {
       headers: { Authorization: `Bearer ${world.tokens.owner}`, "Last-Event-ID": first },
     });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    // The stream goes on at least once, so that it may tell the first attempt again.
+    // Delivery is at least once, so the stream may repeat the first attempt.
     const missing = new Set(many);
     for (let rest = ""; missing.size > 0;) {
       const { value = "", done } = (await reader?.read()) ?? { done: true };
@@ -546,7 +546,7 @@ describe("with bodies, or after an attempt", () => {
   test.each([
     ["?include=bodies", undefined, "include"],
     ["", "yesterday", "Last-Event-ID"],
-  ])("refuses %s %s", async (query, after, field) => {
+  ])("rejects %s %s", async (query, after, field) => {
     const { id } = await world.subscribe();
     const { status, body } = await world.api.call("GET", `/partner/webhooks/${id}/stream${query}`, {
       token: world.tokens.owner,
@@ -555,7 +555,7 @@ describe("with bodies, or after an attempt", () => {
     expect([status, Object.keys(body["errors"] as object)]).toEqual([422, [field]]);
   });
 
-  test("is for the own tenant alone", async () => {
+  test("is only for the tenant of the subscription", async () => {
     const { id } = await world.subscribe();
     const { status } = await world.ask("GET", `/${id}/stream?include=body`, { as: "other" });
     expect(status).toBe(404);

@@ -67,7 +67,7 @@ const remove = (id: unknown, token = tokens.owner): Promise<Answer> =>
 const idsOf = ({ body }: Answer) => (body["data"] as { id: string }[]).map(({ id }) => id);
 
 describe("creating a subscription", () => {
-  test("answers the whole object with its secret, defaults filled in", async () => {
+  test("returns the whole object with its secret and with defaults", async () => {
     const { status, body, headers } = await create(immediate);
     expect(status).toBe(201);
     const at = clock.now().toISOString().replace("Z", "+00:00");
@@ -97,7 +97,7 @@ describe("creating a subscription", () => {
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  test("shows the secret in no other answer and stores it sealed only", async () => {
+  test("shows the secret in no other response and stores it only sealed", async () => {
     const { body } = await create(immediate);
     const secret = String(body["secret"]);
     const { secret: _, ...rest } = body;
@@ -120,7 +120,7 @@ describe("creating a subscription", () => {
     expect(() => box.open(sealed, `webhook:${partnerId + 1}:${id}`)).toThrow();
   });
 
-  test("keeps what an immediate subscription asks for", async () => {
+  test("stores the settings of an immediate subscription", async () => {
     const asked = {
       ...immediate,
       events: ["review_flagged", "review_removed"],
@@ -132,7 +132,7 @@ describe("creating a subscription", () => {
     expect((await create(asked)).body).toMatchObject(asked);
   });
 
-  test("pins a batch subscription to full bodies and our own mails, and keeps its filter", async () => {
+  test("fixes full bodies and native mails for a batch subscription, and keeps its filter", async () => {
     const { status, body } = await create({
       ...batch,
       events: ["review_flagged"],
@@ -149,7 +149,7 @@ describe("creating a subscription", () => {
     });
   });
 
-  test("sets the first batch one interval after creation and announces it", async () => {
+  test("sets the first batch one interval after creation and wakes the dispatcher", async () => {
     await create(immediate);
     wakes.length = 0;
     const { body } = await create(batch);
@@ -160,7 +160,7 @@ describe("creating a subscription", () => {
     );
   });
 
-  test("puts it on one of 64 shards and opens its sequence", async () => {
+  test("assigns one of 64 shards and creates its sequence", async () => {
     const { body } = await create(immediate);
     const [row] = await database.db.sql<{ shard: number; last: number }[]>`
       select s.shard, q.last_sequence as last
@@ -181,7 +181,7 @@ describe("creating a subscription", () => {
     });
   });
 
-  test("accepts the limits of label and url, and refuses one more", async () => {
+  test("accepts label and URL at their limits, and rejects one character more", async () => {
     const long = (length: number) => `${URL}?`.padEnd(length, "x");
     const most = { label: "x".repeat(100), webhook_url: long(2048) };
     expect((await create({ ...immediate, ...most })).status).toBe(201);
@@ -191,7 +191,7 @@ describe("creating a subscription", () => {
     expect(Object.keys(Object(body["errors"]))).toEqual(["label", "webhook_url"]);
   });
 
-  test("trims the label, and refuses one of blanks alone", async () => {
+  test("trims the label, and rejects one of spaces alone", async () => {
     const { body } = await create({ ...immediate, label: ` ${"x".repeat(100)}\n` });
     expect(body["label"]).toBe("x".repeat(100));
     for (const label of [" ", "\t\n", "\u00a0"]) {
@@ -200,7 +200,7 @@ describe("creating a subscription", () => {
     }
   });
 
-  test("names every bad field at once, whichever rule it breaks", async () => {
+  test("names all invalid fields at once, whichever rule they break", async () => {
     const { status, body } = await create({
       label: "",
       webhook_url: "http://user:pw@10.0.0.1/",
@@ -225,7 +225,7 @@ describe("creating a subscription", () => {
     ]);
   });
 
-  test("names the required fields of an empty body", async () => {
+  test("names the missing fields of an empty body", async () => {
     const { body } = await create({});
     expect(body["errors"]).toEqual({
       label: ["is required"],
@@ -238,7 +238,7 @@ describe("creating a subscription", () => {
     ["a list", [immediate]],
     ["a text", '"text"'],
     ["null", "null"],
-  ])("refuses %s instead of an object", async (_, body) => {
+  ])("rejects %s instead of an object", async (_, body) => {
     expect((await create(body)).status).toBe(422);
   });
 
@@ -249,13 +249,13 @@ describe("creating a subscription", () => {
     ["webhook.test", ["webhook.test"], "webhook.test"],
     ["a text", "review_flagged", "list"],
     ["a number inside", [7], "index 0"],
-  ])("refuses %s as events filter", async (_, events, words) => {
+  ])("rejects %s as event filter", async (_, events, words) => {
     const { status, body } = await create({ ...immediate, events });
     expect(status).toBe(422);
     expect(Object(body["errors"])["events"][0]).toContain(words);
   });
 
-  test("accepts every event of the catalog but webhook.test as filter", async () => {
+  test("accepts every event of the catalog except webhook.test in the filter", async () => {
     const { body } = await create({ ...immediate, events: SUBSCRIBABLE_EVENTS });
     expect(body["events"]).toEqual([...SUBSCRIBABLE_EVENTS]);
     expect(SUBSCRIBABLE_EVENTS).toHaveLength(CATALOG.length - 1);
@@ -267,7 +267,7 @@ describe("creating a subscription", () => {
   });
 
   test.each([0, 3, 23, 25, -1, 1.5, "12", null, undefined])(
-    "refuses a batch every %p hours",
+    "rejects a batch every %p hours",
     async (hours) => {
       const { status, body } = await create({ ...batch, batch_interval_hours: hours });
       expect(status).toBe(422);
@@ -275,7 +275,7 @@ describe("creating a subscription", () => {
     },
   );
 
-  test("refuses an interval on immediate", async () => {
+  test("rejects an interval for an immediate subscription", async () => {
     const { status, body } = await create({ ...immediate, batch_interval_hours: 12 });
     expect(status).toBe(422);
     expect(body["errors"]).toEqual({ batch_interval_hours: ["is for batch only"] });
@@ -285,7 +285,7 @@ describe("creating a subscription", () => {
     ["a NUL character", "a\u0000b"],
     ["half a surrogate pair", "a\ud800b"],
     ["a number", 7],
-  ])("refuses %s in the label", async (_, label) => {
+  ])("rejects %s in the label", async (_, label) => {
     const { status, body } = await create({ ...immediate, label });
     expect(status).toBe(422);
     expect(Object.keys(Object(body["errors"]))).toEqual(["label"]);
@@ -298,7 +298,7 @@ describe("creating a subscription", () => {
     ["another scheme", "ftp://127.0.0.1/hook"],
     ["no scheme", "127.0.0.1/hook"],
     ["a fragment", "https://example.com/#x"],
-  ])("refuses a webhook_url with %s", async (_, webhook_url) => {
+  ])("rejects a webhook_url with %s", async (_, webhook_url) => {
     const { status, body } = await create({ ...immediate, webhook_url });
     expect(status).toBe(422);
     expect(Object.keys(Object(body["errors"]))).toEqual(["webhook_url"]);
@@ -315,7 +315,7 @@ describe("the slots", () => {
     }
   });
 
-  test("of another partner are its own", async () => {
+  test("of another partner are independent", async () => {
     await create(immediate);
     expect((await create(immediate, tokens.other)).status).toBe(201);
   });
@@ -325,14 +325,14 @@ describe("the slots", () => {
     expect((await create({ ...immediate, label: "" })).status).toBe(422);
   });
 
-  test("take one of 50 parallel creates and refuse 49", async () => {
+  test("accept one of 50 concurrent creates and reject 49", async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => create(immediate)));
     const statuses = answers.map(({ status }) => status).toSorted();
     expect(statuses).toEqual([201, ...Array.from({ length: 49 }, () => 409)]);
     expect((await get("")).body["data"]).toHaveLength(1);
   });
 
-  test("are free at once after a delete", async () => {
+  test("are free immediately after a delete", async () => {
     const first = await create(immediate);
     expect((await remove(first.body["id"])).status).toBe(204);
     expect((await create(immediate)).status).toBe(201);
@@ -358,7 +358,7 @@ describe("the slots", () => {
 });
 
 describe("reading subscriptions", () => {
-  test("lists them newest first, page by page", async () => {
+  test("lists them page by page, the newest first", async () => {
     const first = await create(immediate);
     clock.advance(5);
     const second = await create(batch);
@@ -369,7 +369,7 @@ describe("reading subscriptions", () => {
     expect(next.body["next_cursor"]).toBeNull();
   });
 
-  test("leaves out deleted ones and other partners'", async () => {
+  test("leaves out deleted subscriptions and those of other partners", async () => {
     const mine = await create(immediate);
     await create(immediate, tokens.other);
     await remove(mine.body["id"]);
@@ -377,13 +377,13 @@ describe("reading subscriptions", () => {
   });
 
   test.each(["limit=0", "limit=101", "limit=x", "cursor=nonsense", "limit=1&limit=2"])(
-    "refuses ?%s",
+    "rejects ?%s",
     async (query) => {
       expect((await get(`?${query}`)).status).toBe(422);
     },
   );
 
-  test("answers the catalog with every event and the batch intervals", async () => {
+  test("returns the catalog with every event and the batch intervals", async () => {
     const { status, body } = await get("/events");
     expect(status).toBe(200);
     expect(body["batch_interval_hours"]).toEqual([1, 2, 4, 6, 8, 12, 24]);
@@ -396,7 +396,7 @@ describe("reading subscriptions", () => {
 });
 
 describe("an id", () => {
-  test("that is missing, malformed, foreign or deleted is one and the same 404", async () => {
+  test("that is missing, malformed, foreign or deleted gets the same 404", async () => {
     const foreign = await create(immediate, tokens.other);
     const gone = await create(immediate);
     await remove(gone.body["id"]);
@@ -426,9 +426,9 @@ describe("an id", () => {
   });
 });
 
-describe("who may use webhooks", () => {
+describe("access to webhooks", () => {
   test.each(["account", "location", "root"] as const)(
-    "not the %s user: 403 and an AUTHZ_DENIED row",
+    "is a 403 with an AUTHZ_DENIED row for the %s user",
     async (who) => {
       const before = await denials();
       const answers = [
@@ -442,7 +442,7 @@ describe("who may use webhooks", () => {
     },
   );
 
-  test("nobody without a token", async () => {
+  test("is a 401 without a token", async () => {
     const { status } = await api.call("GET", "/partner/webhooks");
     expect(status).toBe(401);
   });
@@ -455,7 +455,7 @@ describe("who may use webhooks", () => {
 });
 
 describe("deleting a subscription", () => {
-  test("settles what is queued as skipped and takes nothing more", async () => {
+  test("settles queued events as skipped and accepts no more events", async () => {
     const provider = await addProvider(database.db, api.deps.box, "deleting");
     const [account] = tenants.partners[0].accounts;
     const site = await connectStore(database.db, account, { provider });
@@ -477,7 +477,7 @@ describe("deleting a subscription", () => {
     ]);
   });
 
-  test("drops what a batch subscription has gathered", async () => {
+  test("drops the waiting events of a batch subscription", async () => {
     const provider = await addProvider(database.db, api.deps.box, "gathering");
     const [account] = tenants.partners[0].accounts;
     const site = await connectStore(database.db, account, { provider });
@@ -493,7 +493,7 @@ describe("deleting a subscription", () => {
     expect(await entries()).toBe(0);
   });
 
-  test("marks it deleted, keeps why it was disabled and leaves an audit row", async () => {
+  test("marks it deleted, keeps the reason of a disabling and leaves an audit row", async () => {
     const { body } = await create(immediate);
     const id = String(body["id"]);
     const disabledAt = clock.now();
@@ -516,7 +516,7 @@ describe("deleting a subscription", () => {
     expect(audit?.["details"]).toEqual({ subscription_id: id, delivery_kind: "immediate" });
   });
 
-  test("succeeds once of ten parallel times", async () => {
+  test("succeeds for one of ten concurrent requests", async () => {
     const { body } = await create(immediate);
     const answers = await Promise.all(Array.from({ length: 10 }, () => remove(body["id"])));
     const statuses = answers.map(({ status }) => status).toSorted();

@@ -15,27 +15,30 @@ const get = async (id: string) => (await world.ask("GET", `/${id}`)).body;
 const batch = { delivery_kind: "batch", batch_interval_hours: 12 };
 
 describe("an update", () => {
-  test.each(["POST", "PATCH"])("by %s changes what it names and nothing else", async (method) => {
-    const { id } = await world.subscribe();
-    const before = await get(id);
-    world.clock.advance(5_000);
-    const changes = {
-      label: "New",
-      webhook_url: "http://127.0.0.1:3699/new",
-      delivery_kind: "immediate",
-      events: ["review_flagged"],
-      payload_mode: "minimal",
-      suppress_native_notifications: true,
-      ordering: "review",
-      batch_interval_hours: null,
-    };
-    const { status, body } = await update(id, changes, method);
-    expect(status).toBe(200);
-    const updated_at = world.clock.now().toISOString().replace("Z", "+00:00");
-    expect(body).toEqual({ ...before, ...changes, updated_at });
-    expect(await get(id)).toEqual(body);
-    expect(world.wakes).toEqual([id]);
-  });
+  test.each(["POST", "PATCH"])(
+    "by %s changes the fields that it names and no others",
+    async (method) => {
+      const { id } = await world.subscribe();
+      const before = await get(id);
+      world.clock.advance(5_000);
+      const changes = {
+        label: "New",
+        webhook_url: "http://127.0.0.1:3699/new",
+        delivery_kind: "immediate",
+        events: ["review_flagged"],
+        payload_mode: "minimal",
+        suppress_native_notifications: true,
+        ordering: "review",
+        batch_interval_hours: null,
+      };
+      const { status, body } = await update(id, changes, method);
+      expect(status).toBe(200);
+      const updated_at = world.clock.now().toISOString().replace("Z", "+00:00");
+      expect(body).toEqual({ ...before, ...changes, updated_at });
+      expect(await get(id)).toEqual(body);
+      expect(world.wakes).toEqual([id]);
+    },
+  );
 
   test.each([
     ["label", "Only this"],
@@ -51,12 +54,12 @@ describe("an update", () => {
     expect(after).toEqual({ ...before, [field]: value });
   });
 
-  test("of events to null asks for all again", async () => {
+  test("of events to null selects all events again", async () => {
     const { id } = await world.subscribe({ events: ["review_flagged"] });
     expect((await update(id, { events: null })).body["events"]).toBeNull();
   });
 
-  test("that changes nothing answers the subscription and leaves no trace", async () => {
+  test("that changes nothing returns the subscription and is not recorded", async () => {
     const { id } = await world.subscribe({ events: ["review_flagged"] });
     const before = await get(id);
     world.clock.advance(1_000);
@@ -78,20 +81,20 @@ describe("an update", () => {
     });
   });
 
-  test("of a disabled subscription is taken and does not enable it", async () => {
+  test("of a disabled subscription is accepted and does not enable it", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);
     const { status, body } = await update(id, { label: "Mended" });
     expect([status, body["is_active"], body["label"]]).toEqual([200, false, "Mended"]);
   });
 
-  test("of two at once loses none", async () => {
+  test("by two concurrent requests applies both", async () => {
     const { id } = await world.subscribe();
     await Promise.all([update(id, { label: "A" }), update(id, { ordering: "review" })]);
     expect(await get(id)).toMatchObject({ label: "A", ordering: "review" });
   });
 
-  test("that meets a delete is the same 404 as one that comes later", async () => {
+  test("that runs during a delete gets the same 404 as one after it", async () => {
     const { id } = await world.subscribe();
     const [changed] = await Promise.all([
       update(id, { label: "Late" }),
@@ -102,8 +105,8 @@ describe("an update", () => {
   });
 });
 
-describe("an update is refused", () => {
-  test("with every bad field named at once", async () => {
+describe("an update is rejected", () => {
+  test("with all invalid fields named at once", async () => {
     const { id } = await world.subscribe();
     const { status, body } = await update(id, {
       label: "",
@@ -132,7 +135,7 @@ describe("an update is refused", () => {
     ]);
   });
 
-  test("for every read-only field, so that an object sent back as it came is told which ones", async () => {
+  test("for read-only fields, which it names, so that a whole object cannot be sent back", async () => {
     const { id } = await world.subscribe();
     const { status, body } = await update(id, await get(id));
     expect(status).toBe(422);
@@ -180,8 +183,8 @@ describe("an update is refused", () => {
   });
 });
 
-describe("an update of batch", () => {
-  test("takes and keeps the pins, and stores the filter", async () => {
+describe("an update of a batch subscription", () => {
+  test("accepts the fixed settings without a change, and stores the filter", async () => {
     const { id } = await world.subscribe(batch);
     const { status, body } = await update(id, {
       payload_mode: "minimal",
@@ -198,7 +201,7 @@ describe("an update of batch", () => {
     });
   });
 
-  test.each([null, 0, 3, 48, "12"])("refuses the interval %p", async (hours) => {
+  test.each([null, 0, 3, 48, "12"])("rejects the interval %p", async (hours) => {
     const { id } = await world.subscribe(batch);
     const { status, body } = await update(id, { batch_interval_hours: hours });
     expect(status).toBe(422);
@@ -225,7 +228,7 @@ describe("an update of batch", () => {
     expect(await nextIn(id)).toBe(4);
   });
 
-  test("leaves a batch due that is due already", async () => {
+  test("leaves a batch due that is already due", async () => {
     const { id } = await world.subscribe(batch);
     world.clock.advance(13 * HOUR_MS);
     await update(id, { batch_interval_hours: 24 });

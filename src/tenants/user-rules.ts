@@ -5,21 +5,16 @@ import { isMailAddress } from "../outbox/mail.ts";
 import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
 export const EMAIL_TAKEN = "is the address of another user";
-export const DOMAIN_TAKEN = "is the domain of another partner";
-export const PLAN_TAKEN = "is the name of another plan";
-export const ACCOUNT_UNKNOWN = "is not an account";
-export const LINK_TAKEN = "is connected to this store already";
-export const SLUG_TAKEN = "is the slug of another provider";
 
-/** What the rows say about the fields of a new user. */
+/** Database state that the rules of a new user depend on. */
 interface UserFacts {
-  /** Undefined where there is no such company, or none was named. */
+  /** The company of the new user; undefined if it does not exist or the body names none. */
   readonly employer: Employer | undefined;
-  /** Whether the email is another user's. */
+  /** True if another user has the email. */
   readonly isTaken: boolean;
 }
 
-/** Rules of a new user that no schema can say; `email` is normalised. */
+/** Checks the rules of a new user that a schema cannot express. `email` is normalised. */
 export function userErrors(
   body: ValidParts<NewUser>,
   { employer, isTaken }: UserFacts,
@@ -32,7 +27,7 @@ export function userErrors(
     email: email === undefined ? undefined : emailError(email, isTaken),
     role: misplaced,
     password: password === undefined ? undefined : passwordError(password),
-    // The rule depends on the role, so it is silent while the role is wrong.
+    // The rule depends on the role, so it is not checked while the role is wrong.
     store_ids: misplaced === undefined ? storesError(body, employer) : undefined,
   };
 }
