@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
 import { PASSWORD } from "../support/api.ts";
 import { mainThreadMs } from "../hostile/thread-time.ts";
 import { worstRequests, type WorstRequest } from "../hostile/worst-requests.ts";

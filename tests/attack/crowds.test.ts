@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 
 import { PASSWORD } from "../support/api.ts";
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
-import { until } from "../support/receiver.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
+import { until } from "../support/network/receiver.ts";
 
 /* Strangers who come in numbers, with nothing but addresses: they keep nobody else from the service. */
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
 import { fuzzAnswers } from "../hostile/fuzz-answers.ts";
 import { fuzzEdge } from "../hostile/fuzz-edge.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
 
 /* The API process as a stranger meets it on a socket: no fetch stands between, so that any bytes may be sent. */
 

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { ApiProcess } from "../support/api-process.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
-import { DispatcherProcess } from "../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import {
   resolverFault,
   startNameServer,
@@ -14,9 +14,9 @@ import {
 } from "../../scripts/chaos/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { startProxy, type TestProxy } from "../support/proxy.ts";
-import { startRawReceiver, type RawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { startProxy, type TestProxy } from "../support/network/proxy.ts";
+import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
 
 /*

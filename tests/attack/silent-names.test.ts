@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 
 import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { ApiProcess } from "../support/api-process.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
-import { DispatcherProcess } from "../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import {
   resolverFault,
   startNameServer,
@@ -14,8 +14,8 @@ import {
 } from "../../scripts/chaos/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { startRawReceiver, type RawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
 
 /*
@@ -71,7 +71,7 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
   const askedForSilent = () => SILENT_NAMES.reduce((sum, name) => sum + names.asked(name), 0);
 
   test("a look-up, a password hash and a file read of the same process end first", async () => {
-    const script = ["tests/support/beside-silent-names.ts", String(SILENT)];
+    const script = ["tests/support/processes/beside-silent-names.ts", String(SILENT)];
     const child = Bun.spawn(
       [...names.prefix, process.execPath, ...script, `http://${GOOD}:${receiver.port}/`],
       { stdout: "pipe", stderr: "inherit" },

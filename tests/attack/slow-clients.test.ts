@@ -2,9 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
-import { until } from "../support/receiver.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
+import { until } from "../support/network/receiver.ts";
 
 /* Clients that begin and never finish: they hold their connections, and nobody else's time. */
 

@@ -6,16 +6,16 @@ import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { checkedRequest } from "../../src/lib/checked-http.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
-import { EXPIRED, HOOK_TEST, MANY_NAMES, SELF_SIGNED } from "../support/certificates.ts";
-import { listen, startRawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { EXPIRED, HOOK_TEST, MANY_NAMES, SELF_SIGNED } from "../support/network/certificates.ts";
+import { listen, startRawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import {
   COMMON_NAME,
   ROOT,
   serverOf,
   SOUND,
   WORTHLESS,
-} from "../support/worthless-certificates.ts";
+} from "../support/network/worthless-certificates.ts";
 
 /*
  * Receivers whose TLS is worth nothing, as both of our HTTP clients meet them: that of webhooks, and that of identity

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/queries/token-uses.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Where the tokens of a partner's people are used (contract 10.5).

@@ -4,10 +4,13 @@ import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allErrors } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // A period is dragged out of a chart, or chosen by keyboard, and what is listed follows. With SHOTS=folder it keeps pictures.
 

@@ -4,9 +4,12 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
-import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
 
 // What partners come for: to be set up, and to find and mend what is wrong. Each task goes from the page where a
 // sign-in ends to its outcome, by what can be read on the pages. With SCREENSHOTS=<folder> each state is kept there.

@@ -3,10 +3,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../../support/oauth.ts";
-import { Receiver, until } from "../../support/receiver.ts";
-import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
 
 // What people come for besides deliveries: keys, reviews, and what operators look after. Each task goes from the page
 // where a sign-in ends to its outcome, by what can be read on the pages. With SCREENSHOTS=<folder> each state is kept.

@@ -3,8 +3,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { until } from "../../support/receiver.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // Ten thousand attempts in one list. With MEASURE=1 it prints how long frames take while the whole of it scrolls by.
 

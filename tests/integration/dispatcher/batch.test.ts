@@ -12,7 +12,7 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const HOUR_MS = 400;
 const box = createTestBox();

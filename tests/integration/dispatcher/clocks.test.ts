@@ -5,7 +5,7 @@ import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const HOUR_MS = 3_600_000;
 const DELAY_MS = 1_500;

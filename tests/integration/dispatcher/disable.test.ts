@@ -17,7 +17,7 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const SUBSCRIPTIONS = 32;
 /** What a failing receiver takes, so that shards move while failures are under way. */

@@ -26,7 +26,7 @@ import {
   type TestSubscription,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;

@@ -1,10 +1,10 @@
 // How a process is looked at by whoever runs it, and how it leaves.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { ApiProcess } from "../../support/api-process.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let settings: Record<string, string>;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { createLeases, type Leases } from "../../../dispatcher/shards/lease-queries.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let db: RawDb;

@@ -5,10 +5,10 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { endLostSessions } from "../../../dispatcher/maintenance/queries.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 
 // A client that is lost between two messages of one request, behind a proxy that keeps its connection: Postgres waits for
 // the rest, and neither statement_timeout nor idle_in_transaction_session_timeout ends that.

@@ -14,10 +14,10 @@ import { addMs, systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { MAIL_WAKE, queueMails, type NewMail } from "../../../src/outbox/mail.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
-import { headerOf, MailServer } from "../../support/mail-server.ts";
+import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 /** Of one mail: longer than any test, unless a test says otherwise. */
 const DEADLINE_MS = 600_000;

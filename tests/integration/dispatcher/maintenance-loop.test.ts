@@ -8,12 +8,12 @@ import type { EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { lookAtRights } from "../../../scripts/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
 import { insertAttempt, partitions } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let db: RawDb;

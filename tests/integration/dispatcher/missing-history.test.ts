@@ -19,7 +19,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dir, "../../../docs/operations/runbook.md"), "utf8");

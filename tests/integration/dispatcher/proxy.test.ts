@@ -4,8 +4,8 @@ import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { startProxy } from "../../support/proxy.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { startProxy } from "../../support/network/proxy.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const REFUSALS = 3;
 const box = createTestBox();

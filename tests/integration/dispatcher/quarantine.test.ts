@@ -4,7 +4,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { MAX_UNRECORDED } from "../../../dispatcher/actor/lane.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -13,7 +13,7 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
 const box = createSecretBox({ current: key });

@@ -9,8 +9,8 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { connectRedis, openRedis } from "../../../src/lib/redis.ts";
 import { createSchedule, probeRedis, type Wake } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { type FreezingProxy, startFreezingProxy } from "../../support/freezing-proxy.ts";
-import { until } from "../../support/receiver.ts";
+import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
 
 type Redis = Awaited<ReturnType<typeof connectRedis>>;
 

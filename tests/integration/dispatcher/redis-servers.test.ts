@@ -15,10 +15,10 @@ import {
   type Wake,
 } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
-import { startFreezingProxy } from "../../support/freezing-proxy.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
+import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const PREFIX = "servers:";
 const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };

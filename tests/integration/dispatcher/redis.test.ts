@@ -4,10 +4,10 @@ import { startValkeyBridge } from "../../../scripts/demo/stores/valkey-bridge.ts
 import { connectRedis } from "../../../src/lib/redis.ts";
 import { createSchedule } from "../../../src/outbox/schedule.ts";
 import { createTestBox, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { startFreezingProxy } from "../../support/freezing-proxy.ts";
+import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 test("delivers in order by its sweep while Redis hangs, and hears of wakes again after", async () => {
   const database = await createDatabase();

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { addMs } from "../../../src/lib/clock.ts";
 import type { Wake } from "../../../src/outbox/schedule.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const HOUR_MS = 3_600_000;
 const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };

@@ -4,9 +4,9 @@ import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const MASTER_KEY = randomBytes(32).toString("base64");
 

@@ -6,8 +6,8 @@ import { writable } from "../../../db/server.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { operationsIn } from "../../hostile/description.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 let database: TestDatabase;

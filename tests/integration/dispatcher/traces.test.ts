@@ -3,12 +3,12 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import { traceIdsOf } from "../../../src/lib/spans.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { ApiProcess } from "../../support/api-process.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, providerEvent, reportedReview } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));

@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // An operator reads what the partner reads, by the same code (contract 10.3), and can do nothing there.

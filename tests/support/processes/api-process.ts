@@ -3,11 +3,11 @@ import { createHmac } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { BASE_PATH } from "../../src/http/access.ts";
-import type { TestProvider } from "./factory.ts";
-import { until } from "./receiver.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import type { TestProvider } from "../factory.ts";
+import { until } from "../network/receiver.ts";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 const READY_MS = 60_000;
 
 export interface ProcessAnswer {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 
 export interface CommandEnd {
   readonly status: number | null;

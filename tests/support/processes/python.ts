@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-const FOLDER = join(import.meta.dir, "../../.cache/python");
+const FOLDER = join(import.meta.dir, "../../../.cache/python");
 
 /** A Python with these packages in a folder of this name; undefined where it or they are not to be had. */
 export function pythonWith(name: string, packages: readonly string[]): string | undefined {

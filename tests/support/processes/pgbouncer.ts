@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { until } from "./receiver.ts";
+import { until } from "../network/receiver.ts";
 
 const NOBODY = 65_534;
 

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 
 import { ApiProcess } from "./api-process.ts";
-import { createDatabase, type TestDatabase } from "./postgres.ts";
-import { addTenants, type Tenants } from "./tenants.ts";
+import { createDatabase, type TestDatabase } from "../postgres.ts";
+import { addTenants, type Tenants } from "../tenants.ts";
 
 /** The API as a process of its own over two partners, as an attacker finds it. */
 export interface AttackedApi {

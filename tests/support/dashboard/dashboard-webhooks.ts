@@ -1,12 +1,12 @@
 import type { Page } from "playwright-core";
 
-import { addProvider, connectStore, created, report } from "./factory.ts";
-import { startApi, type TestApi } from "./api.ts";
-import { openBrowser } from "../../scripts/proof/chromium.ts";
+import { addProvider, connectStore, created, report } from "../factory.ts";
+import { startApi, type TestApi } from "../api.ts";
+import { openBrowser } from "../../../scripts/proof/chromium.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
-import { createTestSchedule, startDispatcher } from "./dispatch.ts";
-import { createDatabase, type TestDatabase } from "./postgres.ts";
-import { addTenants, type Tenants } from "./tenants.ts";
+import { createTestSchedule, startDispatcher } from "../dispatch.ts";
+import { createDatabase, type TestDatabase } from "../postgres.ts";
+import { addTenants, type Tenants } from "../tenants.ts";
 
 /** The whole service on real time, and a browser in front of it. */
 export interface WebhookDashboard {

@@ -1,7 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 
 import { allErrors, LOOKS } from "./dashboard.ts";
-import { until } from "./receiver.ts";
+import { until } from "../network/receiver.ts";
 
 /** What somebody wants to get done, and what the pages ask of them for it. */
 export interface Task {

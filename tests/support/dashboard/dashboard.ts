@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
-import { NEVER_SET } from "../../src/dashboard/styles.ts";
-import { BASE_PATH } from "../../src/http/access.ts";
-import { PASSWORD, startApi } from "./api.ts";
+import { NEVER_SET } from "../../../src/dashboard/styles.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { PASSWORD, startApi } from "../api.ts";
 import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
