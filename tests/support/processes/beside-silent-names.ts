@@ -1,4 +1,6 @@
-// Says how many of so many deliveries to silent names were still under way when other work of the process had ended.
+// Starts deliveries to names with a DNS server that never answers, and prints as JSON how many of them were still
+// pending
+// after a delivery to a good name, a password hash and a file read. All three must not wait for the DNS lookups.
 //   bun tests/support/processes/beside-silent-names.ts <deliveries> <url of a receiver that answers>
 import { readFile } from "node:fs/promises";
 

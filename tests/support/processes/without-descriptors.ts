@@ -1,4 +1,5 @@
-// Says how many deliveries ended how, in a process that has too few descriptors for them.
+// Makes 200 deliveries at once and prints the number of each outcome as JSON. Its test runs it with too few file
+// descriptors for that many connections.
 import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../../dispatcher/http/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
