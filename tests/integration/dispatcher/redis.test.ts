@@ -9,7 +9,7 @@ import { insertSubscription, insertTenant, record, reviewAction } from "../../su
 import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 
-test("delivers in order by its sweep while Redis hangs, and hears of wakes again after", async () => {
+test("a dispatcher delivers in order by its sweep while Redis hangs, and gets wakes again afterwards", async () => {
   const database = await createDatabase();
   const { db } = database;
   const server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
@@ -52,7 +52,7 @@ test("delivers in order by its sweep while Redis hangs, and hears of wakes again
     proxy.freeze();
     const before = heard;
     await emit();
-    await until("those of the sweep", arrived);
+    await until("the events of the sweep", arrived);
     expect(heard).toBe(before);
     proxy.deaf = false;
     await until("a wake is heard", async () => {
