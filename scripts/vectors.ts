@@ -1,8 +1,8 @@
 // Writes tests/vectors: what a receiver gets for every event in both modes, and what it must refuse. From the real
 // envelope and signature; everything in it is fixed, so that a second run changes nothing.
 //   bun scripts/vectors.ts
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
@@ -30,7 +30,6 @@ const FOLDER = join(import.meta.dir, "../tests/vectors");
 export const EXAMPLES = join(import.meta.dir, "../src/docs/event-examples.json");
 const SECRET = "4f0c8a1de2b37965a4c8d0e1f2037b6c59e8a1d4b7c20f3e6d5a49182b7c0e3f";
 const OTHER_SECRET = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184";
-const MODES = ["full", "minimal"] as const;
 const START_MS = Date.parse("2026-06-01T12:00:00.000Z");
 const ULIDS = "01JWNB9PR0ZV8X2D3F4G5H6J";
 
@@ -165,15 +164,13 @@ function delivery(
   return { headers, body };
 }
 
-function goodVectors(): Vector[] {
-  return CATALOG.flatMap(({ value }) =>
-    MODES.map((mode) => ({
-      name: `${value}-${mode}`,
-      valid: true,
-      secret: SECRET,
-      ...delivery(value, mode),
-    })),
-  );
+function goodVectors(mode: PayloadMode): Vector[] {
+  return CATALOG.map(({ value }) => ({
+    name: `${value}-${mode}`,
+    valid: true,
+    secret: SECRET,
+    ...delivery(value, mode),
+  }));
 }
 
 /** Deliveries that differ from a good one in one thing each. */
@@ -243,10 +240,18 @@ function graceVectors(): Vector[] {
   ];
 }
 
-/** File name → its text. */
+/** Path below tests/vectors → text of the file. Two folders hold the events, by payload mode; the third, signatures. */
 export function vectorFiles(): Map<string, string> {
-  const all: Vector[] = [...goodVectors(), ...badVectors(), ...graceVectors()];
-  return new Map(all.map((one) => [`${one.name}.json`, `${JSON.stringify(one, null, 2)}\n`]));
+  const folders: Readonly<Record<string, readonly Vector[]>> = {
+    full: goodVectors("full"),
+    minimal: goodVectors("minimal"),
+    signatures: [...badVectors(), ...graceVectors()],
+  };
+  return new Map(
+    Object.entries(folders).flatMap(([folder, vectors]) =>
+      vectors.map((one) => [`${folder}/${one.name}.json`, `${JSON.stringify(one, null, 2)}\n`]),
+    ),
+  );
 }
 
 /** The bodies that the events guide shows. */
@@ -260,9 +265,13 @@ export function eventExamples(): string {
 
 function main(): void {
   const files = vectorFiles();
-  const present = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
-  for (const name of present) if (!files.has(name)) rmSync(join(FOLDER, name));
-  for (const [name, text] of files) writeFileSync(join(FOLDER, name), text);
+  const present = readdirSync(FOLDER, { recursive: true, encoding: "utf8" });
+  for (const path of present)
+    if (path.endsWith(".json") && !files.has(path)) rmSync(join(FOLDER, path));
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(FOLDER, path)), { recursive: true });
+    writeFileSync(join(FOLDER, path), text);
+  }
   writeFileSync(EXAMPLES, eventExamples());
   console.log(`${files.size} vectors in tests/vectors, and the examples of the events guide.`);
 }

@@ -12,7 +12,7 @@ import {
   postForm,
   type TestClient,
 } from "../../support/oauth.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 import type { TestUser } from "../../support/tenants.ts";
 

@@ -7,7 +7,7 @@ import { auditLog } from "../../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import type { TokenGrant } from "../../../src/auth/actions/open-session.ts";
 import { everyPage } from "../../support/api.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startSignInWorld } from "../../support/sign-in.ts";
 
 const world = await startSignInWorld();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { saveUse, keepNewestUses, USES_KEPT } from "../../../src/auth/queries/token-uses.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Tests the list of uses of a partner's tokens (contract 10.5).

@@ -4,10 +4,13 @@ import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allErrors } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
 import { forgetQueue } from "../../support/outbox.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // Selecting a period in a chart, by pointer and by keyboard, filters the list below. SHOTS=folder saves
 // screenshots.

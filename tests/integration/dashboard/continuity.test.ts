@@ -5,10 +5,13 @@ import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { signIn } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
+import { signIn } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
 import { reviewIdOf } from "../../support/factory.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // Interruptions of a user's work: a deploy, the end of a session, another tab, the back button, no network.
 // Typed text is kept, and every page remains usable.

@@ -7,9 +7,9 @@ import type { Browser, BrowserContext, Frame, Page } from "playwright-core";
 
 import type { TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
+import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
 // The portal in a frame of another origin (contract 6.20), in the host page of the guide "Embedding".

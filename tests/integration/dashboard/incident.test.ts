@@ -6,9 +6,12 @@ import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts"
 import type { AlertKind } from "../../../src/outbox/mail.ts";
 import { startAlerts } from "../../support/alerts.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allErrors, LOOKS } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
 

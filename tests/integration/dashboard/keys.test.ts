@@ -10,7 +10,7 @@ import {
   openSignedIn,
   seriousFaults,
   serveDashboard,
-} from "../../support/dashboard.ts";
+} from "../../support/dashboard/dashboard.ts";
 import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";

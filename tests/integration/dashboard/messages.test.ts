@@ -5,9 +5,12 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allErrors, held, LOOKS } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { allErrors, held, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // The list of events: a partner finds the deliveries of a review and sends them again. SHOTS=folder saves
 // screenshots.

@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { openSignedIn, seriousFaults } from "../../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import {
   addProvider,
@@ -14,7 +14,7 @@ import {
   type TestProvider,
 } from "../../support/factory.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 // The dispatcher page, with a real dispatcher that is started, blocked and stopped.

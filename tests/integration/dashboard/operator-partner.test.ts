@@ -3,9 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // The queues of all partners, and a partner's pages as an operator sees them.
 

@@ -4,9 +4,9 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { openSignedIn, seriousFaults } from "../../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 // The operator's pages: companies, users, connections, audit log.

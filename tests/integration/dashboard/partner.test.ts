@@ -5,9 +5,9 @@ import type { Browser, Page } from "playwright-core";
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard.ts";
+import { allErrors, openSignedIn, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
 // A partner's pages: team, accounts with impersonation of their owners, audit log.

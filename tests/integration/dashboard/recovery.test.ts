@@ -5,9 +5,12 @@ import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../../support/api.ts";
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allErrors, held } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { allErrors, held } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // Failures around the pages and the state that survives them: chunks that do not load, a deploy, expired
 // sessions.

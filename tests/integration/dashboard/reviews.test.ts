@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { openSignedIn, seriousFaults } from "../../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
 import {
   addProvider,
   connectStore,
@@ -15,7 +15,7 @@ import {
   type TestProvider,
 } from "../../support/factory.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount, type Tenants } from "../../support/tenants.ts";
 
 // The pages of account users: reviews, one review, review sites.

@@ -11,7 +11,7 @@ import {
   seriousFaults,
   serveDashboard,
   type Look,
-} from "../../support/dashboard.ts";
+} from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 

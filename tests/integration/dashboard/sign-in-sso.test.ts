@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { seriousFaults, serveDashboard } from "../../support/dashboard.ts";
+import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
 import { addTenants, addUser } from "../../support/tenants.ts";

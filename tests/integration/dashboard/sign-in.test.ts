@@ -6,7 +6,12 @@ import type { Role } from "../../../src/http/principal.ts";
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { openDashboard, seriousFaults, serveDashboard, signIn } from "../../support/dashboard.ts";
+import {
+  openDashboard,
+  seriousFaults,
+  serveDashboard,
+  signIn,
+} from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 

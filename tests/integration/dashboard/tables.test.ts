@@ -3,9 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Locator, Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { allErrors, LOOKS } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { until } from "../../support/receiver.ts";
+import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // Long tables: one page of the API is rendered as a whole, longer tables only in view.
 

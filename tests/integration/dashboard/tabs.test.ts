@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { serveDashboard, signIn } from "../../support/dashboard.ts";
+import { serveDashboard, signIn } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 

@@ -4,9 +4,12 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
-import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
 
 // The main tasks of a partner: to set up a subscription, and to find and solve problems. Each task starts at
 // the first page after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.

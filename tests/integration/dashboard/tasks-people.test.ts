@@ -3,10 +3,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../../support/oauth.ts";
-import { Receiver, until } from "../../support/receiver.ts";
-import { HEAD, Walk, type Task } from "../../support/task-walk.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { HEAD, Walk, type Task } from "../../support/dashboard/task-walk.ts";
 
 // Main tasks besides deliveries: keys, reviews, and the work of operators. Each task starts at the first page
 // after the sign-in and uses only visible texts. SCREENSHOTS=<folder> saves each state.

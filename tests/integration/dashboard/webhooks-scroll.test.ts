@@ -3,8 +3,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { until } from "../../support/receiver.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // A list of ten thousand attempts. MEASURE=1 prints frame times of a scroll through the whole list.
 

@@ -4,9 +4,12 @@ import { verify } from "@octokit/webhooks-methods";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../../../scripts/proof/chromium.ts";
-import { seriousFaults } from "../../support/dashboard.ts";
-import { startWebhookDashboard, type WebhookDashboard } from "../../support/dashboard-webhooks.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { seriousFaults } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 // The pages of subscriptions with a real API, dispatcher and endpoint.
 

@@ -5,7 +5,7 @@ import type { Browser } from "playwright-core";
 import type { TestApi } from "../../support/api.ts";
 import { mailsTo } from "../../support/auth-mails.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard.ts";
+import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 

@@ -5,13 +5,13 @@ import { hitStatements } from "../../../scripts/chaos/hit-statements.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess } from "../../support/api-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);

@@ -8,7 +8,7 @@ import { prepared } from "../../../db/session.ts";
 import { companies, plans } from "../../../db/schema/companies.ts";
 import { instant } from "../../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 

@@ -15,7 +15,7 @@ import {
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { attemptsByPartition, partitionOf } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const HOUR_MS = 3_600_000;

@@ -4,8 +4,8 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { isLockTimeout, isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 
 let database: TestDatabase;
 let proxy: TcpProxy;

@@ -5,7 +5,7 @@ import { connect } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { listen } from "../../support/raw-receiver.ts";
+import { listen } from "../../support/network/raw-receiver.ts";
 
 let database: TestDatabase;
 /** Takes connections and says nothing. */

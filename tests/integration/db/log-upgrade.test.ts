@@ -20,7 +20,7 @@ import {
 } from "../../support/outbox.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const DAYS = 30;
 const HOUR = "1 hour";

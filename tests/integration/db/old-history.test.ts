@@ -19,7 +19,7 @@ import {
 } from "../../support/outbox.ts";
 import { insertAttempt } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const DAYS = 60;
 const RETENTION_DAYS = 30;

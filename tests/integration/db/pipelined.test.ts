@@ -6,7 +6,7 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import { statement, value } from "../../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // What `readsFirst` and `runLast` send without waiting for an answer, and what becomes of it when something fails.
 

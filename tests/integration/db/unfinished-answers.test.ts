@@ -5,8 +5,8 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { isStoreFailure } from "../../../db/errors.ts";
 import type { Limits } from "../../../db/limits.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { listen } from "../../support/raw-receiver.ts";
-import { until } from "../../support/receiver.ts";
+import { listen } from "../../support/network/raw-receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 // Statements that end behind their first rows, and connections that end in the midst of an answer: the driver must not
 // let anything of them reach the next statement. Each pool has one connection, so that the next statement meets it.

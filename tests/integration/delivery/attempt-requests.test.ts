@@ -11,8 +11,8 @@ import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { ExactReceiver } from "../../support/exact-receiver.ts";
-import { until } from "../../support/receiver.ts";
+import { ExactReceiver } from "../../support/network/exact-receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with

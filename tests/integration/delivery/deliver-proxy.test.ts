@@ -13,10 +13,19 @@ import {
   HOOK_TEST,
   LOOPBACK_ADDRESSES,
   type ServerCertificate,
-} from "../../support/certificates.ts";
-import { type ProxyAnswer, startProxy, type TestProxy, tunnel } from "../../support/proxy.ts";
-import { type RawAnswer, type RawReceiver, startRawReceiver } from "../../support/raw-receiver.ts";
-import { until } from "../../support/receiver.ts";
+} from "../../support/network/certificates.ts";
+import {
+  type ProxyAnswer,
+  startProxy,
+  type TestProxy,
+  tunnel,
+} from "../../support/network/proxy.ts";
+import {
+  type RawAnswer,
+  type RawReceiver,
+  startRawReceiver,
+} from "../../support/network/raw-receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /** Excludes 127.0.0.1, the address of the proxy, which the policy does not apply to. */

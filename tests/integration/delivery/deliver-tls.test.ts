@@ -16,8 +16,8 @@ import {
   LOOPBACK_ADDRESSES,
   MANY_NAMES,
   SELF_SIGNED,
-} from "../../support/certificates.ts";
-import { type RawReceiver, startRawReceiver } from "../../support/raw-receiver.ts";
+} from "../../support/network/certificates.ts";
+import { type RawReceiver, startRawReceiver } from "../../support/network/raw-receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /** A response that closes the connection, so that the next delivery needs a new one. */

@@ -16,13 +16,13 @@ import {
   HOOK_TEST,
   LOOPBACK_ADDRESSES,
   type ServerCertificate,
-} from "../../support/certificates.ts";
+} from "../../support/network/certificates.ts";
 import {
   listen,
   type RawAnswer,
   type RawReceiver,
   startRawReceiver,
-} from "../../support/raw-receiver.ts";
+} from "../../support/network/raw-receiver.ts";
 
 const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -636,7 +636,7 @@ describe("a request that may not be sent", () => {
 describe("a lack of local resources", () => {
   test("of descriptors is unsent, at the connection and at the look-up", async () => {
     const receiver = await receive((socket) => void setTimeout(() => socket.write(OK), 300));
-    const run = `exec "${process.execPath}" tests/support/without-descriptors.ts ${receiver.port}`;
+    const run = `exec "${process.execPath}" tests/support/processes/without-descriptors.ts ${receiver.port}`;
     const child = Bun.spawn(["sh", "-c", `ulimit -n 64; ${run}`], { stdout: "pipe" });
     const said = await new Response(child.stdout).text();
     const kinds = JSON.parse(said) as Record<string, number>;

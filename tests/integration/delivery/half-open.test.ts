@@ -3,14 +3,14 @@ import { randomBytes } from "node:crypto";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess } from "../../support/api-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);

@@ -23,16 +23,21 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { CA, EXPIRED, LOOPBACK_ADDRESSES, SELF_SIGNED } from "../../support/certificates.ts";
-import { PRIVATE_SPELLINGS } from "../../support/private-spellings.ts";
-import { startProxy } from "../../support/proxy.ts";
+import {
+  CA,
+  EXPIRED,
+  LOOPBACK_ADDRESSES,
+  SELF_SIGNED,
+} from "../../support/network/certificates.ts";
+import { PRIVATE_SPELLINGS } from "../../support/network/private-spellings.ts";
+import { startProxy } from "../../support/network/proxy.ts";
 import {
   listen,
   startRawReceiver,
   type RawAnswer,
   type RawReceiver,
-} from "../../support/raw-receiver.ts";
-import { until } from "../../support/receiver.ts";
+} from "../../support/network/raw-receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /** The policy of a production dispatcher, except that it allows http, which these receivers speak. */

@@ -8,8 +8,8 @@ import { join } from "node:path";
 
 import { ulid } from "ulid";
 
-import { GO_ENV } from "../../support/go.ts";
-import { until } from "../../support/receiver.ts";
+import { GO_ENV } from "../../support/processes/go.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const SECRET = "0123456789abcdef".repeat(4);
 /** Timeout of a test. The first compilation of Go's HTTP server takes a while. */

@@ -12,7 +12,7 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const HOUR_MS = 400;
 const box = createTestBox();
@@ -53,7 +53,7 @@ function start() {
   );
 }
 
-/** Dispatches directly, as a dispatcher that holds its lease. */
+/** Dispatches the batch directly, in the name of a dispatcher with a valid lease. */
 async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.db) {
   await database.db.sql`
     insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now()) on conflict do nothing`;
@@ -79,12 +79,12 @@ async function cursorOf(subscriptionId: string) {
   return row;
 }
 
-test("makes 3 jobs and 6 full envelopes, in order, of 3 reviews with 2 events each", async () => {
+test("a batch of 3 reviews with 2 events each is 3 jobs and 6 full bodies, in order", async () => {
   const { receiver, tenant, subscription } = await batched(3);
   const [a = 0, b = 0, c = 0] = tenant.reviewIds;
   const order = [a, b, c, b, a, c];
   const actions = order.map((reviewId) => reviewAction(tenant, { reviewId }));
-  // One event per transaction; the connection event is not review-impacting.
+  // Each event has its own transaction, so that the order of commits is certain.
   for (const action of actions) await record(database.db, [action]);
   start();
   await until("six POSTs", () => receiver.received.length >= 6);
@@ -101,7 +101,7 @@ test("makes 3 jobs and 6 full envelopes, in order, of 3 reviews with 2 events ea
   expect((await jobs()).map((job) => job.events)).toEqual([2, 2, 2]);
 });
 
-test("dispatches again at the next tick, and an empty window advances the cursor", async () => {
+test("a batch is dispatched again at the next due time, and an empty window advances the cursor", async () => {
   const { receiver, tenant, subscription } = await batched(1);
   start();
   await until(
@@ -116,7 +116,7 @@ test("dispatches again at the next tick, and an empty window advances the cursor
   expect(Number.isInteger(ticks)).toBe(true);
 });
 
-test("sends rows that commit late around the cut in the next window, each once", async () => {
+test("an event that commits after the dispatch of its window is sent in the next one, once", async () => {
   const { tenant, subscription } = await batched(2);
   const [a = 0, b = 0] = tenant.reviewIds;
   const early = reviewAction(tenant, { reviewId: a });
@@ -143,7 +143,7 @@ test("sends rows that commit late around the cut in the next window, each once",
   expect(await queued(subscription.subscriptionId)).toEqual([early.eventId, late.eventId]);
 });
 
-test("loses and repeats nothing while writers and dispatches race", async () => {
+test("a batch loses and repeats no event while writers and dispatches run at the same time", async () => {
   const { tenant, subscription } = await batched(3);
   const written: string[] = [];
   const write = async (n: number) => {
@@ -168,7 +168,7 @@ test("loses and repeats nothing while writers and dispatches race", async () => 
   expect(sequences.map((row) => row.sequence)).toEqual(got.map((_, i) => i + 1));
 });
 
-test("stands still while disabled, and is not dispatched before it is due", async () => {
+test("a batch is not dispatched before it is due, nor while its subscription is disabled", async () => {
   const { tenant, subscription } = await batched(1);
   const { subscriptionId } = subscription;
   await record(database.db, [reviewAction(tenant)]);
@@ -187,7 +187,7 @@ test("stands still while disabled, and is not dispatched before it is due", asyn
   expect(await queued(subscriptionId)).toEqual([]);
 });
 
-test("writes nothing for a dispatcher that was declared dead", async () => {
+test("a dispatcher without a valid lease dispatches no batch", async () => {
   const { tenant, subscription } = await batched(1);
   await record(database.db, [reviewAction(tenant)]);
   const now = new Date(Date.now() + HOUR_MS);
@@ -202,7 +202,7 @@ test("writes nothing for a dispatcher that was declared dead", async () => {
   expect(await queued(subscription.subscriptionId)).toEqual([]);
 });
 
-/** So many events of three reviews by turns wait for the batch; their ids in the order of a batch. */
+/** Makes a batch of `count` events that alternate between three reviews; answers their ids in the order of delivery. */
 async function waiting(count: number) {
   const { tenant, subscription } = await batched(3);
   const { subscriptionId } = subscription;
@@ -231,7 +231,7 @@ async function jobsOf(subscriptionId: string): Promise<number> {
   return row?.jobs ?? 0;
 }
 
-test("queues more than a chunk in order, one job per review, and moves the cursor with the last", async () => {
+test("a batch of several chunks is queued in order with one job per review, and its last chunk moves the cursor", async () => {
   const { subscriptionId, order } = await waiting(2 * CHUNK + 300);
   const due = new Date(Date.now() + HOUR_MS);
   expect(await dispatchNow(subscriptionId, due)).toEqual({ fenced: false, jobs: 3 });
@@ -240,7 +240,7 @@ test("queues more than a chunk in order, one job per review, and moves the curso
   expect((await cursorOf(subscriptionId))?.last).toEqual(due);
 });
 
-test("goes on with the window of a dispatcher that died between two chunks", async () => {
+test("a batch whose dispatcher died between two chunks is completed with the window of the first dispatch", async () => {
   const { subscriptionId, order } = await waiting(2 * CHUNK + 300);
   const { db } = database;
   let transactions = 0;
@@ -259,6 +259,6 @@ test("goes on with the window of a dispatcher that died between two chunks", asy
   await dispatchNow(subscriptionId, later);
   expect(await queued(subscriptionId)).toEqual(order);
   expect(await jobsOf(subscriptionId)).toBe(3);
-  // The window is that of the first.
+  // The cursor moves to the due time of the interrupted dispatch, not to that of the second.
   expect((await cursorOf(subscriptionId))?.last).toEqual(due);
 });

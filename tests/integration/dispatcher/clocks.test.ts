@@ -5,7 +5,7 @@ import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const HOUR_MS = 3_600_000;
 const DELAY_MS = 1_500;
@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 test.each([HOUR_MS, -HOUR_MS])(
-  "a process whose clock is wrong by %d ms makes its retries when they are due by that of Postgres",
+  "a dispatcher with a clock that is wrong by %d ms retries when PostgreSQL's clock says that it is due",
   async (skewMs) => {
     const receiver = await Receiver.start((_, count) => (count === 0 ? 500 : 200));
     const tenant = await insertTenant(database.db);

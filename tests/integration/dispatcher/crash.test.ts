@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const SUBSCRIPTIONS = 10;
 const EVENTS = 100;
@@ -40,7 +40,7 @@ interface Load {
   readonly expected: () => Promise<string[]>;
 }
 
-/** Subscriptions with a receiver each; events for all of them are written over about two seconds. */
+/** Starts subscriptions with one receiver each, and writes events for all of them over about two seconds. */
 async function startLoad(): Promise<{ loads: Load[]; written: Promise<unknown> }> {
   const loads: Load[] = [];
   const writers: Promise<void>[] = [];
@@ -72,12 +72,15 @@ async function startLoad(): Promise<{ loads: Load[]; written: Promise<unknown> }
   return { loads, written: Promise.all(writers) };
 }
 
-/** Nothing lost, first arrivals in commit order, repeats at most what was in flight or uncommitted at a crash. */
+/**
+ * Checks that no event is lost, that first arrivals follow the order of commits, and that a crash repeats only events that
+ * were in flight or not committed.
+ */
 async function checkArrivals(loads: readonly Load[], crashes: number): Promise<void> {
   for (const { receiver, expected } of loads) {
     await until("every event", () => new Set(receiver.eventIds).size === EVENTS, 30_000);
     expect([...new Set(receiver.eventIds)]).toEqual(await expected());
-    // One under way, and up to 16 answered ones whose commit had not come back.
+    // Per crash: one POST in flight, and up to 16 that were answered but not committed.
     expect(receiver.received.length - EVENTS).toBeLessThanOrEqual(crashes * 17);
     await receiver.stop();
   }
@@ -87,7 +90,7 @@ async function checkArrivals(loads: readonly Load[], crashes: number): Promise<v
   });
 }
 
-test("loses and reorders nothing when its process is killed under load", async () => {
+test("a dispatcher that is killed under load loses and reorders no event", async () => {
   const [one] = dispatchers;
   one?.start();
   const { loads, written } = await startLoad();
@@ -101,7 +104,7 @@ test("loses and reorders nothing when its process is killed under load", async (
   await checkArrivals(loads, KILLS);
 });
 
-test("loses and reorders nothing when one of two is killed and Redis is flushed under load", async () => {
+test("two dispatchers lose and reorder no event when one is killed and Redis is flushed under load", async () => {
   const [one, two] = dispatchers;
   two?.start();
   await Bun.sleep(1_500);
@@ -114,7 +117,7 @@ test("loses and reorders nothing when one of two is killed and Redis is flushed 
   await checkArrivals(loads, 1);
 });
 
-test("delivers again what a killed process had sent, under the same attempt, and its record says so", async () => {
+test("a POST that a killed dispatcher had sent is repeated with the same attempt number, and recorded as possibly repeated", async () => {
   const [one, two] = dispatchers;
   await two?.stop();
   await one?.stop();
@@ -143,7 +146,7 @@ test("delivers again what a killed process had sent, under the same attempt, and
        where subscription_id = ${made.subscriptionId} order by id`;
     return rows.map((row) => [row.event_id, row.outcome, row.possibly_repeated]);
   };
-  // What stood behind it may have been sent, too, for all that anybody can know.
+  // The second event counts as possibly repeated too: the new dispatcher cannot know how far the killed one came.
   const later = reviewAction(tenant);
   await stores.schedule.wake(await record(database.db, [later]));
   await until("the records", async () => (await attempts()).length === 3);

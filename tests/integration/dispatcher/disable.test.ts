@@ -17,10 +17,10 @@ import {
   type Tenant,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const SUBSCRIPTIONS = 32;
-/** What a failing receiver takes, so that shards move while failures are under way. */
+/** The response time of the failing receiver, long enough that shards change hands during attempts. */
 const ANSWER_MS = 40;
 
 const box = createTestBox();
@@ -28,7 +28,7 @@ const config = { serverRoot: "https://reviews.example" };
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 let receiver: Receiver;
-/** Subscription ids, as the logs of all dispatchers report them disabled. */
+/** The subscriptions that the logs of all dispatchers report as disabled. */
 let reported: unknown[] = [];
 const running: RunningDispatcher[] = [];
 
@@ -62,7 +62,7 @@ function dispatcher(): RunningDispatcher {
   return one;
 }
 
-/** A subscription whose partner has one owner, with so many failures behind it. */
+/** Adds a subscription with `failures` consecutive failures, for a partner with one owner. */
 async function subscribed(failures: number): Promise<{ tenant: Tenant; id: string }> {
   const tenant = await insertTenant(database.db);
   await database.db.sql`
@@ -88,11 +88,11 @@ async function stateOf(id: string) {
   return row;
 }
 
-test("20 failures disable exactly once while two dispatchers pass the shards to each other", async () => {
+test("20 consecutive failures disable a subscription exactly once, while its shard moves between two dispatchers", async () => {
   const all = await Promise.all(Array.from({ length: SUBSCRIPTIONS }, () => subscribed(0)));
   const first = dispatcher();
   await Promise.all(all.map(({ tenant }) => emit(tenant, 22)));
-  // The second one gets half of the shards, then the first one gives it the others.
+  // The second dispatcher first takes half of the shards, and the others when the first one stops.
   dispatcher();
   await until("some failures", () => receiver.received.length > SUBSCRIPTIONS * 5);
   await first.stop();
@@ -109,11 +109,11 @@ test("20 failures disable exactly once while two dispatchers pass the shards to 
   expect(reported.toSorted()).toEqual(ids.toSorted());
   await lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
   const mails = await database.db.sql`select from mails where kind = 'webhook_alert'`;
-  // One owner each.
+  // Each partner has one owner, so there is one mail per subscription.
   expect(mails).toHaveLength(SUBSCRIPTIONS);
 });
 
-test("a restart between the 19th and the 20th failure changes nothing", async () => {
+test("a restart between the 19th and the 20th failure does not change when a subscription is disabled", async () => {
   const { tenant, id } = await subscribed(17);
   const before = dispatcher();
   await emit(tenant, 2);

@@ -26,7 +26,7 @@ import {
   type TestSubscription,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
@@ -71,7 +71,7 @@ async function subscribed(
   return { tenant, subscription };
 }
 
-/** Records one review event per review id, or so many of the first review, and wakes. */
+/** Records `count` events, of the given reviews in turn or of the first review, and wakes the dispatcher. */
 async function emit(tenant: Tenant, count: number, reviewIds: number[] = []): Promise<string[]> {
   const actions = Array.from({ length: count }, (_, i) => {
     const reviewId = reviewIds[i % reviewIds.length];
@@ -95,7 +95,7 @@ async function attemptsOf(subscriptionId: string) {
      where subscription_id = ${subscriptionId} order by id`;
 }
 
-/** The first entry of a subscription, failed for good. */
+/** Builds the record of a permanent failure of the first entry of a subscription. */
 function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
   const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
   return attemptRecord({ id, eventId: id, subscriptionId, shard, sequence: 1 });
@@ -143,7 +143,7 @@ test("delivers a signed POST with the four headers, and records it", async () =>
   });
 });
 
-test("delivers events of parallel transactions in the order of their commits, each once", async () => {
+test("delivers events of parallel transactions once each, in the order of their commits", async () => {
   const target = await receiver();
   const { tenant, subscription } = await subscribed(target);
   dispatcher();
@@ -161,7 +161,7 @@ test("delivers events of parallel transactions in the order of their commits, ea
   );
 });
 
-test("delivers overlapping transactions in commit order, also when they began the other way round", async () => {
+test("delivers events of overlapping transactions in commit order, not in the order of their starts", async () => {
   const target = await receiver();
   const { tenant } = await subscribed(target);
   dispatcher();
@@ -169,7 +169,7 @@ test("delivers overlapping transactions in commit order, also when they began th
   const late = reviewAction(tenant);
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
-  // Begins first, with its domain change, and commits last.
+  // This transaction begins first and commits last.
   const slow = database.db.transaction(async (tx) => {
     await tx.sql`select txid_current()`;
     begun.resolve();
@@ -180,14 +180,14 @@ test("delivers overlapping transactions in commit order, also when they began th
   const first = await record(database.db, [early]);
   goOn.resolve();
   const second = await slow;
-  // Woken in the wrong order on purpose.
+  // The wakes arrive in the wrong order on purpose.
   await stores.schedule.wake(second);
   await stores.schedule.wake(first);
   await until("both", () => target.received.length === 2);
   expect(target.eventIds).toEqual([early.eventId, late.eventId]);
 });
 
-test("keeps events behind a failing head in order, and makes four attempts under one X-SVC-Delivery", async () => {
+test("holds later events while the first one is retried, with one X-SVC-Delivery for all four attempts", async () => {
   const target = await receiver((_, count) => (count < 3 ? 500 : 200));
   const { tenant, subscription } = await subscribed(target);
   dispatcher();
@@ -229,7 +229,7 @@ test("never makes a retry before its delay has passed since the end of the faile
   waits.forEach((wait, i) => expect(wait).toBeGreaterThanOrEqual(delays[i] ?? 0));
 });
 
-test("gives an event up after the fourth failed attempt or a 410, counts it, and goes on with the next", async () => {
+test("gives up an event after four failed attempts or one 410, counts the failure, and continues with the next event", async () => {
   const target = await receiver((_, count) => (count < 4 ? 500 : 410));
   const { tenant, subscription } = await subscribed(target);
   dispatcher();
@@ -249,7 +249,7 @@ test("gives an event up after the fourth failed attempt or a 410, counts it, and
   });
 });
 
-test("disables at the 20th permanent failure in a row and holds what is queued behind it", async () => {
+test("disables a subscription at the 20th consecutive permanent failure, and holds its later events", async () => {
   const target = await receiver(() => 410);
   const { tenant, subscription } = await subscribed(target, { failures: 18 });
   dispatcher();
@@ -263,14 +263,14 @@ test("disables at the 20th permanent failure in a row and holds what is queued b
     failures: 20,
     disabled_reason: "consecutive_failures",
   });
-  // Recorded while disabled, and held like those that were queued before.
+  // An event that is recorded while the subscription is disabled is held as well.
   await emit(tenant, 1);
   await Bun.sleep(100);
   expect(target.received).toHaveLength(2);
   expect(await unsettled(subscription.subscriptionId)).toBe(3);
 });
 
-test("what the disabling is told with is one mail per owner, from the records of the attempts", async () => {
+test("a disabled subscription causes one mail per owner, with the failures from the attempt records", async () => {
   const target = await receiver(() => 410);
   const { tenant, subscription } = await subscribed(target, { failures: 18 });
   for (const name of ["a", "b"])
@@ -289,18 +289,18 @@ test("what the disabling is told with is one mail per owner, from the records of
   await look();
   const mails = await database.db.sql<{ id: string; sealed: string }[]>`
     select id, sealed_message as sealed from mails where kind = 'webhook_alert'`;
-  const told = mails
+  const sent = mails
     .map(({ id, sealed }) => openMail(box, id, sealed))
     .filter(({ to }) => to.endsWith(`-${tenant.partnerId}@partner.example`));
-  expect(told).toHaveLength(2);
-  for (const part of [told[0]?.text, told[0]?.html]) {
+  expect(sent).toHaveLength(2);
+  for (const part of [sent[0]?.text, sent[0]?.html]) {
     expect(part).toContain(`/dashboard/webhooks/${subscription.subscriptionId}`);
     expect(part).toContain("First failure");
     expect(part).toContain("answered with status 410, review_");
   }
 });
 
-test("does not disable after 19 failures, a success and 19 more", async () => {
+test("does not disable a subscription after 19 failures, a success and 19 more failures", async () => {
   const target = await receiver((_, count) => (count === 1 ? 200 : 410));
   const { tenant, subscription } = await subscribed(target, { failures: 18 });
   dispatcher();
@@ -312,7 +312,7 @@ test("does not disable after 19 failures, a success and 19 more", async () => {
   });
 });
 
-test("finds in Postgres what no wake announced", async () => {
+test("finds an event in PostgreSQL although no wake announced it", async () => {
   const target = await receiver();
   const { tenant } = await subscribed(target);
   dispatcher();
@@ -323,7 +323,7 @@ test("finds in Postgres what no wake announced", async () => {
   expect(target.eventIds).toEqual([action.eventId]);
 });
 
-test("makes a retry although Redis lost it meanwhile", async () => {
+test("makes a retry although Redis has lost its schedule", async () => {
   const target = await receiver((_, count) => (count === 0 ? 500 : 200));
   const { tenant } = await subscribed(target);
   dispatcher({ retryDelaysMs: [300, 300, 300] });
@@ -334,7 +334,7 @@ test("makes a retry although Redis lost it meanwhile", async () => {
   await until("the second", () => target.received.length === 2);
 });
 
-test("delivers reviews in parallel and each in its own order where ordering is by review", async () => {
+test("delivers reviews in parallel, and the events of each in order, if the ordering is by review", async () => {
   const blocked = { id: 0 };
   const target = await receiver((post) =>
     JSON.parse(post.body).review.id === blocked.id ? 500 : 200,
@@ -374,7 +374,7 @@ test("sends the minimal body to a subscription in minimal mode", async () => {
   });
 });
 
-test("shares the shards between two dispatchers, and one takes over when the other leaves", async () => {
+test("two dispatchers share the shards, and one takes over all when the other stops", async () => {
   const target = await receiver();
   const { tenant } = await subscribed(target);
   const one = dispatcher();
@@ -391,7 +391,7 @@ test("shares the shards between two dispatchers, and one takes over when the oth
   await until("the POST", () => target.received.length === 1);
 });
 
-test("takes over from a dispatcher that died, and what it still writes does not count", async () => {
+test("takes over the shards of a dead dispatcher, whose later commits are fenced", async () => {
   const target = await receiver();
   const { tenant, subscription } = await subscribed(target);
   await database.db
@@ -409,7 +409,7 @@ test("takes over from a dispatcher that died, and what it still writes does not 
   expect(await stateOf(subscription.subscriptionId)).toMatchObject({ failures: 0 });
 });
 
-test("changes nothing by a commit that is repeated because its answer was lost", async () => {
+test("a commit that is repeated because its response was lost changes nothing", async () => {
   const { tenant, subscription } = await subscribed(await receiver());
   await emit(tenant, 2);
   await database.db
@@ -432,7 +432,7 @@ test("changes nothing by a commit that is repeated because its answer was lost",
   expect(await seen()).toEqual(once);
 });
 
-test("finishes the request under way when it is told to stop", async () => {
+test("finishes the POST in flight when it is stopped, and starts no other", async () => {
   const target = await receiver(async () => {
     await Bun.sleep(300);
     return 200;
@@ -449,10 +449,10 @@ test("finishes the request under way when it is told to stop", async () => {
   expect(await unsettled(subscription.subscriptionId)).toBe(2);
 });
 
-test("names a slow attempt by its start, however many others began and ended meanwhile", async () => {
+test("the ULID of a slow attempt has its start time, although other attempts began and ended meanwhile", async () => {
   const release = Promise.withResolvers<number>();
-  const [slow, swift] = [await receiver(() => release.promise), await receiver()];
-  const [one, other] = [await subscribed(slow), await subscribed(swift)];
+  const [slow, fast] = [await receiver(() => release.promise), await receiver()];
+  const [one, other] = [await subscribed(slow), await subscribed(fast)];
   dispatcher();
   await emit(one.tenant, 1);
   await until("the slow one to begin", () => slow.received.length === 1);

@@ -1,10 +1,10 @@
-// How a process is looked at by whoever runs it, and how it leaves.
+// Health endpoints of the processes, and their shutdown.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { ApiProcess } from "../../support/api-process.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let settings: Record<string, string>;
@@ -25,7 +25,7 @@ async function statusOf(url: string): Promise<unknown> {
   return response && [response.status, Reflect.get(Object(await response.json()), "status")];
 }
 
-test("an API that is told to stop says that it drains, and goes on answering until the delay is over", async () => {
+test("an API that gets SIGTERM reports draining, and serves requests until DRAIN_DELAY_MS has passed", async () => {
   const api = await ApiProcess.start({ ...settings, DRAIN_DELAY_MS: "3000" });
   api.signal("SIGTERM");
   const readyz = `${api.root}/readyz`;
@@ -35,7 +35,7 @@ test("an API that is told to stop says that it drains, and goes on answering unt
   expect(await api.exited()).toBe(0);
 });
 
-test("a dispatcher shows health, readiness and metrics where METRICS_HOST says", async () => {
+test("a dispatcher serves health, readiness and metrics only on METRICS_HOST", async () => {
   // The port stays taken on 127.0.0.1: a dispatcher that listened on all addresses could not start.
   using other = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const at = { METRICS_HOST: "127.0.0.2", METRICS_PORT: String(other.port) };

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A subscription with `old` events of 31 days ago and a young one behind them. */
+/** Adds a subscription with `old` events of 31 days ago and one new event after them. */
 async function subscribe(old: number, batch?: { intervalHours: number; nextAt: Date }) {
   const { db } = database;
   const tenant = await insertTenant(db);
@@ -60,7 +60,7 @@ async function count(table: "queued_entries" | "batch_entries", id: string): Pro
 }
 
 describe("held entries older than the retention time", () => {
-  test("are settled as expired while the subscription is disabled, and the rest is kept", async () => {
+  test("are settled as expired while the subscription is disabled, and younger entries are kept", async () => {
     const id = await subscribe(CHUNK_ROWS + 1);
     expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(0);
     await disable(id);
@@ -71,7 +71,7 @@ describe("held entries older than the retention time", () => {
     expect([...settled]).toEqual([{ reason: "expired" }]);
   });
 
-  test("are each settled once by several processes at the same time", async () => {
+  test("are each settled once if several processes run at the same time", async () => {
     const ids = [await subscribe(CHUNK_ROWS + 1), await subscribe(3)];
     for (const id of ids) await disable(id);
     const processes = [database.db, database.connect(), database.connect()];
@@ -80,7 +80,7 @@ describe("held entries older than the retention time", () => {
     expect([...counts, rest].reduce((sum, one) => sum + one, 0)).toBe(CHUNK_ROWS + 4);
   });
 
-  test("stay if the subscription is being enabled, and it waits for nobody", async () => {
+  test("are kept, without waiting for the lock, while another transaction enables the subscription", async () => {
     const id = await subscribe(3);
     await disable(id);
     await database.connect().transaction(async (tx) => {
@@ -92,7 +92,7 @@ describe("held entries older than the retention time", () => {
     expect(await count("queued_entries", id)).toBe(4);
   });
 
-  test("wait while somebody holds the offset", async () => {
+  test("are left for a later run while another transaction locks the offset", async () => {
     const id = await subscribe(3);
     await disable(id);
     await database.connect().transaction(async (tx) => {
@@ -102,7 +102,7 @@ describe("held entries older than the retention time", () => {
     expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(3);
   });
 
-  test("are no longer collected for a batch", async () => {
+  test("are removed from the next batch", async () => {
     const batch = { intervalHours: 1, nextAt: new Date(Date.now() + 3_600_000) };
     const id = await subscribe(CHUNK_ROWS + 1, batch);
     expect(await removeAll(removeBatchEntries, database.db, DAYS)).toBe(0);
@@ -112,7 +112,7 @@ describe("held entries older than the retention time", () => {
   });
 });
 
-test("mails are forgotten when they were settled before the retention time, any number of them", async () => {
+test("mails that were settled before the retention time are removed, in any number, and others are kept", async () => {
   const { sql } = database.db;
   const insert = (state: "sent" | "queued", age: string, number: number) => sql`
     insert into mails (id, kind, state, sealed_message, due_at, created_at, settled_at)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { connect, type RawDb } from "../../../db/client.ts";
 import { createLeases, type Leases } from "../../../dispatcher/shards/lease-queries.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let db: RawDb;
@@ -37,7 +37,7 @@ async function counts() {
   return [...rows];
 }
 
-test("a release that is carried out late leaves alone what the same dispatcher has claimed again", async () => {
+test("a late release does not free shards that the same dispatcher has claimed again", async () => {
   const owned = await holds("one");
   const released = new Map([...owned].slice(0, 10));
   await leases.release("one", released);
@@ -51,7 +51,7 @@ test("a release that is carried out late leaves alone what the same dispatcher h
   expect(await counts()).toEqual([{ holder: null, orphaned: false, shards: 64 }]);
 });
 
-test("a expiry waits for the commit that the dead has under way, and nothing that the living do waits for it", async () => {
+test("expiring a lease waits for a commit of the dead dispatcher, and delays no other dispatcher", async () => {
   await holds("dead");
   await leases.join("living");
   const dead = await heartbeatOf("dead");
@@ -63,9 +63,9 @@ test("a expiry waits for the commit that the dead has under way, and nothing tha
     await committed;
   });
   await locked;
-  let isBuried = false;
+  let isExpired = false;
   const expiry = leases.expire(dead).then((shards) => {
-    isBuried = true;
+    isExpired = true;
     return shards;
   });
   await until("the expiry to wait", async () => {
@@ -74,7 +74,7 @@ test("a expiry waits for the commit that the dead has under way, and nothing tha
   });
   expect(await leases.renew("living")).toBeInstanceOf(Date);
   expect((await leases.assign("living")).owned.size).toBe(0);
-  expect(isBuried).toBe(false);
+  expect(isExpired).toBe(false);
   commit();
   await committing;
   expect(await expiry).toBe(64);
@@ -82,7 +82,7 @@ test("a expiry waits for the commit that the dead has under way, and nothing tha
   expect(await counts()).toEqual([{ holder: "living", orphaned: true, shards: 64 }]);
 });
 
-test("a takeover costs the same however much the dead had to do, and records nothing", async () => {
+test("expiring a lease reads no queue and no attempts of the dead dispatcher, and takes at most three statements", async () => {
   await holds("dead");
   const statements: string[] = [];
   const dead = await heartbeatOf("dead");
@@ -99,18 +99,18 @@ test("a takeover costs the same however much the dead had to do, and records not
   );
 });
 
-test("a claim whose answer was lost is found again, with what the expiry has noted", async () => {
+test("a claim is answered again if its response was lost, with shards still marked as uncleanly released", async () => {
   await holds("dead");
   await leases.expire(await heartbeatOf("dead"));
   await leases.join("survivor");
-  // The answer of this one is lost.
+  // The test ignores this response, as if it were lost.
   await leases.assign("survivor");
   const { owned } = await leases.assign("survivor");
   expect(owned.size).toBe(64);
   expect([...owned.values()].every((claim) => claim.unclean)).toBe(true);
 });
 
-test("a renewal answers the clock of Postgres, and undefined to who was declared dead", async () => {
+test("a renewal answers PostgreSQL's time, or undefined after the lease has expired", async () => {
   await leases.join("one");
   const [row] = await db.sql<{ now: Date }[]>`select now()`;
   const now = await leases.renew("one");

@@ -10,7 +10,7 @@ import {
 } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const OTHERS = 8;
 const EVENTS = 5;
@@ -21,7 +21,7 @@ let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 let receiver: Receiver;
 let dispatcher: RunningDispatcher;
 let stuck: unknown[] = [];
-/** How many of the next deliveries throw, which no receiver can make them do. */
+/** The number of next deliveries that throw an internal error, which no receiver can cause. */
 let bugs = 0;
 const cleanUps: (() => Promise<unknown>)[] = [];
 
@@ -61,21 +61,18 @@ async function subscribed() {
   const tenant = await insertTenant(database.db);
   const url = `${receiver.url}/${tenant.partnerId}`;
   const deps = { db: database.db, box };
-  const { subscriptionId, shard } = await insertSubscription(deps, {
+  const { subscriptionId } = await insertSubscription(deps, {
     partnerId: tenant.partnerId,
     url,
-    // A success has to write to its row.
+    // A failure count above 0 makes a success update the row of the subscription, which a test locks.
     failures: 1,
   });
-  // All in one line of commits.
-  await database.db.sql`
-    update webhook_subscriptions set shard = ${shard - (shard % 2)} where id = ${subscriptionId}`;
   return { tenant, id: subscriptionId };
 }
 
 type Subscribed = Awaited<ReturnType<typeof subscribed>>;
 
-/** Records so many events of each; answers the event ids of the first. */
+/** Records `EVENTS` events for each subscription, in turn; answers the event ids of the first. */
 async function emit(targets: readonly Subscribed[]): Promise<string[]> {
   const first: string[] = [];
   for (let n = 0; n < EVENTS; n++)
@@ -98,7 +95,7 @@ async function allDelivered(targets: readonly Subscribed[]): Promise<boolean> {
   return counts.every((count) => count === EVENTS);
 }
 
-/** Holds what the statement locks until the clean-up. */
+/** Holds the locks of a statement until the returned function is called. */
 async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
   const other = database.connect();
   const [release, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -114,7 +111,7 @@ async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
   };
 }
 
-test("a locked row of one subscription keeps none of the others from their commits", async () => {
+test("a locked row of one subscription does not delay the commits of others", async () => {
   const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
   const [one, ...others] = targets;
   if (one === undefined) throw new Error("There is a first one.");
@@ -129,7 +126,7 @@ test("a locked row of one subscription keeps none of the others from their commi
   expect(await delivered(one.id)).toEqual(events);
 });
 
-test("a record that Postgres refuses stops its subscription alone, and nothing of it is skipped", async () => {
+test("a record that PostgreSQL rejects stops only its subscription, which then continues without a gap", async () => {
   const targets = await Promise.all(Array.from({ length: OTHERS + 1 }, subscribed));
   const [one, ...others] = targets;
   if (one === undefined) throw new Error("There is a first one.");
@@ -141,7 +138,7 @@ test("a record that Postgres refuses stops its subscription alone, and nothing o
   await until("the others delivered", () => allDelivered(others));
   await until("an error in the log", () => stuck.length > 0);
   expect(new Set(stuck)).toEqual(new Set([one.id]));
-  await until("what is before it", async () => (await delivered(one.id)).length === 2);
+  await until("the records before it", async () => (await delivered(one.id)).length === 2);
   await sql.unsafe("alter table delivery_attempts drop constraint refused");
   await until("the rest delivered", () => allDelivered([one]));
   expect(await delivered(one.id)).toEqual(events);
@@ -149,7 +146,7 @@ test("a record that Postgres refuses stops its subscription alone, and nothing o
   expect(posts).toHaveLength(EVENTS);
 });
 
-test("a bug in the making of a request is no failure of the receiver: the entry is sent later", async () => {
+test("an internal error in a delivery is no failed attempt: the entry is sent later", async () => {
   const one = await subscribed();
   bugs = 2;
   const events = await emit([one]);

@@ -5,13 +5,14 @@ import { connect, type RawDb } from "../../../db/client.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { endLostSessions } from "../../../dispatcher/maintenance/queries.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 
-// A client that is lost between two messages of one request, behind a proxy that keeps its connection: Postgres waits for
-// the rest, and neither statement_timeout nor idle_in_transaction_session_timeout ends that.
+// A client disappears between two messages of one request, behind a proxy that keeps the connection open. PostgreSQL
+// waits
+// for the rest of the request. Neither statement_timeout nor idle_in_transaction_session_timeout ends that wait.
 
 const DEAD = "01JD0000000000000000000000";
 
@@ -33,7 +34,7 @@ beforeEach(async () => {
   await db.sql`delete from dispatchers`;
 });
 
-/** Has a session of this name hold the lease of a dead dispatcher that has all shards. */
+/** Lets a lost session with this application name lock the lease of a dead dispatcher, which has all shards. */
 async function loseSession(name: string): Promise<void> {
   await db.sql`insert into dispatchers (id, started_at, renewed_at) values (${DEAD}, now(), now())`;
   await db.sql`update shards set dispatcher_id = ${DEAD}`;
@@ -50,7 +51,7 @@ const waiting = (name: string) => db.sql<{ since: number }[]>`
   select extract(epoch from clock_timestamp() - state_change)::float8 as since from pg_stat_activity
    where application_name = ${name} and state = 'active' and wait_event = 'ClientRead'`;
 
-/** Whether the row of the dead can be had within the limits of a lease. */
+/** Tells whether the lease row of the dead dispatcher can be locked within the time limits of lease statements. */
 async function isFree(): Promise<boolean> {
   const other = connect(database.url, { max: 1, name: "other", limits: LIMITS.leases });
   try {
@@ -63,7 +64,7 @@ async function isFree(): Promise<boolean> {
   }
 }
 
-test("no limit of the server ends it; whoever looks does, after the time and not before", async () => {
+test("a lost session outlives all timeouts of the server, and ends only after the given time in `endLostSessions`", async () => {
   await loseSession("reviewrelay-dispatcher");
   const { idleMs, statementMs } = LIMITS.leases;
   await until("all limits have passed", async () => {
@@ -80,7 +81,7 @@ test("no limit of the server ends it; whoever looks does, after the time and not
   await until("the row is free", isFree);
 });
 
-test("a statement that takes long, an idle session and another program's are left alone", async () => {
+test("a long statement, an idle session and the session of another program are not ended", async () => {
   await loseSession("pg_restore");
   const idle = connect(database.url, { max: 1, name: "reviewrelay-idle" });
   await idle.sql`select 1`;
@@ -94,7 +95,7 @@ test("a statement that takes long, an idle session and another program's are lef
   await db.sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pg_restore'`;
 });
 
-test("a dispatcher buries the dead although a lost session of theirs holds their lease", async () => {
+test("a dispatcher expires the lease of a dead one although a lost session locks it", async () => {
   await loseSession("reviewrelay-dispatcher");
   const schedule = await createTestSchedule();
   const dispatcher = new DispatcherProcess({

@@ -14,12 +14,12 @@ import { addMs, systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { MAIL_WAKE, queueMails, type NewMail } from "../../../src/outbox/mail.ts";
 import { createTestBox, silentLog } from "../../support/dispatch.ts";
-import { headerOf, MailServer } from "../../support/mail-server.ts";
+import { headerOf, MailServer } from "../../support/network/mail-server.ts";
 import { removeAll } from "../../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
-/** Of one mail: longer than any test, unless a test says otherwise. */
+/** The default deadline of one mail, longer than any test. */
 const DEADLINE_MS = 600_000;
 
 let database: TestDatabase;
@@ -45,7 +45,7 @@ interface SenderOptions {
   readonly server: Pick<MailServer, "url">;
   readonly wrap?: (store: MailStore) => MailStore;
   readonly retryDelaysMs?: readonly number[];
-  /** How long one mail may take. */
+  /** The deadline of one mail. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly log?: Log;
@@ -54,11 +54,11 @@ interface SenderOptions {
 
 interface Sender {
   readonly mailer: Mailer;
-  /** Ends it as a dispatcher that stops does. */
+  /** Stops the mailer as a dispatcher does: it may finish its mails within `ms`, and aborts the others. */
   drain(ms: number): Promise<void>;
 }
 
-/** A mailer as a dispatcher runs it, woken by sweeps that come quickly. */
+/** Runs a mailer as a dispatcher does, but with a sweep every 10 ms. */
 function sender(options: SenderOptions): Sender {
   const { clock = systemClock } = options;
   const store = createMailStore(database.db);
@@ -159,7 +159,7 @@ test("sends nothing of a transaction that is rolled back", async () => {
   expect(await rows()).toEqual([]);
 });
 
-test("says who it is from, when it was queued, and that a machine wrote it", async () => {
+test("a mail has headers for its sender, the time it was queued, and its automatic origin", async () => {
   const server = await mailServer();
   const { mailer } = sender({ server });
   const queuedAt = new Date("2026-06-01T12:00:00.000Z");
@@ -190,7 +190,7 @@ test("keeps the message sealed while it waits, and erases it once it is sent", a
   expect((await rows())[0]?.settled_at).toBeInstanceOf(Date);
 });
 
-test("sends what was queued while the mail server was down, once", async () => {
+test("sends a mail that was queued while the mail server was down, once", async () => {
   const server = await mailServer();
   await server.stop();
   const { mailer } = sender({ server, retryDelaysMs: Array.from({ length: 50 }, () => 50) });
@@ -208,7 +208,7 @@ test("sends what was queued while the mail server was down, once", async () => {
   expect(server.received).toHaveLength(1);
 });
 
-test("tries again although the commit of a failure took longer than the wait after it", async () => {
+test("retries a mail although the commit of the failure took longer than the retry delay", async () => {
   const server = await mailServer();
   await server.stop();
   const slow = (store: MailStore): MailStore => ({
@@ -225,7 +225,7 @@ test("tries again although the commit of a failure took longer than the wait aft
   await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
 });
 
-test("gives a mail up at once when its recipient is refused for good, and keeps nothing of its words", async () => {
+test("gives up a mail at once after a permanent rejection of its recipient, and keeps only the status codes", async () => {
   const text = "5.1.1 <ada@reader.example> is unknown";
   const server = await mailServer(() => ({ at: "rcpt", code: 550, text }));
   const lines: string[] = [];
@@ -252,7 +252,7 @@ test("gives a mail up at once when its recipient is refused for good, and keeps 
   });
 });
 
-test("makes the retries of a temporary refusal not before their time, and gives up after the last", async () => {
+test("retries after a temporary rejection not before the delay has passed, and gives up after the last retry", async () => {
   const server = await mailServer(() => ({ at: "data", code: 451 }));
   const delays = [80, 160, 40];
   const commits: number[] = [];
@@ -280,7 +280,7 @@ test("makes the retries of a temporary refusal not before their time, and gives 
   starts.slice(1).forEach((at, i) => expect(at).toBeGreaterThanOrEqual(commits[i] ?? Infinity));
 });
 
-test("has each mail sent once by any number of mailers", async () => {
+test("several mailers send each mail once", async () => {
   const server = await mailServer();
   for (let i = 0; i < 60; i++) await queue({ to: `reader-${i}@x.example` });
   for (let i = 0; i < 4; i++) sender({ server });
@@ -290,7 +290,7 @@ test("has each mail sent once by any number of mailers", async () => {
   );
 });
 
-test("repeats a mail under its Message-ID when the process dies between its acceptance and our commit", async () => {
+test("repeats a mail with the same Message-ID if the process dies after its acceptance and before the commit", async () => {
   const server = await mailServer();
   const dying = sender({
     server,
@@ -311,7 +311,7 @@ test("repeats a mail under its Message-ID when the process dies between its acce
   expect(second).toBe(first ?? "");
 });
 
-test("commits as soon as Postgres answers again, and does not repeat the mail", async () => {
+test("commits as soon as PostgreSQL works again, and does not send the mail again", async () => {
   const server = await mailServer();
   let failures = 3;
   const { mailer } = sender({
@@ -328,7 +328,7 @@ test("commits as soon as Postgres answers again, and does not repeat the mail", 
   expect(server.received).toHaveLength(1);
 });
 
-test("writes nothing about a mail that was claimed again since", async () => {
+test("does not commit the result of a mail that was claimed again meanwhile", async () => {
   const server = await mailServer();
   const again = new Date(Date.now() + 120_000);
   const committed: string[] = [];
@@ -349,14 +349,14 @@ test("writes nothing about a mail that was claimed again since", async () => {
   expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, due_at: again });
 });
 
-test("sends a mail at once although the clock that queued it is ahead", async () => {
+test("sends a mail at once although it was queued by a process with a clock that is ahead", async () => {
   const server = await mailServer();
   sender({ server });
   await queue({}, addMs(new Date(), 4_000));
   await until("sent", () => allIn("sent"));
 });
 
-test("refuses a recipient with a line break and makes one line of a subject with one", async () => {
+test("rejects a recipient with a line break, and replaces line breaks in a subject", async () => {
   for (const to of ["ada@x.example\r\nBcc: eve@x.example", "ada@x.example\nDATA", "a@x, b@x"]) {
     const refused = queue({ to });
     expect(refused).rejects.toThrow("is no address");
@@ -374,7 +374,7 @@ test("refuses a recipient with a line break and makes one line of a subject with
   expect(headerOf(mail, "Bcc")).toBe("");
 });
 
-test("sends past hanging recipients, on no more connections than the bound", async () => {
+test("sends mails while other recipients hang, on no more than `MAIL_CONNECTIONS` connections", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
   const { mailer } = sender({ server, timeoutMs: 8_000, retryDelaysMs: [60_000] });
   const earlier = addMs(new Date(), -1_000);
@@ -388,7 +388,7 @@ test("sends past hanging recipients, on no more connections than the bound", asy
     const sent = (await rows()).filter((row) => row.state === "sent");
     return sent.length === 40;
   });
-  // All that while the others hung.
+  // The other mails were sent while these still hung in their first attempt.
   expect((await rows()).filter((row) => row.state === "queued" && row.attempt === 1)).toHaveLength(
     MAIL_CONNECTIONS - 1,
   );
@@ -401,7 +401,7 @@ test("sends past hanging recipients, on no more connections than the bound", asy
   });
 });
 
-test("goes on behind as many hanging recipients as there are connections after one deadline", async () => {
+test("continues after one deadline if all connections are used by hanging recipients", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
   const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs: [60_000] });
   const earlier = addMs(new Date(), -1_000);
@@ -415,11 +415,11 @@ test("goes on behind as many hanging recipients as there are connections after o
   expect(server.asked).toHaveLength(MAIL_CONNECTIONS + 1);
 });
 
-test("cuts a mail server that keeps talking without getting anywhere at the deadline", async () => {
+test("aborts a mail at its deadline although the server keeps sending lines", async () => {
   let lines = 0;
   const talker = createServer((socket) => {
     socket.write("220 Welcome.\r\n");
-    // No timeout of a silent connection notices this one.
+    // These lines keep an idle timeout from ending the connection.
     const talking = setInterval(() => {
       lines += 1;
       socket.write("250-Please wait.\r\n");
@@ -439,7 +439,7 @@ test("cuts a mail server that keeps talking without getting anywhere at the dead
   expect((await rows())[0]).toMatchObject({ state: "queued", error_code: "timeout" });
 });
 
-test("finishes the mail under way when it is told to stop, and begins none", async () => {
+test("finishes the mails in flight when it is stopped, and starts no others", async () => {
   const server = await mailServer();
   const slow = Promise.withResolvers<void>();
   const { mailer, drain } = sender({
@@ -467,19 +467,19 @@ test("finishes the mail under way when it is told to stop, and begins none", asy
   ]);
 });
 
-test("leaves a mail that it breaks off at the end of the drain as it was", async () => {
+test("leaves a mail unchanged that it aborts at the end of the shutdown", async () => {
   const server = await mailServer(() => "hang");
   const { mailer, drain } = sender({ server });
   await queue();
   mailer.wake();
   await until("the attempt", () => server.asked.length === 1);
-  // Without being broken off it would hang until its deadline, and end as a failed attempt.
+  // The mail would otherwise hang until its deadline, and count as a failed attempt.
   await drain(100);
   expect(mailer.busy).toBe(false);
   expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
 });
 
-test("does not send a code that has run out, and erases it", async () => {
+test("does not send an expired code, and erases it", async () => {
   const server = await mailServer();
   const { mailer } = sender({ server });
   const now = new Date();
@@ -490,7 +490,7 @@ test("does not send a code that has run out, and erases it", async () => {
   expect((await rows())[0]).toMatchObject({ error_code: "expired", sealed_message: null });
 });
 
-test("postpones a mail that no key opens, and sends the others", async () => {
+test("postpones a mail that no key can decrypt, and sends the others", async () => {
   const server = await mailServer();
   const { mailer } = sender({ server });
   await database.db.transaction((tx) =>
@@ -507,7 +507,7 @@ test("postpones a mail that no key opens, and sends the others", async () => {
   expect(left?.due_at?.getTime()).toBeGreaterThan(Date.now() + 60_000);
 });
 
-test("forgets settled mails after their retention, and never a queued one", async () => {
+test("removes settled mails after the retention time, and never a queued one", async () => {
   const old = new Date("2026-05-01T00:00:00.000Z");
   await queue({}, old);
   const server = await mailServer();
@@ -525,7 +525,7 @@ test("forgets settled mails after their retention, and never a queued one", asyn
   expect(await states()).toEqual(["queued"]);
 });
 
-test("holds state, columns and errors together in the table", async () => {
+test("the table rejects rows with a state that does not match their other columns", async () => {
   await queue();
   const broken = [
     database.db.sql`update mails set state = 'sent'`,
@@ -539,7 +539,7 @@ test("holds state, columns and errors together in the table", async () => {
   for (const { status } of await Promise.allSettled(broken)) expect(status).toBe("rejected");
 });
 
-/** The lines as they would be written, without their head. */
+/** Collects log entries as JSON texts of the event and its fields. */
 function collecting(lines: string[]): Log {
   const write = (event: string, fields: Record<string, unknown> = {}) =>
     void lines.push(JSON.stringify({ event, ...fields }));

@@ -1,4 +1,4 @@
-// The loop of maintenance and its table of jobs, with several processes at once.
+// The maintenance loop and its table of jobs, with several competing processes.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
@@ -8,12 +8,12 @@ import type { EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { lookAtRights } from "../../../scripts/doctor/database.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
 import { insertAttempt, partitions } from "../../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 let database: TestDatabase;
 let db: RawDb;
@@ -51,7 +51,7 @@ const makeDue = (name: string) =>
       db.sql`update maintenance_jobs set next_at = now() - interval '1 second' where name = ${name}`,
   );
 
-/** A job that handles a row a chunk, from 1 to `last`. */
+/** Builds a job that handles one row per chunk, from 1 to `last`. */
 function walk(name: string, last: number, more: Partial<Job> = {}) {
   const seen: number[] = [];
   const job: Job = {
@@ -69,7 +69,7 @@ function walk(name: string, last: number, more: Partial<Job> = {}) {
 }
 
 describe("a job", () => {
-  test("that is due is run once by processes that compete for it", async () => {
+  test("that is due is run once, although several processes compete for it", async () => {
     const names = ["one", "two", "three"];
     for (const name of names) await addRow(name);
     const walks = names.map((name) => walk(name, 3));
@@ -88,7 +88,7 @@ describe("a job", () => {
     });
   });
 
-  test("that fails rests longer each time, says why, and keeps none of the others", async () => {
+  test("that fails is retried with growing pauses, records its error, and does not block other jobs", async () => {
     for (const name of ["bad", "good"]) await addRow(name);
     const good = walk("good", 2);
     const bad = walk("bad", 1, { run: () => db.sql`select 1 / 0`.then(() => ({ rows: 0 })) });
@@ -120,7 +120,7 @@ describe("a job", () => {
     expect(await rowOf("bad")).toMatchObject({ failures: 0, error: null, succeeded: true });
   });
 
-  test("shows how far it has come, and goes on there in another process once its lease has ended", async () => {
+  test("saves its progress, and continues there in another process after its lease has expired", async () => {
     await addRow("long");
     const { promise: stuck, resolve: markBlocked } = Promise.withResolvers<void>();
     const hanging = walk("long", 9, {
@@ -145,7 +145,7 @@ describe("a job", () => {
     expect(await rowOf("long")).toMatchObject({ rows: 42, reached: null, isFree: true });
   });
 
-  test("ends in a process that has lost it to another one, whose progress stays", async () => {
+  test("ends in a process that has lost its lease, without overwriting the progress of the new holder", async () => {
     await addRow("stolen");
     const slow = walk("stolen", 5, {
       async run({ reached }) {
@@ -158,7 +158,7 @@ describe("a job", () => {
     expect(await rowOf("stolen")).toMatchObject({ rows: 1, reached: "1", isFree: false });
   });
 
-  test("keeps its lease while a tick of its process comes before the end", async () => {
+  test("keeps its lease as long as its process ticks before the lease expires", async () => {
     await addRow("slow");
     const { promise: go, resolve: release } = Promise.withResolvers<void>();
     const slow = walk("slow", 1, { run: () => go.then(() => ({ rows: 1 })) });
@@ -174,7 +174,7 @@ describe("a job", () => {
     expect((await rowOf("slow")).succeeded).toBe(true);
   });
 
-  test("of a process that stops is left to the next one at once", async () => {
+  test("of a process that stops can be continued by another at once", async () => {
     await addRow("left");
     const stop = new AbortController();
     const first = walk("left", 4, {
@@ -191,7 +191,7 @@ describe("a job", () => {
     expect(next.seen).toEqual([2, 3, 4]);
   });
 
-  test("takes turns with the others of its connection, chunk by chunk", async () => {
+  test("alternates by chunks with other jobs on the same connection", async () => {
     const begun: string[] = [];
     let running = 0;
     let together = 0;
@@ -208,14 +208,15 @@ describe("a job", () => {
       },
     }));
     await tickOnce({ db, jobs });
-    // The second job begins behind the first one's first chunk; later ones depend on when each saved its progress.
+    // The second job starts after the first chunk of the first one. The later order depends on when each saves its
+    // progress.
     expect(begun.slice(0, 2)).toEqual(["a", "b"]);
     expect(begun.toSorted().join("")).toBe("aaabbb");
     expect(together).toBe(1);
   });
 });
 
-test("history rests for half an hour after what refers to it was removed", async () => {
+test("the job of history starts half an hour after the jobs that remove references to it", async () => {
   const jobs = hourly({ db, historyRetentionDays: 60 });
   const began = async (name: string) =>
     (await db.sql`select from maintenance_jobs where name = ${name} and began_at is not null`)
@@ -230,7 +231,7 @@ test("history rests for half an hour after what refers to it was removed", async
   expect(await began("history")).toBe(1);
 });
 
-test("a partition is dropped once an hour, also where its run was lost or has failed afterwards", async () => {
+test("only one partition is dropped per hour, also if the run fails after the drop", async () => {
   await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
   const [attempts] = hourly({ db }).filter(({ name }) => name === "attempts");
   if (attempts === undefined) throw new Error("There is no such job.");
@@ -246,7 +247,7 @@ test("a partition is dropped once an hour, also where its run was lost or has fa
   expect(await partitions(db)).toHaveLength(before - 1);
 });
 
-test("each job has a row from the beginning", async () => {
+test("migrations insert a row for each job", async () => {
   const rows = await db.sql<{ name: string }[]>`select name from maintenance_jobs order by name`;
   const names = hourly({
     db,
@@ -283,8 +284,8 @@ describe("dispatchers", () => {
   };
   const succeeded = async (name: string) => (await rowOf(name)).succeeded;
 
-  test("take over the job of one that was killed in the midst of it", async () => {
-    // What it removes is locked, so that the dispatcher is held up by its statement.
+  test("take over a job whose dispatcher was killed during a run", async () => {
+    // A lock on the table of the job keeps the dispatcher inside its statement.
     await db.sql`
       update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() - interval '1 second'`;
     const key = randomBytes(32).toString("base64");
@@ -307,7 +308,7 @@ describe("dispatchers", () => {
     expect(await rowOf("incidents")).toMatchObject({ isFree: true, failures: 0 });
   }, 60_000);
 
-  test("remove and make tables as the owner, while the user of the service may not", async () => {
+  test("remove rows and create tables with the role of MAINTENANCE_DATABASE_URL, while that of DATABASE_URL may not", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await insertAttempt(db, new Date("2019-01-01T12:00:00Z"));
     await db.sql`

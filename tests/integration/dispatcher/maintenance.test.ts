@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-/** Another session that reads a table and stays in its transaction, as a dump does. */
+/** Opens another session that reads a table and keeps its transaction open, as a dump does. */
 async function holdTable(table: string): Promise<() => Promise<void>> {
   const { promise: reading, resolve: read } = Promise.withResolvers<void>();
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
@@ -58,7 +58,7 @@ function memoryLog() {
 }
 
 describe("dropping", () => {
-  test("takes the oldest day that ended before the retention time, one a run, and says how many rows it had", async () => {
+  test("drops the oldest expired day, one per run, and logs its number of rows", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), { count: 3 });
     await db.sql`analyze delivery_attempts_20200102`;
@@ -78,7 +78,7 @@ describe("dropping", () => {
     expect(await partitions(db)).toHaveLength(before.length - 2);
   });
 
-  test("leaves a day that ended within the retention time by Postgres' clock", async () => {
+  test("keeps a day that ended within the retention time by PostgreSQL's clock", async () => {
     await insertAttempt(db, inDays(-31));
     await insertAttempt(db, inDays(-30));
     await insertAttempt(db, inDays(-29));
@@ -87,7 +87,7 @@ describe("dropping", () => {
     expect(await dropExpiredPartition(db, DAYS)).toBeUndefined();
   });
 
-  test("leaves a partition that somebody reads for the next time", async () => {
+  test("leaves a partition that a session reads for the next run", async () => {
     await ensurePartitions(db, new Date("2021-01-01T12:00:00Z"));
     const release = await holdTable("delivery_attempts_20210101");
     expect(await dropExpiredPartition(db, DAYS)).toBeUndefined();
@@ -96,7 +96,7 @@ describe("dropping", () => {
     expect((await dropExpiredPartition(db, DAYS))?.name).toBe("delivery_attempts_20210101");
   });
 
-  test("removes old rows from a default partition, so many at once", async () => {
+  test("removes old rows from the default partition in chunks", async () => {
     await insertAttempt(db, inDays(-31), { count: 3 });
     await insertAttempt(db, inDays(-29));
     const removed = [];
@@ -106,21 +106,21 @@ describe("dropping", () => {
   });
 });
 
-describe("making the days ahead", () => {
-  test("takes along what the default partition holds of them", async () => {
+describe("creating partitions", () => {
+  test("moves the rows of these days out of the default partition", async () => {
     await insertAttempt(db, inDays(10), { count: 2 });
     expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 2 });
     await ensurePartitions(db, inDays(5));
     expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(10))]: 2 });
   });
 
-  test("makes a past day of which the default partition holds rows, and no other", async () => {
+  test("creates past days only if the default partition has rows of them", async () => {
     await insertAttempt(db, inDays(-3));
     expect(await ensurePartitions(db, NOW, DAYS)).toEqual([partitionOf(inDays(-3))]);
     expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(-3))]: 1 });
   });
 
-  test("leaves a day alone of which the default partition holds too many rows, and makes the others", async () => {
+  test("leaves out a day with too many rows in the default partition, and creates the others", async () => {
     await insertAttempt(db, inDays(9), { count: MOVED_AT_MOST + 1 });
     const made = await ensurePartitions(db, inDays(4));
     expect(made).not.toContain(partitionOf(inDays(9)));
@@ -128,7 +128,7 @@ describe("making the days ahead", () => {
     expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: MOVED_AT_MOST + 1 });
   });
 
-  test("shows each row to readers all the time, and once", async () => {
+  test("shows every row to concurrent readers exactly once at any time", async () => {
     await insertAttempt(db, inDays(10), { count: 20_000 });
     const seen = new Set<number>();
     const made = new AbortController();
@@ -145,7 +145,7 @@ describe("making the days ahead", () => {
     expect([...seen]).toEqual([20_000]);
   });
 
-  test("gives up behind a dump, keeps no reader waiting, and does it the next time", async () => {
+  test("gives up if a dump holds its lock, without blocking readers, and succeeds in the next run", async () => {
     const release = await holdTable("delivery_attempts_default");
     const name = partitionOf(inDays(8));
     expect(await ensurePartitions(db, inDays(1))).not.toContain(name);
@@ -154,7 +154,7 @@ describe("making the days ahead", () => {
     expect(await ensurePartitions(db, inDays(1))).toContain(name);
   });
 
-  test("makes the others when one cannot be made, and tells of that one", async () => {
+  test("creates the other partitions if one cannot be created, and throws its error", async () => {
     const name = partitionOf(inDays(8));
     await db.sql.unsafe(`create view ${name} as select 1`);
     const failure: unknown = await ensurePartitions(db, inDays(3)).catch((error: unknown) => error);
@@ -172,7 +172,7 @@ describe("the index by event value", () => {
     return rows.map(({ name }) => name);
   };
 
-  test("is made of days that have ended, the newest first, some at a time, and once", async () => {
+  test("is built on days that have ended, the newest first, four per run, and once", async () => {
     await ensurePartitions(db, inDays(-10));
     expect(await indexed()).toEqual([]);
     expect(await indexEndedDays(db)).toEqual(daysBack(3, 4, 5, 6));
@@ -183,7 +183,7 @@ describe("the index by event value", () => {
     expect(made.flat()).toEqual([]);
   });
 
-  test("waits for who writes to such a day, without keeping other writers waiting, and for no reader", async () => {
+  test("leaves a day with an open write for a later run without blocking other writers, and does not wait for readers", async () => {
     await ensurePartitions(db, inDays(-10));
     const written = partitionOf(inDays(-3));
     const release = await holdTable(partitionOf(inDays(-4)));
@@ -196,15 +196,15 @@ describe("the index by event value", () => {
     expect(await indexEndedDays(db)).toContain(written);
   });
 
-  test("is made once by several processes, the newest days first", async () => {
+  test("is built once if several processes run, the newest days first", async () => {
     await ensurePartitions(db, inDays(-10));
     await Promise.all([1, 2, 3].map(() => indexEndedDays(database.connect())));
-    // Who comes when the first has finished makes those that are left.
+    // A process that starts after the first has finished builds the next four.
     expect((await indexed()).slice(0, 4)).toEqual(daysBack(3, 4, 5, 6));
   });
 });
 
-describe("the jobs of an hour", () => {
+describe("the hourly jobs", () => {
   const tick = (log: ReturnType<typeof memoryLog>, over: { db?: RawDb; agree?: boolean } = {}) => {
     const { db: own = db, agree = true } = over;
     return tickOnce({ db: own, log, jobs: hourly({ db: own, log }), clocksAgree: () => agree });
@@ -212,7 +212,7 @@ describe("the jobs of an hour", () => {
   const anHourLater = () => db.sql`
     update maintenance_jobs set began_at = began_at - interval '1 hour', next_at = next_at - interval '1 hour'`;
 
-  test("run once an hour in all processes together, and the first time nothing is removed", async () => {
+  test("run once an hour in all processes together, and remove nothing in their first run", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     const all = async () => {
       const log = memoryLog();
@@ -229,7 +229,7 @@ describe("the jobs of an hour", () => {
     expect(await all()).toEqual([]);
   });
 
-  test("remove nothing in the hour after Postgres' clock went 40 days ahead, then a day, and nothing when it is back", async () => {
+  test("remove nothing in the first hour after PostgreSQL's clock jumps ahead 40 days, then one day, and nothing after it jumps back", async () => {
     for (const days of [-25, -20, -15]) await insertAttempt(db, inDays(days));
     await ensurePartitions(db, NOW, DAYS);
     const setClock = await fakeServerClock(db);
@@ -252,7 +252,7 @@ describe("the jobs of an hour", () => {
     expect(log.lines.filter(({ event }) => event === "maintenance.failed")).toEqual([]);
   });
 
-  test("are not run by a process whose clock is wrong", async () => {
+  test("are not run by a process with a wrong clock", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await tick(memoryLog());
     await anHourLater();
@@ -262,7 +262,7 @@ describe("the jobs of an hour", () => {
     expect(await partitions(db)).toContain("delivery_attempts_20200101");
   });
 
-  test("do what a user may who has no right to make or drop tables", async () => {
+  test("still remove rows if their role may not create or drop tables", async () => {
     await tick(memoryLog());
     await anHourLater();
     await db.sql.unsafe(`drop table ${partitionOf(inDays(7))}`);

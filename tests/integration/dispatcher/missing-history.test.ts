@@ -1,4 +1,4 @@
-// The body of an event is composed from its row of review_history. Without the row nothing may be sent in its place.
+// The body of an event is composed from its row of review_history. If the row is missing, nothing may be sent instead.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dir, "../../../docs/operations/runbook.md"), "utf8");
@@ -67,7 +67,7 @@ function deliver(): void {
   dispatcher = startDispatcher({ db, box: world.api.deps.box, schedule: stores.schedule, log });
 }
 
-/** Gives three events rows in the outbox, of the first review, the second and the second; answers their ids. */
+/** Queues three events, one of the first review and two of the second; answers their ids. */
 async function queueThree(
   fields: Readonly<Record<string, unknown>> = {},
   kind: "log" | "rows" = "rows",
@@ -101,14 +101,14 @@ async function attempted(id: string): Promise<string[]> {
 }
 
 describe("an event whose history row is missing", () => {
-  test("is neither sent nor settled, and holds back its subscription until the runbook's statement skips it", async () => {
+  test("is neither sent nor settled, and blocks its subscription until the statement of the runbook skips it", async () => {
     const { id, a, b, c } = await queueThree();
     await deleteHistory(b);
     deliver();
     await until("the quarantine", () => quarantined.length > 0);
     expect(quarantined[0]).toMatchObject({ subscription_id: id, event_id: b, sequence: 2 });
     expect(dispatcher?.workload.quarantinedEntries).toBe(quarantined.length);
-    // A wake does not have the actor send past the entry.
+    // A wake must not make the actor send later entries.
     await stores.schedule.wake(await record(world.database.db, [reviewAction(tenant)]));
     await until("the first one's commit", async () => (await attempted(id)).length === 1);
     expect(receiver.eventIds).toEqual([a]);
@@ -126,7 +126,7 @@ describe("an event whose history row is missing", () => {
     expect(await attempted(id)).not.toContain(b);
   });
 
-  test("is sent as it was once its row is back", async () => {
+  test("is sent in order after its row was restored", async () => {
     const { id, a, b, c } = await queueThree();
     const { sql } = world.database.db;
     await sql`create table kept as select * from review_history where event_id = ${b}`;
@@ -140,7 +140,7 @@ describe("an event whose history row is missing", () => {
     expect(receiver.eventIds).toEqual([a, b, c]);
   });
 
-  test("holds back its review alone where the order is by review", async () => {
+  test("blocks only its review if the ordering is by review", async () => {
     const { id, a, b, c } = await queueThree({ ordering: "review" });
     await deleteHistory(b);
     deliver();
@@ -153,7 +153,7 @@ describe("an event whose history row is missing", () => {
   test("cannot be redelivered, neither as a test nor as another event", async () => {
     const { id, a, b } = await queueThree();
     await settle(world, id, "failed");
-    // As the dispatcher records the attempt of an event that is no test.
+    // These columns make it an attempt record as the dispatcher writes it for an event that is no test.
     await world.database.db.sql`
       update delivery_attempts set composer = 1, host = 'a', signature = '', body_digest = ''
        where subscription_id = ${id}`;
@@ -174,7 +174,7 @@ describe("a delete of history", () => {
     );
 
   test.each(["log", "rows"] as const)(
-    "is refused while an entry of the event is queued, and not after it: %s",
+    "is rejected while an entry of the event is queued, and possible afterwards: %s",
     async (kind) => {
       const { id, a } = await queueThree({}, kind);
       expect(await remove(a)).toContain(`event ${a} is still queued`);
@@ -183,18 +183,15 @@ describe("a delete of history", () => {
     },
   );
 
-  test.each(["log", "rows"] as const)(
-    "is not refused once the event is skipped: %s",
-    async (kind) => {
-      const { id, a } = await queueThree({}, kind);
-      await disable(world, id);
-      expect(await remove(a)).toContain(`event ${a} is still queued`);
-      await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
-      expect(await remove(a)).toBe(1);
-    },
-  );
+  test.each(["log", "rows"] as const)("is possible once the event is skipped: %s", async (kind) => {
+    const { id, a } = await queueThree({}, kind);
+    await disable(world, id);
+    expect(await remove(a)).toContain(`event ${a} is still queued`);
+    await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+    expect(await remove(a)).toBe(1);
+  });
 
-  test("is refused while the event waits for a batch, and not after it", async () => {
+  test("is rejected while the event waits for a batch, and possible afterwards", async () => {
     const { id } = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 24 });
     const action = reviewAction(tenant);
     await record(world.database.db, [action]);

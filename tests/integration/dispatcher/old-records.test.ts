@@ -1,4 +1,4 @@
-// Retention of the audit log and of sign-ins, which have settings of their own.
+// Retention of the audit log and of sign-ins, which have separate settings.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
@@ -42,14 +42,14 @@ async function signIn(userId: number, ageDays: number): Promise<string> {
   return id;
 }
 
-test("the audit log loses what is older, and not what is a day younger", async () => {
+test("the audit log loses rows older than the retention time, and keeps those a day younger", async () => {
   await audit(2, DAYS);
   await audit(3, DAYS - 1);
   expect(await removeAll(removeOldAudit, db, DAYS)).toBe(2);
   expect(await countOf("audit_log")).toBe(3);
 });
 
-test("a run removes so many rows of the audit log at the most, and the next one the rest", async () => {
+test("a run removes at most `ROWS_AT_MOST` rows of the audit log, and the next run the rest", async () => {
   await audit(ROWS_AT_MOST + 1, DAYS);
   const jobs = hourly({ db, auditRetentionDays: DAYS }).filter(({ name }) => name === "audit_log");
   const run = async () => {
@@ -63,7 +63,7 @@ test("a run removes so many rows of the audit log at the most, and the next one 
   expect(await run()).toEqual({ rows: 1, failures: 0 });
 });
 
-test("old sign-ins go, but for those from which a token still stems, wherever they stand", async () => {
+test("old sign-ins are removed, except those with a token that still exists", async () => {
   const { partners } = await addTenants(db);
   const { id: userId } = partners[0].owner;
   const living = await signIn(userId, DAYS + 9);
@@ -84,7 +84,7 @@ test("old sign-ins go, but for those from which a token still stems, wherever th
   expect(left).toHaveLength(2);
 });
 
-test("nothing of either goes while no setting says so", async () => {
+test("no audit row is removed without a retention setting", async () => {
   await audit(1, 30_000);
   await removeOnce({ db });
   expect(await countOf("audit_log")).toBe(1);

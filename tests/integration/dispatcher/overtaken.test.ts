@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A subscription with so many events in its log. */
+/** Adds a subscription with `events` events in its log. */
 async function queued(events: number) {
   const { db } = database;
   const tenant = await insertTenant(db);
@@ -50,7 +50,7 @@ async function queued(events: number) {
   return { subscriptionId, recordOf };
 }
 
-/** Tries again, as the dispatcher does, when a loaded machine has let the commit wait for a lock for longer than 100 ms. */
+/** Commits, and retries after a lock timeout as the dispatcher does: on a loaded machine the wait may exceed 100 ms. */
 async function commit(records: readonly AttemptRecord[]) {
   const db = database.connect();
   for (;;)
@@ -81,7 +81,7 @@ async function stateOf(subscriptionId: string) {
   return { queued: sequences(left), settled: sequences(settled) };
 }
 
-test("a commit that waits for the offset settles what was passed meanwhile", async () => {
+test("a commit that waits for the offset settles entries that the offset passed meanwhile", async () => {
   const { subscriptionId, recordOf } = await queued(3);
   let committing: Promise<unknown> = Promise.resolve();
   await database.db.transaction(async (tx) => {
@@ -93,7 +93,7 @@ test("a commit that waits for the offset settles what was passed meanwhile", asy
   expect(await stateOf(subscriptionId)).toEqual({ queued: [2], settled: [1, 3] });
 });
 
-test("a run of successes that waits for the offset settles what was passed meanwhile", async () => {
+test("a commit of consecutive successes that waits for the offset settles entries that it passed meanwhile", async () => {
   const { subscriptionId, recordOf } = await queued(3);
   let committing: Promise<unknown> = Promise.resolve();
   await database.db.transaction(async (tx) => {
@@ -105,14 +105,14 @@ test("a run of successes that waits for the offset settles what was passed meanw
   expect(await stateOf(subscriptionId)).toEqual({ queued: [3], settled: [1, 2] });
 });
 
-test("a commit that was repeated while it still ran changes nothing more", async () => {
+test("a commit that is repeated while it still runs settles only the record that was added", async () => {
   const { subscriptionId, recordOf } = await queued(4);
   const retried = { ...recordOf(3), decision: { kind: "retry", delayMs: 60_000 } } as const;
   const records = [recordOf(2), retried];
   let repeated: Promise<unknown> = Promise.resolve();
   await database.db.transaction(async (tx) => {
     await commitAttempts(tx, DISPATCHER, { records, now: new Date(), monotonicMs: 0 });
-    // The entry before them was under way, and its record joined them.
+    // The repetition also has the record of the entry before, which was in flight at first.
     repeated = commit([...records, recordOf(1)]);
     await untilBlocked();
   });

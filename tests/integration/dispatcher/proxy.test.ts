@@ -4,10 +4,10 @@ import { parseProxyUrl } from "../../../src/lib/egress-proxy.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { startProxy } from "../../support/proxy.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { startProxy } from "../../support/network/proxy.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
-const REFUSALS = 3;
+const REJECTIONS = 3;
 const box = createTestBox();
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
@@ -44,18 +44,18 @@ async function deliverThrough(answer: Parameters<typeof startProxy>[0]) {
   return { proxy, receiver, attempts };
 }
 
-test("a proxy of ours that refuses uses up no attempt and leaves no record", async () => {
+test("a rejection by our egress proxy counts as no attempt and leaves no record", async () => {
   const { proxy, receiver, attempts } = await deliverThrough((_, nth) =>
-    nth <= REFUSALS ? "HTTP/1.1 407 Who are you\r\n\r\n" : undefined,
+    nth <= REJECTIONS ? "HTTP/1.1 407 Who are you\r\n\r\n" : undefined,
   );
   await until("the delivery", () => receiver.received.length === 1, 20_000);
-  expect(proxy.requests).toHaveLength(REFUSALS + 1);
+  expect(proxy.requests).toHaveLength(REJECTIONS + 1);
   expect(receiver.received[0]?.headers["x-svc-attempt"]).toBe("1");
   await until("its record", async () => (await attempts()).length > 0);
   expect([...(await attempts())]).toEqual([{ attempt: 1, outcome: "delivered", errorCode: null }]);
 });
 
-test("a receiver that the proxy does not reach has failed", async () => {
+test("a receiver that the proxy cannot reach is a failed attempt", async () => {
   const { receiver, attempts } = await deliverThrough((_, nth) =>
     nth === 1 ? "HTTP/1.1 502 Bad Gateway\r\n\r\n" : undefined,
   );

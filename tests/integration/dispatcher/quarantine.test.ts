@@ -4,7 +4,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { MAX_UNRECORDED } from "../../../dispatcher/actor/lane.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -13,7 +13,7 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
 const box = createSecretBox({ current: key });
@@ -37,7 +37,7 @@ async function receiving(): Promise<Receiver> {
   return receiver;
 }
 
-/** A subscription with a receiver of its own. */
+/** Adds a subscription with a separate receiver, ordered by review if it has several reviews. */
 async function subscribed({ reviews = 1, shard }: { reviews?: number; shard?: number } = {}) {
   const receiver = await receiving();
   const tenant = await insertTenant(database.db, reviews);
@@ -56,7 +56,7 @@ async function subscribed({ reviews = 1, shard }: { reviews?: number; shard?: nu
 
 type Subscribed = Awaited<ReturnType<typeof subscribed>>;
 
-/** Records one event for each review; answers their ids. */
+/** Records `times` events for each review, without a wake; answers their ids. */
 async function emit({ tenant }: Pick<Subscribed, "tenant">, times = 1): Promise<string[]> {
   const actions = Array.from({ length: times }, () =>
     tenant.reviewIds.map((reviewId) => reviewAction(tenant, { reviewId })),
@@ -79,7 +79,7 @@ async function isRecorded(id: string, count: number): Promise<boolean> {
   return (await recorded(id)).length >= count;
 }
 
-/** Holds what the statement locks until the answer is called. */
+/** Holds the locks of a statement until the returned function is called. */
 async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
   const [release, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const holding = database.connect().transaction(async ({ sql }) => {
@@ -94,7 +94,7 @@ async function locked(lock: (sql: RawDb["sql"]) => PromiseLike<unknown>) {
   };
 }
 
-test("with one row locked a bounded number of attempts is without a record, and after kill -9 each repeat says so", async () => {
+test("a subscription with a locked offset has a bounded number of unrecorded attempts, and their repeats after kill -9 are recorded as possible repeats", async () => {
   const reviews = 4 * MAX_UNRECORDED;
   const one = await subscribed({ reviews });
   const other = await subscribed({ reviews: 200 });
@@ -115,8 +115,8 @@ test("with one row locked a bounded number of attempts is without a record, and 
   );
   first.start();
   const { receiver } = one;
-  await until("as many POSTs as there may be", () => receiver.received.length >= MAX_UNRECORDED);
-  // What is locked had time for much more while the other is delivered.
+  await until("the maximum of unrecorded POSTs", () => receiver.received.length >= MAX_UNRECORDED);
+  // During these 1,000 deliveries the locked subscription could exceed the bound.
   await emit(other, 5);
   await until("the other delivered", () => isRecorded(other.id, 1_000));
   const before = await recorded(one.id);
@@ -132,12 +132,12 @@ test("with one row locked a bounded number of attempts is without a record, and 
   const repeated = events.filter((id) => (posts.get(id)?.length ?? 0) > 1);
   expect(repeated.length).toBeGreaterThan(0);
   expect(repeated.length).toBeLessThanOrEqual(MAX_UNRECORDED);
-  const told = new Set(after.flatMap((row) => (row.possibly_repeated ? [row.event_id] : [])));
-  expect(repeated.filter((id) => !told.has(id))).toEqual([]);
+  const marked = new Set(after.flatMap((row) => (row.possibly_repeated ? [row.event_id] : [])));
+  expect(repeated.filter((id) => !marked.has(id))).toEqual([]);
   await second.stop();
 }, 120_000);
 
-test("a subscription whose entries cannot be read stops none of 40 others, and goes on in order once it can", async () => {
+test("a subscription with an unreadable entry stops none of 40 others, and continues in order after the repair", async () => {
   const stuck: unknown[] = [];
   const damaged = await subscribed();
   const others = await Promise.all(Array.from({ length: 40 }, () => subscribed()));
@@ -145,7 +145,7 @@ test("a subscription whose entries cannot be read stops none of 40 others, and g
   const events = new Map<string, string[]>();
   for (const one of all) events.set(one.id, await emit(one, 5));
   await passQueue(database.db, damaged.id);
-  // No bigint has this instant, so that the load fails in Postgres.
+  // PostgreSQL cannot convert this instant to a bigint, so the load fails.
   const { sql } = database.db;
   await sql`
     update outbox set state = 'waiting', due_at = 'infinity'
@@ -174,7 +174,7 @@ test("a subscription whose entries cannot be read stops none of 40 others, and g
   await dispatcher.stop();
 }, 120_000);
 
-test("shards that cannot be swept keep none of the others from being swept", async () => {
+test("shards that cannot be swept do not block the sweep of others", async () => {
   const [failing, shards] = [
     [8, 9, 10, 11],
     [0, 9, 12, 40, 63],
@@ -191,18 +191,18 @@ test("shards that cannot be swept keep none of the others from being swept", asy
     },
     wrapStore: (store) => ({
       ...store,
-      async sweep(asked, limit) {
-        // What was just claimed is found by a query of its own.
-        if (limit === undefined && isDamaged && asked.some((shard) => failing.includes(shard)))
+      async sweep(swept, limit) {
+        // Newly claimed shards are first swept with a limit. Only the complete sweeps without one fail here.
+        if (limit === undefined && isDamaged && swept.some((shard) => failing.includes(shard)))
           throw Object.assign(new Error("invalid page"), { code: "XX001" });
-        return store.sweep(asked, limit);
+        return store.sweep(swept, limit);
       },
     }),
   });
   cleanUps.push(() => dispatcher.stop());
   await until("a shard that cannot be swept", () => stuck.size === failing.length);
   const all = await Promise.all(shards.map((shard) => subscribed({ shard })));
-  // Nobody is told of them, as where the wakes got lost.
+  // These events are recorded without wakes, so that only the sweep finds them.
   const events = await Promise.all(all.map((one) => emit(one, 3)));
   for (const [i, { id, receiver }] of all.entries()) {
     if (shards[i] === 9) continue;

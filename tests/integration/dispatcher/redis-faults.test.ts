@@ -9,8 +9,8 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { connectRedis, openRedis } from "../../../src/lib/redis.ts";
 import { createSchedule, probeRedis, type Wake } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { type FreezingProxy, startFreezingProxy } from "../../support/freezing-proxy.ts";
-import { until } from "../../support/receiver.ts";
+import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
 
 type Redis = Awaited<ReturnType<typeof connectRedis>>;
 
@@ -48,14 +48,14 @@ const outcome = (work: Promise<unknown>) =>
   );
 
 describe("half-open connections", () => {
-  test("are given up, so that commands pass again over new ones", async () => {
+  test("are replaced, so that commands succeed over new ones", async () => {
     const redis = await connect(proxy.port);
     proxy.freeze();
     await until("an answer", async () => (await outcome(redis.set("a", 1))) === "ok", PATIENCE_MS);
     expect(proxy.accepted).toBe(2);
   });
 
-  test("are found while nothing is asked, and by a listener that never asks anything", async () => {
+  test("are detected without commands, also on the connection that only listens", async () => {
     const redis = await connect(proxy.port);
     const heard: Wake[] = [];
     await createSchedule(redis, PREFIX, silentLog).onWake((wake) => void heard.push(wake));
@@ -74,7 +74,7 @@ describe("half-open connections", () => {
     await until("its answer", () => redis.status === "ready", PATIENCE_MS);
   });
 
-  test("from the first byte on do not keep it from connecting later", async () => {
+  test("at the first start do not prevent a later connection", async () => {
     proxy.deaf = true;
     const redis = openRedis(`redis://127.0.0.1:${proxy.port}`, silentLog);
     opened.push(redis);
@@ -91,7 +91,7 @@ describe("half-open connections", () => {
   });
 });
 
-test("a value of another type at a key is dropped, and the set and the bucket work again", async () => {
+test("a value of the wrong type is deleted, so that the schedule and the rate limiter work again", async () => {
   const warned: string[] = [];
   const log = { ...silentLog, warn: (event: string) => void warned.push(event) };
   const schedule = createSchedule(direct, PREFIX, log);
@@ -118,21 +118,21 @@ test("a value of another type at a key is dropped, and the set and the bucket wo
 });
 
 describe("the probe", () => {
-  test("passes where all works, and leaves nothing behind", async () => {
+  test("succeeds if everything works, and leaves no key behind", async () => {
     await direct.zadd(SET, 0, WAKE.subscriptionId);
     await probeRedis(direct, PREFIX);
     expect(await direct.zrange(SET, "0", "-1")).toEqual([WAKE.subscriptionId]);
     await until("the probe gone", async () => (await direct.dbsize()) === 1);
   });
 
-  test("fails where a PING is answered, and a script is refused", async () => {
+  test("fails if PING works but scripts are forbidden", async () => {
     await direct.call("ACL", "SETUSER", "mute", "on", ">word", "~*", "&*", "+@all", "-@scripting");
     const mute = await connect(server.port, "mute:word@");
     expect(await mute.ping()).toBe("PONG");
     expect(await outcome(probeRedis(mute, PREFIX))).toContain("NOPERM");
   });
 
-  test("fails where nothing can be written", async () => {
+  test("fails if PING works but nothing can be written", async () => {
     await direct.config("SET", "maxmemory", "1");
     expect(await direct.ping()).toBe("PONG");
     expect(await outcome(probeRedis(direct, PREFIX))).toContain("OOM");

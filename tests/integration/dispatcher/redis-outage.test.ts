@@ -1,4 +1,4 @@
-// Real processes while Redis is away, with the shipped deploy/Caddyfile in front of the API.
+// Real processes during an outage of Redis, with the shipped deploy/Caddyfile in front of the API.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
@@ -11,17 +11,17 @@ import { hasCaddy, startCaddy } from "../../../scripts/proof/caddy.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess } from "../../support/api-process.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
-import { type FreezingProxy, startFreezingProxy } from "../../support/freezing-proxy.ts";
+import { type FreezingProxy, startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);
-/** Longer than Caddy takes to look twice (`health_interval 2s` in deploy/Caddyfile). */
+/** Longer than two health checks of Caddy (`health_interval 2s` in deploy/Caddyfile). */
 const OUTAGE_MS = 6_000;
 
 let database: TestDatabase;
@@ -58,7 +58,7 @@ afterEach(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
 
-/** An API, and a dispatcher whose metrics are at the second port. */
+/** Starts an API and a dispatcher; `operations` is the address of the metrics and the readiness of the dispatcher. */
 async function startProcesses(redisPort: number): Promise<{ api: ApiProcess; operations: string }> {
   const env = {
     DATABASE_URL: database.url,
@@ -83,27 +83,27 @@ const DEGRADED = {
   body: { status: "degraded", checks: { postgres: "ok", redis: "failed" } },
 };
 
-/** Sends events, signs in and reads for `ms`; answers every status, by what was asked. */
+/** Sends events, signs in and reads a list for `ms`; answers the statuses by kind of request. */
 async function use(
   api: ApiProcess,
   root: string,
   ms: number,
 ): Promise<Record<string, Set<number>>> {
-  const told = { event: new Set<number>(), login: new Set<number>(), list: new Set<number>() };
+  const seen = { event: new Set<number>(), login: new Set<number>(), list: new Set<number>() };
   const endMs = performance.now() + ms;
   do {
     const event = created(site, crypto.randomUUID());
-    told.event.add((await api.report(provider, [event], { root })).status);
+    seen.event.add((await api.report(provider, [event], { root })).status);
     const login = await api.call("POST", `${root}${BASE_PATH}/login`, {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ email, password: PASSWORD }),
     });
-    told.login.add(login.status);
+    seen.login.add(login.status);
     const headers = { Authorization: `Bearer ${String(login.body["token"])}` };
     const list = await api.call("GET", `${root}${BASE_PATH}/partner/webhooks`, { headers });
-    told.list.add(list.status);
+    seen.list.add(list.status);
   } while (performance.now() < endMs);
-  return told;
+  return seen;
 }
 
 const ONLY_200 = { event: new Set([200]), login: new Set([200]), list: new Set([200]) };
@@ -115,7 +115,7 @@ async function expectAllDeliveredInOrder(): Promise<void> {
   expect([...new Set(receiver.eventIds)]).toEqual(history.map(({ id }) => id));
 }
 
-describe("while Redis is away, every request behind the shipped Caddyfile is answered as ever", () => {
+describe("without Redis every request through the shipped Caddyfile succeeds", () => {
   test.skipIf(!hasCaddy()).each([
     ["ends its connections", () => redis.stop()],
     [
@@ -140,7 +140,7 @@ describe("while Redis is away, every request behind the shipped Caddyfile is ans
   });
 });
 
-describe("processes that start while Redis is away take requests, deliver, and say that they are degraded", () => {
+describe("processes that start without Redis serve requests, deliver, and report that they are degraded", () => {
   test.each([
     ["refuses connections", () => freePort()],
     [

@@ -15,10 +15,10 @@ import {
   type Wake,
 } from "../../../src/outbox/schedule.ts";
 import { silentLog } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
-import { startFreezingProxy } from "../../support/freezing-proxy.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
+import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const PREFIX = "servers:";
 const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };
@@ -44,7 +44,7 @@ describe.skipIf(!isHere)("Sentinels", () => {
   afterAll(() => sentinels?.stop());
 
   test.each(["SIGKILL", "SIGSTOP"] as const)(
-    "lead to the successor of a master after %s, and wakes are heard from there",
+    "lead to the new master after %s of the old one, and wakes arrive from there",
     async (signal) => {
       const redis = await connect(sentinels.url);
       const schedule = createSchedule(redis, PREFIX, silentLog);
@@ -66,7 +66,7 @@ describe.skipIf(!isHere)("Sentinels", () => {
           () => false,
         ),
       );
-      // The wake that was heard may have met a successor that was not promoted yet: those publish, and write nothing.
+      // The wake may have come from a replica before its promotion: replicas publish messages, but write nothing.
       await schedule.wake([WAKE]);
       if (signal === "SIGSTOP") before.signal("SIGCONT");
       else await before.start();
@@ -79,7 +79,7 @@ describe.skipIf(!isHere)("Sentinels", () => {
 });
 
 test.skipIf(!isHere)(
-  "a server that was made a replica is left for whoever has its name now",
+  "a connection to a server that became a replica is replaced by one to the server that has its address now",
   async () => {
     const [old, successor] = [await startRedisServer(), await startRedisServer()];
     const proxy = await startFreezingProxy(old.port);
@@ -101,7 +101,7 @@ test.skipIf(!isHere)(
 );
 
 describe.skipIf(!isHere)("a cluster of several servers", () => {
-  test("is refused, at the first connection alone, by a process that would start", async () => {
+  test("is rejected at the start of a process, and only logged as not ready later", async () => {
     const cluster = await startCluster();
     const database = await createDatabase();
     started.push({ stop: () => database.drop() }, cluster);
@@ -110,7 +110,7 @@ describe.skipIf(!isHere)("a cluster of several servers", () => {
     const reasons: string[] = [];
     refuseCluster(redis, PREFIX, (reason) => void reasons.push(reason));
     redis.disconnect(true);
-    await until("the refusal", () => reasons.length > 0);
+    await until("the rejection", () => reasons.length > 0);
     const again = new Promise((resolve) => redis.once("ready", resolve));
     redis.disconnect(true);
     await again;
@@ -124,7 +124,7 @@ describe.skipIf(!isHere)("a cluster of several servers", () => {
     });
     started.push(dispatcher);
     dispatcher.start();
-    await until("its word", () => dispatcher.log.includes("Redis Cluster"), PATIENCE_MS);
+    await until("its error message", () => dispatcher.log.includes("Redis Cluster"), PATIENCE_MS);
     expect(dispatcher.log).toContain("redis+sentinel://");
     expect(await dispatcher.exited()).toBe(78);
   });

@@ -4,12 +4,12 @@ import { startValkeyBridge } from "../../../scripts/demo/stores/valkey-bridge.ts
 import { connectRedis } from "../../../src/lib/redis.ts";
 import { createSchedule } from "../../../src/outbox/schedule.ts";
 import { createTestBox, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { startFreezingProxy } from "../../support/freezing-proxy.ts";
+import { startFreezingProxy } from "../../support/network/freezing-proxy.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
-test("delivers in order by its sweep while Redis hangs, and hears of wakes again after", async () => {
+test("a dispatcher delivers in order by its sweep while Redis hangs, and gets wakes again afterwards", async () => {
   const database = await createDatabase();
   const { db } = database;
   const server = startValkeyBridge({ port: 0, onFailure: (error) => console.error(error) });
@@ -52,7 +52,7 @@ test("delivers in order by its sweep while Redis hangs, and hears of wakes again
     proxy.freeze();
     const before = heard;
     await emit();
-    await until("those of the sweep", arrived);
+    await until("the events of the sweep", arrived);
     expect(heard).toBe(before);
     proxy.deaf = false;
     await until("a wake is heard", async () => {

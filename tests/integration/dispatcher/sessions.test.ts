@@ -1,12 +1,12 @@
-// How many sessions dispatchers have, by what they are for.
+// The number of PostgreSQL sessions of a dispatcher, by purpose.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const MASTER_KEY = randomBytes(32).toString("base64");
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Two, each of which is asked how it does; answers their sessions by name, without those of maintenance. */
+/** Starts two dispatchers and checks their readiness; counts their sessions by name, without those of maintenance. */
 async function sessionsOfTwo(connections: string): Promise<Record<string, number>> {
   const env = {
     DATABASE_URL: database.url,
@@ -61,11 +61,11 @@ async function sessionsOfTwo(connections: string): Promise<Record<string, number
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
-test("with one connection each, all but the renewals of a lease shares it: two sessions a dispatcher", async () => {
+test("a dispatcher with one connection has two sessions: one for lease renewals and one for the rest", async () => {
   expect(await sessionsOfTwo("1")).toEqual({ dispatcher: 2, renewals: 2 });
 });
 
-test("with two or more, leases and readiness have one of their own", async () => {
+test("a dispatcher with two or more connections has separate sessions for leases and readiness", async () => {
   const sessions = await sessionsOfTwo("2");
   expect(sessions).toMatchObject({ leases: 2, ready: 2, renewals: 2 });
   expect(sessions["dispatcher"]).toBeLessThanOrEqual(4);

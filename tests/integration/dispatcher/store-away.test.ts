@@ -6,8 +6,8 @@ import { writable } from "../../../db/server.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { operationsIn } from "../../hostile/description.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
-import { proxyBefore, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/network/receiver.ts";
+import { proxyBefore, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 let database: TestDatabase;
@@ -33,7 +33,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("without Postgres every route that asks for a token is 503, with the time to come back", async () => {
+test("without PostgreSQL every route that needs a token answers 503 with Retry-After", async () => {
   const description = await api.call("GET", "/openapi.json", { root: true });
   const paths = operationsIn(description.body)
     .filter(({ security }) => security.some((one) => "bearer" in one))
@@ -51,7 +51,7 @@ test("without Postgres every route that asks for a token is 503, with the time t
   expect(answers).toEqual(paths.map((one) => [...one, 503, "unavailable", true]));
 });
 
-test("without Postgres a sign-in and the events of a provider are 503, and OAuth says so in its words", async () => {
+test("without PostgreSQL a sign-in and provider events answer 503, and OAuth answers its own error", async () => {
   const { email } = tenants.partners[0].owner;
   const login = await api.call("POST", "/login", { body: { email, password: PASSWORD } });
   expect(login).toMatchObject({ status: 503, body: { code: "unavailable" } });
@@ -66,8 +66,8 @@ test("without Postgres a sign-in and the events of a provider are 503, and OAuth
   expect(Number(redeemed.headers.get("retry-after"))).toBeGreaterThan(0);
 });
 
-test("readiness fails while Postgres is away or takes no writes, and is back with it", async () => {
-  // An answer of half a second ago is given again.
+test("readiness fails while PostgreSQL is unreachable or accepts no writes, and recovers with it", async () => {
+  // The result of a probe is reused for half a second.
   await until("the failure", async () => {
     return (await api.call("GET", "/readyz", { root: true })).status === 503;
   });
@@ -83,7 +83,7 @@ test("readiness fails while Postgres is away or takes no writes, and is back wit
   await until("it says that it is read-only", async () => (await says()) === "not ready");
   await pool.sql`set default_transaction_read_only = off`;
   await until("it is ready again", async () => (await says()) === "ready");
-  // Where the file of what does not fit into memory finds no room, as on a full disk.
+  // A limit of 0 makes temporary files fail, as on a full disk.
   await pool.sql`set temp_file_limit = 0`;
   await until("it says that nothing can be stored", async () => (await says()) === "not ready");
   await pool.close();

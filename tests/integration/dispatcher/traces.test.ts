@@ -1,14 +1,14 @@
-// One trace from the provider's request to the record of the delivery, over two processes, as a collector gets it.
+// A trace covers both processes, from the provider's request to the record of the delivery, as a collector receives it.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import { traceIdsOf } from "../../../src/lib/spans.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { ApiProcess } from "../../support/api-process.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, providerEvent, reportedReview } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
@@ -25,7 +25,7 @@ interface Sent {
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
 }
 
-/** OTLP over HTTP, as any collector takes it. */
+/** A collector for OTLP over HTTP that keeps all spans. */
 interface Collector {
   readonly url: string;
   readonly spans: Sent[];
@@ -94,7 +94,7 @@ async function startBoth(env: Readonly<Record<string, string>>) {
   ends.push(() => dispatcher.stop());
   const api = await ApiProcess.start(settings);
   ends.push(() => api.kill());
-  /** Both say what they have left when they end. */
+  /** Stops both processes, which export their remaining spans before they end. */
   const stop = async () => {
     api.signal("SIGTERM");
     await Promise.all([api.exited(), dispatcher.stop()]);
@@ -110,7 +110,7 @@ test("one trace shows the request, the commit, the wake, the load, the POST and 
   const { api, provider, review, stop } = await startBoth({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   });
-  // At the same time, so that a group is of several requests.
+  // The requests run at the same time, so that one batch has several of them.
   const answers = await Promise.all([1, 2, 3].map((n) => api.report(provider, [review(n)])));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
   await until("three deliveries", () => receiver.received.length === 3, 20_000);
@@ -141,7 +141,7 @@ test("one trace shows the request, the commit, the wake, the load, the POST and 
   expect(new Set(ids).size).toBe(3);
 });
 
-test("a trace names who called, and what is not sampled is traced by no process", async () => {
+test("a trace links to the trace of its caller, and both processes sample the same deliveries", async () => {
   const { api, provider, review, stop } = await startBoth({
     OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/`,
     OTEL_TRACES_SAMPLER_ARG: "0.5",
@@ -153,7 +153,7 @@ test("a trace names who called, and what is not sampled is traced by no process"
   const services = new Map<string, Set<string>>();
   for (const { traceId, service } of collector.spans)
     services.set(traceId, (services.get(traceId) ?? new Set()).add(service));
-  // Of 24 coins at least one falls on either side, but for once in eight million runs.
+  // A share of 0.5 samples all 24 deliveries, or none, once in eight million runs.
   expect(services.size).toBeGreaterThan(0);
   expect(services.size).toBeLessThan(24);
   for (const both of services.values()) expect(both.size).toBe(2);
@@ -161,7 +161,7 @@ test("a trace names who called, and what is not sampled is traced by no process"
   for (const { links } of roots) expect(links).toMatchObject([CALLER]);
 });
 
-test("a collector that is away costs no delivery and holds up no stop", async () => {
+test("an unreachable collector prevents no delivery and delays no shutdown", async () => {
   const { api, provider, review, stop } = await startBoth({
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
   });
@@ -171,7 +171,7 @@ test("a collector that is away costs no delivery and holds up no stop", async ()
   expect(await api.exited()).toBe(0);
 });
 
-test("nothing of OpenTelemetry is loaded without a collector", async () => {
+test("no module of OpenTelemetry is loaded without a collector", async () => {
   const script = `
     process.env.METRICS_PORT = "";
     await import("./src/main.ts");

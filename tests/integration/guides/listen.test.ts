@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 
 import { vectorFiles, type Vector } from "../../../scripts/vectors.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const running: { kill(): void; exited: Promise<number> }[] = [];
@@ -13,7 +13,12 @@ afterEach(async () => {
   }
 });
 
-const vector = (name: string): Vector => JSON.parse(vectorFiles().get(`${name}.json`) ?? "null");
+const vectors = [...vectorFiles().values()].map((text): Vector => JSON.parse(text));
+function vector(name: string): Vector {
+  const found = vectors.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`There is no vector ${name}.`);
+  return found;
+}
 const good = vector("review_received-full");
 
 async function listen(args: readonly string[], env: Record<string, string> = {}) {

@@ -13,10 +13,10 @@ import { join } from "node:path";
 
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
 import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
-import { GO_ENV } from "../../support/go.ts";
+import { GO_ENV } from "../../support/processes/go.ts";
 import { addClient, Browser } from "../../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { pythonWith } from "../../support/python.ts";
+import { pythonWith } from "../../support/processes/python.ts";
 import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
 
 const SAMPLES = join(import.meta.dir, "../../../src/docs/oauth");

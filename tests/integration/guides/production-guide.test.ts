@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 
 import { connect } from "../../../db/client.ts";
 import { startSmtpSink, type SmtpSink } from "../../../scripts/demo/smtp-sink.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");

@@ -16,10 +16,10 @@ import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
 import { PASSWORD } from "../../support/api.ts";
-import { runCommand } from "../../support/command.ts";
+import { runCommand } from "../../support/processes/command.ts";
 import { startProduct, type Product } from "../../support/product.ts";
-import { ExactReceiver } from "../../support/exact-receiver.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { ExactReceiver } from "../../support/network/exact-receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const MAIN = "src/cli/main.ts";
 let product: Product;

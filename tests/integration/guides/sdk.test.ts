@@ -9,8 +9,8 @@ import { installGenerator, makeClient, PYTHON_GENERATOR } from "../../../scripts
 import { systemClock } from "../../../src/lib/clock.ts";
 import { PASSWORD } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { pythonWith } from "../../support/python.ts";
-import { Receiver } from "../../support/receiver.ts";
+import { pythonWith } from "../../support/processes/python.ts";
+import { Receiver } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Clients that generators make of the description, against the running API and its dispatcher.

@@ -8,22 +8,24 @@ import { verify } from "@octokit/webhooks-methods";
 import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../../scripts/vectors.ts";
 import { isSigned } from "../../../src/docs/verify/verify.ts";
 import { CATALOG } from "../../../src/outbox/event.ts";
-import { GO_ENV } from "../../support/go.ts";
+import { GO_ENV } from "../../support/processes/go.ts";
 
 const FOLDER = join(import.meta.dir, "../../vectors");
 const SNIPPETS = join(import.meta.dir, "../../../src/docs/verify");
-const vectors: Vector[] = readdirSync(FOLDER)
-  .filter((name) => name.endsWith(".json"))
-  .map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")));
+const stored = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((path) =>
+  path.endsWith(".json"),
+);
+const vectors: Vector[] = stored.map((path) =>
+  JSON.parse(readFileSync(join(FOLDER, path), "utf8")),
+);
 
 const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
 
 describe("the vectors", () => {
   test("are what the envelope and the signature make today (else run scripts/vectors.ts)", () => {
     const files = vectorFiles();
-    const stored = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
     expect(stored.toSorted()).toEqual([...files.keys()].toSorted());
-    for (const [name, text] of files) expect(readFileSync(join(FOLDER, name), "utf8")).toBe(text);
+    for (const [path, text] of files) expect(readFileSync(join(FOLDER, path), "utf8")).toBe(text);
     expect(readFileSync(EXAMPLES, "utf8")).toBe(eventExamples());
   });
 

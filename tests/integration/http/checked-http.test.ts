@@ -13,9 +13,9 @@ import {
   type CheckedHttpOptions,
 } from "../../../src/lib/checked-http.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
-import { CA, EXPIRED, HOOK_TEST } from "../../support/certificates.ts";
-import { startProxy } from "../../support/proxy.ts";
-import { until } from "../../support/receiver.ts";
+import { CA, EXPIRED, HOOK_TEST } from "../../support/network/certificates.ts";
+import { startProxy } from "../../support/network/proxy.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const MAX_BYTES = 1024;
 const loopback = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };

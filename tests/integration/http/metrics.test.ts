@@ -9,11 +9,11 @@ import { createPasswords } from "../../../src/lib/password.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { startApi, testConfig } from "../../support/api.ts";
 import { createTestSchedule, silentLog } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));

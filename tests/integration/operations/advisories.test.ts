@@ -1,7 +1,7 @@
 // Asks a registry of the test's own for advisories, as the command asks the one that packages come from.
 import { afterAll, expect, test } from "bun:test";
 
-import { runCommand } from "../../support/command.ts";
+import { runCommand } from "../../support/processes/command.ts";
 
 const ADVISORY = {
   id: 1,

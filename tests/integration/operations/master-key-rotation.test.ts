@@ -4,13 +4,13 @@ import { randomBytes } from "node:crypto";
 
 import { freePort } from "../../../scripts/chaos/addresses.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { ApiProcess } from "../../support/api-process.ts";
-import { runCommand } from "../../support/command.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { runCommand } from "../../support/processes/command.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
 import { addProvider, connectStore, created, type TestProvider } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { addTenants } from "../../support/tenants.ts";
 
 const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];

@@ -21,7 +21,7 @@ import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { addProvider } from "../../support/factory.ts";
 import { createDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 const ROOT = join(import.meta.dir, "../../..");

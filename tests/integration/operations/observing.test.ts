@@ -23,7 +23,7 @@ import {
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
-import { runCommand } from "../../support/command.ts";
+import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
 const EXIT_USAGE = 64;

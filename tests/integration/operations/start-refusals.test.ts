@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { connect } from "../../../db/client.ts";
 import { schemaError, schemaState } from "../../../db/migrate.ts";
 import { EXIT_CONFIG } from "../../../src/lib/config.ts";
-import { ApiProcess } from "../../support/api-process.ts";
-import { runCommand } from "../../support/command.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { runCommand } from "../../support/processes/command.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
 const PROCESSES = [

@@ -22,7 +22,7 @@ import { waitUntilReady } from "../../../scripts/demo/parts.ts";
 import { waitForPostgres, waitForRedis } from "../../../scripts/demo/reachable.ts";
 import { startSmtpSink } from "../../../scripts/demo/smtp-sink.ts";
 import { commandLine, isAlive, waitUntil } from "../../../scripts/demo/stores/processes.ts";
-import { proxyBefore } from "../../support/tcp-proxy.ts";
+import { proxyBefore } from "../../support/network/tcp-proxy.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const UP_WITHIN_MS = 60_000;

@@ -8,7 +8,7 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
 import { providerSecretContext } from "../../../src/providers/model.ts";
 import { startApi, testConfig, type Answer, type TestApi } from "../../support/api.ts";
-import { ApiProcess } from "../../support/api-process.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
 import {
   addProvider,
   connectStore,
@@ -23,7 +23,7 @@ import {
 } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);

@@ -16,7 +16,7 @@ import {
 } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, type TestAccount } from "../../support/tenants.ts";
 
 const ROOT = join(import.meta.dir, "../../..");

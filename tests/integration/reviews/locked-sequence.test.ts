@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { PASSWORD } from "../../support/api.ts";
-import { ApiProcess, type ProcessAnswer } from "../../support/api-process.ts";
+import { ApiProcess, type ProcessAnswer } from "../../support/processes/api-process.ts";
 import {
   addProvider,
   connectStore,
@@ -14,7 +14,7 @@ import {
 } from "../../support/factory.ts";
 import { insertSubscription } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);

@@ -17,8 +17,8 @@ import {
   type HistoryRow,
   type TestProvider,
 } from "../../support/factory.ts";
-import { headerOf, MailServer } from "../../support/mail-server.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { headerOf, MailServer } from "../../support/network/mail-server.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import type { TestAccount } from "../../support/tenants.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 

@@ -6,7 +6,7 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { queuedFor } from "../../support/factory.ts";
 import { forgetQueue, queueCopies } from "../../support/outbox.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 let world: WebhookWorld;

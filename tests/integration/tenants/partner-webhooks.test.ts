@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import { createApp } from "../../../src/app.ts";
 import { BASE_PATH } from "../../../src/http/access.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Operators read webhooks of a partner by the same code as the partner (contract 10.3), and cannot change them.

@@ -6,11 +6,11 @@ import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { newSecret } from "../../../src/lib/secrets.ts";
 import { ALERT_KINDS, alertSecretAssociatedData } from "../../../src/outbox/mail.ts";
 import { createTestSchedule } from "../../support/dispatch.ts";
-import { DispatcherProcess } from "../../support/dispatcher-process.ts";
-import { headerOf, MailServer, type Treatment } from "../../support/mail-server.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
+import { headerOf, MailServer, type Treatment } from "../../support/network/mail-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
 const box = createSecretBox({ current: key });

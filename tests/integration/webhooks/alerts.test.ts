@@ -30,7 +30,7 @@ import {
   reviewAction,
 } from "../../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
-import { Receiver } from "../../support/receiver.ts";
+import { Receiver } from "../../support/network/receiver.ts";
 
 const MINUTE_MS = 60_000;
 const box = createTestBox();

@@ -13,7 +13,7 @@ import {
   reviewAction,
   type Tenant,
 } from "../../support/outbox.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 const MANY = 2 * CHUNK + 500;

@@ -8,7 +8,7 @@ import type { RawDb } from "../../../db/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { startApi } from "../../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.

@@ -6,7 +6,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { ALERT_KINDS } from "../../../src/outbox/mail.ts";
 import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
-import { Receiver, until } from "../../support/receiver.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 // Incidents, alert settings and enabling as a partner uses them.

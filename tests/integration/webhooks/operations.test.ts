@@ -6,7 +6,7 @@ import { fingerprint } from "../../../src/lib/secret-box.ts";
 import { RECOVER_LIMIT } from "../../../src/webhooks/actions/queue-events.ts";
 import { queuedFor } from "../../support/factory.ts";
 import { forgetQueue, makeWait } from "../../support/outbox.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import {
   disable,
   HOUR_MS,

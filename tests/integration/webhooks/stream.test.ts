@@ -13,7 +13,7 @@ import { Problem } from "../../../src/lib/problem.ts";
 import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
-import { until } from "../../support/receiver.ts";
+import { until } from "../../support/network/receiver.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 let world: WebhookWorld;

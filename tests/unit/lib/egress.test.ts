@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import {
-  MAX_URL_CHARS,
   addressRefusal,
   checkNewWebhookUrl,
   checkWebhookUrl,
+  type EgressPolicy,
+  MAX_URL_CHARS,
   parseNetworks,
   resolveChecked,
 } from "../../../src/lib/egress.ts";
-import type { EgressPolicy } from "../../../src/lib/egress.ts";
 import type { Lookup } from "../../../src/lib/name-resolver.ts";
-import { PRIVATE_SPELLINGS } from "../../support/private-spellings.ts";
+import { PRIVATE_SPELLINGS } from "../../support/network/private-spellings.ts";
 
 const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
 const LOOPBACK: EgressPolicy = {

@@ -3,11 +3,11 @@ import { createHmac } from "node:crypto";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 
-import { BASE_PATH } from "../../src/http/access.ts";
-import type { TestProvider } from "./factory.ts";
-import { until } from "./receiver.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import type { TestProvider } from "../factory.ts";
+import { until } from "../network/receiver.ts";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 const READY_MS = 60_000;
 
 export interface ProcessAnswer {
@@ -16,7 +16,7 @@ export interface ProcessAnswer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The API as a process of its own, with its real connections and limits. */
+/** The API as a separate process, with its real connections and limits. */
 export class ApiProcess {
   readonly root: string;
   readonly #child: ChildProcess;
@@ -47,7 +47,10 @@ export class ApiProcess {
     this.#child.stderr?.on("data", take);
   }
 
-  /** Needs `DATABASE_URL` and `MASTER_KEY`; comes back once it is ready. `prefix` is a command that runs another. */
+  /**
+   * Starts a process and waits until `/readyz` answers 200. `env` must have `DATABASE_URL` and `MASTER_KEY`. `prefix` is a
+   * command that runs another command, such as `unshare -m`.
+   */
   static async start(
     env: Readonly<Record<string, string>>,
     prefix: readonly string[] = [],
@@ -57,7 +60,7 @@ export class ApiProcess {
     return api;
   }
 
-  /** The exit status and what it said, of one that does not start. */
+  /** Runs a process that must fail to start; answers its exit status and its output. */
   static async fail(env: Readonly<Record<string, string>>): Promise<[number | null, string]> {
     const api = new ApiProcess(await freePort(), env);
     const status = await new Promise<number | null>((resolve) => api.#child.once("exit", resolve));
@@ -89,7 +92,7 @@ export class ApiProcess {
     });
   }
 
-  /** Reports as the provider's puller does; `root` is that of a proxy in between. */
+  /** Reports events as the provider's puller does. `root` may be the address of a proxy in between. */
   async report(
     { slug, secret }: TestProvider,
     events: readonly unknown[],
@@ -116,7 +119,7 @@ export class ApiProcess {
     this.#child.kill(name);
   }
 
-  /** Its exit status, once it ended by itself. */
+  /** Waits until the process has ended, without ending it; answers its exit status. */
   async exited(): Promise<number | null> {
     if (this.#child.exitCode === null && this.#child.signalCode === null)
       await new Promise((resolve) => this.#child.once("exit", resolve));

@@ -1,9 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-const FOLDER = join(import.meta.dir, "../../.cache/python");
+const FOLDER = join(import.meta.dir, "../../../.cache/python");
 
-/** A Python with these packages in a folder of this name; undefined where it or they are not to be had. */
+/**
+ * Installs packages into a virtual environment, and answers its interpreter; undefined without Python or its
+ * packages.
+ */
 export function pythonWith(name: string, packages: readonly string[]): string | undefined {
   const folder = join(FOLDER, name);
   const python = join(folder, "bin/python3");

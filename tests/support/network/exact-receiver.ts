@@ -1,9 +1,9 @@
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** A partner's endpoint that keeps each request exactly as it came over the line. */
+/** A partner's endpoint that keeps the exact bytes of each request, with the spelling and order of its headers. */
 export class ExactReceiver {
   readonly requests: string[] = [];
-  /** The status by the request and how many of the same event there were before it. */
+  /** Chooses the status from the request and the number of earlier requests with the same event. */
   answer: (request: string, before: number) => number = () => 200;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -1,27 +1,27 @@
 import { connect } from "node:net";
 
-/** What came back on one connection. */
+/** The responses on one connection. */
 export interface RawAnswers {
-  /** Of every answer that was complete, interim ones aside. */
+  /** The statuses of all complete responses, without interim ones (1xx). */
   readonly statuses: readonly number[];
-  /** All bytes, one character each. */
+  /** All received bytes, one character per byte. */
   readonly text: string;
   /** Whether the server closed the connection. */
   readonly isClosed: boolean;
 }
 
 interface Patience {
-  /** Nothing more is waited for once so many answers came; absent: the server has to close. */
+  /** The number of responses to wait for. By default the wait ends when the server closes the connection. */
   readonly answers?: number;
-  /** Ends what hangs; no test asserts it. */
+  /** The time limit for hanging connections. Most tests never reach it. */
   readonly patienceMs?: number;
-  /** The answers have no bodies, whatever length they tell. */
+  /** Whether the requests are HEAD: responses then have no body, even with a Content-Length. */
   readonly isHead?: boolean;
 }
 
 const PATIENCE_MS = 20_000;
 
-/** Writes bytes, one character each, to a server, and takes down what it says. */
+/** Sends bytes to a server without any HTTP library, one character per byte, and collects its responses. */
 export function sendRaw(
   root: string,
   bytes: string | Buffer,
@@ -47,13 +47,16 @@ export function sendRaw(
   });
 }
 
-/** One request with its headers' lines, which end in CR LF, and a `Host` unless it has one. */
+/** Writes one request. `headers` are lines that end in CR LF; a `Host` is added if they have none. */
 export function requestText(line: string, headers = "", body = ""): string {
   const host = /^host:/im.test(headers) ? "" : "Host: localhost\r\n";
   return `${line}\r\n${host}${headers}\r\n${body}`;
 }
 
-/** Bodies are skipped by their length, which all of our answers that have one tell. */
+/**
+ * Reads the statuses of complete responses. It skips bodies by Content-Length, which all our responses with a body
+ * have.
+ */
 function statusesOf(text: string, isHead: boolean): number[] {
   const statuses: number[] = [];
   for (let at = 0; ;) {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 
-/** A dispatcher as a process of its own, which can be killed like one. */
+/** A dispatcher as a separate process, so that tests can kill it. */
 export class DispatcherProcess {
   readonly #env: Record<string, string>;
   #child: ChildProcess | undefined;
@@ -11,7 +11,7 @@ export class DispatcherProcess {
 
   readonly #prefix: readonly string[];
 
-  /** `prefix` is a command that runs another. */
+  /** `prefix` is a command that runs another command. */
   constructor(env: Record<string, string>, prefix: readonly string[] = []) {
     this.#env = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8", ...env };
     this.#prefix = prefix;
@@ -35,7 +35,7 @@ export class DispatcherProcess {
     this.#child = child;
   }
 
-  /** Its exit status, once it ended by itself. */
+  /** Waits until the process has ended, without ending it; answers its exit status. */
   async exited(): Promise<number | null> {
     const child = this.#child;
     if (child !== undefined && child.exitCode === null)
@@ -43,7 +43,7 @@ export class DispatcherProcess {
     return child?.exitCode ?? null;
   }
 
-  /** SIGKILL: no chance to finish or to say anything. */
+  /** Kills the process, which then releases no lease and finishes no POST. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }

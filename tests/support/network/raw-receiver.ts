@@ -3,22 +3,22 @@ import { createServer as createTls } from "node:tls";
 import type { Server, Socket } from "node:net";
 import type { TLSSocket, TlsOptions } from "node:tls";
 
-/** What a raw receiver writes to each complete request; nothing at all, if it is empty. */
+/** The reply to each complete request: bytes, nothing if empty, or a function that uses the socket. */
 export type RawAnswer = string | Buffer | ((socket: Socket, request: string, nth: number) => void);
 
-/** A receiver below HTTP: it says what it likes, when it likes. */
+/** A receiver on a plain TCP or TLS socket. It can send any bytes at any time, also ones that are not HTTP. */
 export interface RawReceiver {
   readonly port: number;
-  /** `http://` or `https://`, its address and port, and a path. */
+  /** The URL of the receiver; `https://` if it has TLS options. */
   readonly url: string;
   /** The whole text of every request, one character per byte. */
   readonly requests: readonly string[];
   readonly connections: ReadonlySet<Socket>;
-  /** How many connections there were. */
+  /** The number of connections so far. */
   readonly accepted: number;
-  /** The names asked for in TLS; false where there was none. */
+  /** The server names (SNI) of the TLS connections; false for a connection without one. */
   readonly serverNames: readonly (string | false)[];
-  /** Whether each TLS connection resumed a session. */
+  /** One entry per TLS connection: whether it resumed a session. */
   readonly resumed: readonly boolean[];
   stop(): void;
 }
@@ -74,7 +74,7 @@ function nameOf(servername: unknown): string | false {
   return typeof servername === "string" && servername !== "" ? servername : false;
 }
 
-/** Tells of every request with a length once it is whole. */
+/** Calls `told` with every request as soon as its body is complete. Requests need a Content-Length. */
 function onRequests(socket: Socket, told: (request: string) => void): void {
   let text = "";
   socket.on("data", (chunk: Buffer) => {

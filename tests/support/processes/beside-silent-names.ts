@@ -1,11 +1,13 @@
-// Says how many of so many deliveries to silent names were still under way when other work of the process had ended.
-//   bun tests/support/beside-silent-names.ts <deliveries> <url of a receiver that answers>
+// Starts deliveries to names with a DNS server that never answers, and prints as JSON how many of them were still
+// pending
+// after a delivery to a good name, a password hash and a file read. All three must not wait for the DNS lookups.
+//   bun tests/support/processes/beside-silent-names.ts <deliveries> <url of a receiver that answers>
 import { readFile } from "node:fs/promises";
 
-import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
-import { HttpClient } from "../../dispatcher/http/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { parseNetworks } from "../../src/lib/egress.ts";
+import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { parseNetworks } from "../../../src/lib/egress.ts";
 
 const [, , count = "", url = ""] = process.argv;
 const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };

@@ -4,18 +4,18 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
-import { NEVER_SET } from "../../src/dashboard/styles.ts";
-import { BASE_PATH } from "../../src/http/access.ts";
-import { PASSWORD, startApi } from "./api.ts";
+import { NEVER_SET } from "../../../src/dashboard/styles.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { PASSWORD, startApi } from "../api.ts";
 import { openPage } from "./browser.ts";
 
 const HEIGHT = 900;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
-/** The elements whose styles the build leaves out, in the belief that there are none. */
+/** Finds elements that the build writes no styles for, because it assumes that no page has them. */
 const UNSTYLED = `[...document.querySelectorAll(${JSON.stringify(NEVER_SET.map((one) => `[${one}]`).join())})].map((one) => one.outerHTML)`;
 
-/** The API at an address that it knows itself, as links and single sign-on need it. */
+/** Starts the API with its own address as `serverRoot`, because links in mails and single sign-on contain it. */
 export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
   const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const { port } = probe;
@@ -29,9 +29,9 @@ export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
 export interface Look {
   readonly width?: number;
   readonly colorScheme?: "light" | "dark";
-  /** The language of the browser. */
+  /** The language of the browser, `en-US` by default. */
   readonly locale?: string;
-  /** In a browser that has no file of the dashboard yet. */
+  /** Whether the browser has an empty cache, as at the first visit. */
   readonly isFirst?: boolean;
 }
 
@@ -41,7 +41,10 @@ const EVERY_LOOK = [
   { width: 1280, colorScheme: "dark" },
   { width: 390, colorScheme: "light" },
 ] as const;
-/** In which pages are looked at: each width and each colour scheme, and with `LOOKS=all` each with each. */
+/**
+ * The looks in which pages are checked: each width and each colour scheme once, or with `LOOKS=all` every
+ * combination.
+ */
 export const LOOKS = process.env["LOOKS"] === "all" ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
 
 interface Visit extends Look {
@@ -51,18 +54,18 @@ interface Visit extends Look {
 
 interface Opened {
   readonly page: Page;
-  /** What the browser complains about. */
+  /** Uncaught exceptions and console errors of the page, except failed requests with a 4xx status. */
   readonly faults: readonly string[];
 }
 
-/** A page of its own at `{server_root}/dashboard{path}`, of nobody. */
+/** Opens a page at `{server_root}/dashboard{path}` without a session. */
 export async function openDashboard(browser: Browser, visit: Visit): Promise<Opened> {
   return open(browser, visit, null);
 }
 
 /**
- * The same, of somebody who signed in before and stays signed in over reloads. The form is not asked: it has tests of
- * its own, and takes as long as a short test.
+ * Opens a page of a user that signed in before and stays signed in across reloads. The session comes from the API instead
+ * of the sign-in form, which has its own tests and takes as long as a short test.
  */
 export async function openSignedIn(
   browser: Browser,
@@ -85,12 +88,12 @@ async function open(browser: Browser, visit: Visit, session: string | null): Pro
   const page = await openPage(browser, { locale, isFirst: visit.isFirst ?? false });
   await page.setViewportSize({ width, height: HEIGHT });
   await page.emulateMedia({ colorScheme });
-  // Sooner than the test's own end, so that what was waited for is named.
+  // Shorter than the limit of a test, so that the error names the awaited element.
   page.setDefaultTimeout(60_000);
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {
-    // An answer of 4xx is part of many flows, and Chromium reports each.
+    // Chromium reports every 4xx response as an error, but many flows expect one.
     if (message.type() === "error" && !message.text().includes("status of 4"))
       faults.push(message.text());
   });
@@ -100,16 +103,16 @@ async function open(browser: Browser, visit: Visit, session: string | null): Pro
   return { page, faults };
 }
 
-/** Runs in the page, before its own scripts: as where the dashboard is kept signed in, and nobody was before. */
+/** Prepares the storage of a page before its scripts run: empty, except for the session that the dashboard restores. */
 function begin(session: string | null): void {
   localStorage.clear();
   if (session !== null) sessionStorage.setItem("reviewrelay.session", session);
 }
 
-/** Signs in with email and password; ready when the page is that of somebody (phones fold the navigation away). */
+/** Signs in with email and password, and waits for the account button, which also narrow screens show. */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   const next = page.getByRole("button", { name: "Continue", exact: true });
-  // The page before may have a field for emails, too, and still be there for a moment.
+  // The previous page may have an email field too, and may still be shown for a moment.
   await next.waitFor();
   await page.getByLabel("Email").fill(email);
   await next.click();
@@ -120,12 +123,12 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 
 const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
 
-/** The faults that axe-core calls serious or critical, as `rule: element`. */
+/** Lists the violations that axe-core rates serious or critical, as `rule: element`. */
 export async function seriousFaults(page: Page): Promise<string[]> {
   return toFieldErrors(page, ({ impact }) => impact === "serious" || impact === "critical");
 }
 
-/** All that axe-core finds, however small. */
+/** Lists all violations that axe-core finds, also minor ones. */
 export async function allErrors(page: Page | Frame): Promise<string[]> {
   return toFieldErrors(page, () => true);
 }
@@ -136,7 +139,7 @@ async function toFieldErrors(
 ): Promise<string[]> {
   const unstyled: string[] = await page.evaluate(UNSTYLED);
   if (!(await page.evaluate(`"axe" in window`))) await page.evaluate(AXE);
-  // Without the option each element that passes is described, too, which takes as long again.
+  // The option omits descriptions of passing elements, which would double the time.
   const violations: AxeResults["violations"] = await page.evaluate(
     `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   );
@@ -146,7 +149,7 @@ async function toFieldErrors(
   return [...faults, ...unstyled.map((html) => `left out of the styles: ${html.slice(0, 160)}`)];
 }
 
-/** Keeps what the page asks for at this address (a glob) unanswered until the function that is answered is called. */
+/** Delays all requests of the page to an address (a glob) until the returned function is called. */
 export async function held(page: Page, address: string): Promise<() => void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   await page.route(address, async (route) => {

@@ -1,18 +1,18 @@
 import { connect, createServer, type Socket } from "node:net";
 import { listen } from "./raw-receiver.ts";
 
-/** What the proxy writes instead of a tunnel; a function does it itself; undefined lets the request through. */
+/** Chooses the reply to a CONNECT: text, a function that uses the socket, or undefined for a working tunnel. */
 export type ProxyAnswer = (
   authority: string,
   nth: number,
 ) => string | ((client: Socket) => void) | undefined;
 
-/** An egress proxy on loopback that speaks CONNECT alone. */
+/** An egress proxy on loopback that supports only CONNECT. */
 export interface TestProxy {
   readonly port: number;
-  /** The whole text of every CONNECT. */
+  /** The whole text of every CONNECT request. */
   readonly requests: readonly string[];
-  /** What they asked for: `host:port`. */
+  /** The `host:port` of every CONNECT request. */
   readonly authorities: readonly string[];
   readonly connections: ReadonlySet<Socket>;
   stop(): void;
@@ -54,7 +54,7 @@ export async function startProxy(
   };
 }
 
-/** Connects to the authority and joins both sides; refuses with 502 as proxies do. */
+/** Connects to `host:port` and forwards both directions; replies 502 if the connection fails, as proxies do. */
 export function tunnel(client: Socket, authority: string, established = ESTABLISHED): void {
   const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d+)$/.exec(authority) ?? [];
   const upstream = connect({ host: bracketed ?? plain ?? "", port: Number(port) });

@@ -1,9 +1,10 @@
-// Says how many deliveries ended how, in a process that has too few descriptors for them.
-import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
-import { HttpClient } from "../../dispatcher/http/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { parseNetworks } from "../../src/lib/egress.ts";
-import { systemLookup } from "../../src/lib/name-resolver.ts";
+// Makes 200 deliveries at once and prints the number of each outcome as JSON. Its test runs it with too few file
+// descriptors for that many connections.
+import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { parseNetworks } from "../../../src/lib/egress.ts";
+import { systemLookup } from "../../../src/lib/name-resolver.ts";
 
 const port = process.argv[2];
 const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };

@@ -1,21 +1,21 @@
 import type { Locator, Page } from "playwright-core";
 
 import { allErrors, LOOKS } from "./dashboard.ts";
-import { until } from "./receiver.ts";
+import { until } from "../network/receiver.ts";
 
-/** What somebody wants to get done, and what the pages ask of them for it. */
+/** A task of a user, and the number of clicks that the dashboard may need for it. */
 export interface Task {
   readonly name: string;
-  /** So many clicks the walk has, which goes as somebody who is new here would. */
+  /** The clicks of the walk, which goes the way of a user who does not know the dashboard. */
   readonly clicks: number;
-  /** So few are enough where fields are reached by Tab, forms sent by Enter and things found by Ctrl-K. */
+  /** The fewest clicks possible, if the user moves by Tab, submits by Enter and searches by Ctrl-K. */
   readonly least: number;
-  /** Why there are more than four. */
+  /** The reason why more than four clicks are acceptable. */
   readonly reason?: string;
 }
 
 const HEIGHT = 900;
-/** The keystroke-level model: to think and to point, to click, to type one key. */
+/** Times of the keystroke-level model: thinking, pointing and clicking for a click; typing for a key. */
 const CLICK_S = 1.35 + 1.1 + 0.2;
 const KEY_S = 0.28;
 
@@ -27,7 +27,10 @@ const SETTLED = `(async () => {
   await frame();
 })()`;
 
-/** Goes through pages as a person does, counts what that takes, and looks around at the states that matter. */
+/**
+ * Performs a task in a page, counts its clicks and keys, and checks accessibility and layout in the states that
+ * matter.
+ */
 export class Walk {
   readonly page: Page;
   readonly #shots = process.env["SCREENSHOTS"];
@@ -37,7 +40,7 @@ export class Walk {
   #keys = 0;
   #lookedMs = 0;
   #seconds: number | undefined;
-  /** What axe and the window's width have to say, by state and look. */
+  /** Accessibility violations and pages wider than their window, with their state and look. */
   readonly faults: string[] = [];
 
   constructor(page: Page, task: Task) {
@@ -50,7 +53,7 @@ export class Walk {
     await target.click();
   }
 
-  /** Types where the focus is. */
+  /** Types into the focused element. */
   async type(text: string): Promise<void> {
     this.#keys += text.length;
     await this.page.keyboard.insertText(text);
@@ -61,7 +64,7 @@ export class Walk {
     await this.page.keyboard.press(key);
   }
 
-  /** In light and dark, wide and narrow; the time that it takes is not that of the task. */
+  /** Checks the page in light and dark, wide and narrow. Its duration does not count as time of the task. */
   async look(state: string): Promise<void> {
     const began = performance.now();
     for (const { width, colorScheme } of LOOKS) {
@@ -78,7 +81,7 @@ export class Walk {
     this.#lookedMs += performance.now() - began;
   }
 
-  /** The task is done: what comes now is proof. */
+  /** Stops the time of the task. Later steps only verify its result. */
   done(): void {
     this.#seconds = (performance.now() - this.#startedAt - this.#lookedMs) / 1_000;
   }
@@ -87,14 +90,16 @@ export class Walk {
     return this.#clicks;
   }
 
-  /** The line of the table: what was counted, and what the pages and a person need for it. */
+  /**
+   * Writes the row of the table: the counts, and the seconds of the pages and of a user by the keystroke-level model.
+   */
   line(): string {
     const person = this.#clicks * CLICK_S + this.#keys * KEY_S;
     const { name, least, reason = "" } = this.#task;
     return `| ${[name, this.#clicks, this.#keys, least, this.#seconds?.toFixed(1), person.toFixed(0), reason].join(" | ")} |`;
   }
 
-  /** Colours and layout move for a moment after a change. */
+  /** Waits until animations end, and tells whether the page fits into its window. */
   async #fits(): Promise<boolean> {
     await this.page.evaluate(SETTLED);
     try {

@@ -1,35 +1,35 @@
 import type { Page } from "playwright-core";
 
-import { addProvider, connectStore, created, report } from "./factory.ts";
-import { startApi, type TestApi } from "./api.ts";
-import { openBrowser } from "../../scripts/proof/chromium.ts";
+import { addProvider, connectStore, created, report } from "../factory.ts";
+import { startApi, type TestApi } from "../api.ts";
+import { openBrowser } from "../../../scripts/proof/chromium.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
-import { createTestSchedule, startDispatcher } from "./dispatch.ts";
-import { createDatabase, type TestDatabase } from "./postgres.ts";
-import { addTenants, type Tenants } from "./tenants.ts";
+import { createTestSchedule, startDispatcher } from "../dispatch.ts";
+import { createDatabase, type TestDatabase } from "../postgres.ts";
+import { addTenants, type Tenants } from "../tenants.ts";
 
-/** The whole service on real time, and a browser in front of it. */
+/** The API and a dispatcher on the real clock, and a browser that shows the dashboard. */
 export interface WebhookDashboard {
   readonly api: TestApi;
   readonly database: TestDatabase;
   readonly tenants: Tenants;
-  /** Of the first partner's owner. */
+  /** The token of the first partner's owner. */
   readonly token: string;
-  /** Signed in as the owner, or as whoever is named, at this path of the dashboard. */
+  /** Opens a path of the dashboard, signed in as the owner or as the user of `email`. */
   open(
     path: string,
     look?: Look & { readonly email?: string },
   ): Promise<{ page: Page; faults: readonly string[] }>;
   closePages(): Promise<void>;
-  /** Ends the API process; the dispatcher goes on. Answers how to have a new one at the same address. */
+  /** Stops the API while the dispatcher continues. Answers a function that starts a new API at the same address. */
   stopApi(): Promise<() => Promise<void>>;
-  /** Below `/partner/webhooks`, as the owner. */
+  /** Sends a request below `/partner/webhooks` as the owner. */
   ask(method: string, path: string, body?: unknown): ReturnType<TestApi["call"]>;
-  /** A new subscription; the slot is emptied first. */
+  /** Creates a subscription after deleting all others of the partner. */
   subscribe(fields: Readonly<Record<string, unknown>>): Promise<{ id: string; secret: string }>;
-  /** Frees both slots. */
+  /** Deletes all subscriptions of the partner. */
   clear(): Promise<void>;
-  /** Records so many reviews of the first partner. */
+  /** Reports `count` new reviews of the first partner. */
   emit(count: number): Promise<void>;
   stop(): Promise<void>;
 }

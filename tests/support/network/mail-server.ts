@@ -2,7 +2,9 @@ import type { Readable } from "node:stream";
 
 import { SMTPServer } from "smtp-server";
 
-/** What a recipient's server does: takes the mail, answers this at RCPT TO or after the mail, or never answers. */
+/**
+ * The behaviour of a recipient's server: it accepts, replies with a code at RCPT TO or after DATA, or never replies.
+ */
 export type Treatment =
   | { readonly at: "rcpt" | "data"; readonly code: number; readonly text?: string }
   | "accept"
@@ -14,12 +16,12 @@ export interface ReceivedMail {
   readonly at: number;
 }
 
-/** A real SMTP server on a port of its own, which treats every recipient as it is told. */
+/** A real SMTP server on loopback. A function of the test chooses its behaviour for each recipient. */
 export class MailServer {
   readonly received: ReceivedMail[] = [];
-  /** Recipients named by a client, refused ones too. */
+  /** All recipients of RCPT TO commands, also rejected ones. */
   readonly asked: string[] = [];
-  /** The most connections at once. */
+  /** The highest number of simultaneous connections. */
   peak = 0;
   readonly #treat: (to: string, count: number) => Treatment;
   #server: SMTPServer | undefined;
@@ -30,7 +32,7 @@ export class MailServer {
     this.#treat = treat;
   }
 
-  /** `count` is how often this recipient was named before. */
+  /** Starts a server. `treat` gets the recipient and the number of its earlier RCPT TO commands. */
   static async start(
     treat: (to: string, count: number) => Treatment = () => "accept",
   ): Promise<MailServer> {
@@ -48,7 +50,7 @@ export class MailServer {
     return this.received.map((mail) => headerOf(mail, "Message-ID"));
   }
 
-  /** Listens, on the same port as before. */
+  /** Listens. After a `stop` it uses the same port again, as a restarted server would. */
   async up(): Promise<void> {
     const server = new SMTPServer({
       authOptional: true,
@@ -77,7 +79,7 @@ export class MailServer {
           const error = refusal(this.#treat(first, before), "data");
           if (error === undefined) this.received.push({ to, raw, at: Date.now() });
           answer(error);
-          // A client may go away in the middle of a mail.
+          // Reading fails if a client disconnects in the middle of a mail.
         }, answer);
       },
     });
@@ -97,7 +99,7 @@ export class MailServer {
   }
 }
 
-/** Below those that systems give out by themselves: nobody gets the port of a server that is down for a while. */
+/** Ports below the ephemeral range, so that no other process gets the port of a stopped server. */
 const FIRST_PORT = 20_000;
 const PORTS = 10_000;
 
@@ -122,7 +124,7 @@ async function readAll(stream: Readable): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A header's value, unfolded. */
+/** Reads a header of a mail and joins its folded lines. */
 export function headerOf({ raw }: ReceivedMail, name: string): string {
   const head = (raw.split("\r\n\r\n")[0] ?? "").replaceAll(/\r\n[ \t]+/g, " ");
   const line = head

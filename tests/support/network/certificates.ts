@@ -1,11 +1,11 @@
-// Made for these tests and trusted by nothing else; valid from 2020 to 2120, but for the expired one.
+// Certificates that were made for these tests. All but `EXPIRED` are valid from 2020 to 2120.
 
 export interface ServerCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Signed all of the others but the self-signed one. */
+/** The authority that signed all others, except `SELF_SIGNED`. */
 export const CA = `-----BEGIN CERTIFICATE-----
 MIIBVjCB/aADAgECAgEQMAoGCCqGSM49BAMCMBIxEDAOBgNVBAMMB3Rlc3QgQ0Ew
 IBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBIxEDAOBgNVBAMMB3Rl
@@ -17,7 +17,7 @@ HhcipmAPLfZfH2D6zptu2OSuzLoQEAN5AiAXWkzRV4KRVObx1/mpbC47nsyInY55
 X4X7cSjyolUjdA==
 -----END CERTIFICATE-----`;
 
-/** For the name hook.test. */
+/** A valid certificate of the name hook.test. */
 export const HOOK_TEST: ServerCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBaTCCARCgAwIBAgIBETAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB
@@ -36,7 +36,7 @@ Tl46d+cx0eXYRSKpJSILQADRdDd8Z05mpcIERYEvBaO6hReECaPHa9Ox
 -----END PRIVATE KEY-----`,
 };
 
-/** For the addresses 127.0.0.1 and ::1. */
+/** A valid certificate of the addresses 127.0.0.1 and ::1. */
 export const LOOPBACK_ADDRESSES: ServerCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBejCCASCgAwIBAgIBEjAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB
@@ -55,7 +55,7 @@ vc/24FNp1G7NJ5Dcs6p6uXlFG4V2X6BxGBHZUIx+9SPzaY8u1kMwfRnS
 -----END PRIVATE KEY-----`,
 };
 
-/** For the name hook.test until 2021. */
+/** A certificate of the name hook.test that expired in 2021. */
 export const EXPIRED: ServerCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBbDCCARGgAwIBAgIBEzAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB
@@ -74,7 +74,7 @@ G94Tt2ga4Xv2HvGxkT4jwdHvRjzg2MDP53C09vykHaNKZ+cFshJ7JB7Q
 -----END PRIVATE KEY-----`,
 };
 
-/** For the name hook.test, signed by itself. */
+/** A self-signed certificate of the name hook.test. */
 export const SELF_SIGNED: ServerCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBUDCB9qADAgECAgEUMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCWhvb2sudGVz
@@ -93,7 +93,7 @@ VLxoihHeI/8c1a+oMTbQG8ANkdBxc7MbA5Xv2eakZkkckK9igl3RlDwl
 -----END PRIVATE KEY-----`,
 };
 
-/** For 30 names, name-01.example and so on, none of them of a receiver here. */
+/** A certificate of 30 names from name-01.example on. No receiver of the tests has one of them. */
 export const MANY_NAMES: ServerCertificate = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIDZzCCAw2gAwIBAgIBFTAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB

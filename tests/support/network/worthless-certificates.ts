@@ -1,7 +1,7 @@
-// Certificates for the name hook.test that are worth nothing, and two that are; made for the attacks and trusted by
-// nothing else. All have one key, and are valid from 2020 to 2120 unless said otherwise.
+// Certificates that a client must reject for the name hook.test, and two that it must accept. They were made for the
+// attack tests. Unless a comment says otherwise, they share one key and are valid from 2020 to 2120.
 
-/** Signed all that are not said to be signed by another. */
+/** The authority that signed each certificate without a comment about its issuer. */
 export const ROOT = `-----BEGIN CERTIFICATE-----
 MIIBLzCB1qADAgECAgFlMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAWMRQwEgYDVQQD
@@ -18,8 +18,8 @@ hIsM1STZ/WblXTXWWpdpjCzaG3mhRANCAARTUbluR42HwanSNO9Eg472thgAQBzD
 mItK7l7XHeKLFWMFdKCVhGypwar5Ic30EveFLHiek3s2XL5gSePtU7gr
 -----END PRIVATE KEY-----`;
 
-/** Signed by `MIDDLE`. */
-const HONEST = `-----BEGIN CERTIFICATE-----
+/** A valid certificate, signed by the intermediate authority `MIDDLE`. */
+const WITHOUT_CHAIN = `-----BEGIN CERTIFICATE-----
 MIIBJzCBz6ADAgECAgFoMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBm1pZGRsZTAg
 Fw0yMDAxMDEwMDAwMDBaGA8yMTIwMDEwMTAwMDAwMFowDzENMAsGA1UEAwwEaG9v
 azBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABFNRuW5HjYfBqdI070SDjva2GABA
@@ -39,7 +39,7 @@ pQUXtzGN0AtK85/3eK5nqAJcQ6FrJx7FB45rAiEAumFB9//UIv6tOzvl8BqRbH+F
 sR8OhmkYXWwbG7wVdZU=
 -----END CERTIFICATE-----`;
 
-/** From 2119 on. */
+/** A certificate that is valid only from 2119 on. */
 const TOO_EARLY = `-----BEGIN CERTIFICATE-----
 MIIBLzCB1qADAgECAgFqMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCIYDzIxMTkwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMA8xDTALBgNV
@@ -50,7 +50,7 @@ L1l4xwRJXhT+M+cwPol3Yg2I+wrp6iMGyRsytqENTncCIQD/Zr3phKdflUK99caq
 DQN0DcpCEkqPzbtefcIbJPHPnA==
 -----END CERTIFICATE-----`;
 
-/** For leaf.test, and no authority. */
+/** A certificate of leaf.test that is no authority and must sign nothing. */
 const LEAF = `-----BEGIN CERTIFICATE-----
 MIIBOjCB4qADAgECAgFrMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQD
@@ -61,7 +61,7 @@ zj0EAwIDRwAwRAIgKRvk3MjFQSeyJtAgzpCA3+eatzrO8Svazg4JPpiVtcICIBoc
 qTbqUpwU2xwpCZ8AQ3xLT8zHX+sfpzscTOaJ7J9p
 -----END CERTIFICATE-----`;
 
-/** Signed by `LEAF`. */
+/** A certificate that `LEAF` signed, although `LEAF` is no authority. */
 const BY_LEAF = `-----BEGIN CERTIFICATE-----
 MIIBJzCBzaADAgECAgFsMAoGCCqGSM49BAMCMA8xDTALBgNVBAMMBGxlYWYwIBcN
 MjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMA8xDTALBgNVBAMMBGhvb2sw
@@ -72,7 +72,7 @@ xhzDx6dQL6D8DCs0PLZgb3ZvJIVWqNrGAiEA/m88wCDH1cENvRgJ4Ym5rcAObMlM
 yQAHchhEBoUNIGw=
 -----END CERTIFICATE-----`;
 
-/** An authority for names below example.test alone. */
+/** An authority with name constraints: it may sign only names below example.test. */
 const BOUNDED = `-----BEGIN CERTIFICATE-----
 MIIBSzCB8qADAgECAgFnMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjASMRAwDgYDVQQD
@@ -83,7 +83,7 @@ bXBsZS50ZXN0MAoGCCqGSM49BAMCA0gAMEUCIAUIuS7dAeswE2u5wxP6WTHpd+g0
 uA7SmPSpRY9+g7DIAiEA141atnLuAMt36bvTnra9a9JRzGZ7yhp8WZMGLi/5to0=
 -----END CERTIFICATE-----`;
 
-/** Signed by `BOUNDED`. */
+/** A certificate of hook.test, signed by `BOUNDED` against its name constraints. */
 const OUT_OF_BOUNDS = `-----BEGIN CERTIFICATE-----
 MIIBKDCB0KADAgECAgFtMAoGCCqGSM49BAMCMBIxEDAOBgNVBAMMB2JvdW5kZWQw
 IBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMA8xDTALBgNVBAMMBGhv
@@ -94,6 +94,7 @@ PyLY99XCKVts/8a5Rl5Ad2rMDw+L35+bsnECIE467jAdz0jiut2dQ0WO6DGDcjQb
 vCUy5mGiCCfuqAK2
 -----END CERTIFICATE-----`;
 
+/** A certificate with the extended key usage of clients, not of servers. */
 const FOR_CLIENTS = `-----BEGIN CERTIFICATE-----
 MIIBQTCB6aADAgECAgFuMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQD
@@ -104,7 +105,7 @@ MAoGCCqGSM49BAMCA0cAMEQCIBcUrmcAVmC+yn5C+XEEUE8Ni5i1i0jRn96f8iVk
 XGDTAiAYag0DOomibQZwcbI/hflJrW4zatvwvGrqBM4gAy+uNA==
 -----END CERTIFICATE-----`;
 
-/** Has the name in its subject alone, where it stood before there were alternative names. */
+/** A certificate with its name only in the subject, as before subject alternative names existed. */
 export const COMMON_NAME = `-----BEGIN CERTIFICATE-----
 MIIBGTCBv6ADAgECAgFvMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAUMRIwEAYDVQQD
@@ -114,7 +115,7 @@ SePtU7grMAoGCCqGSM49BAMCA0kAMEYCIQDOHXk89Shl0ljfYdmZX2/MiHoorHSx
 R0kfk/HjF+gpOwIhAL7XWHSg4paz/Clh988SwM4O7FpyfYZkS4epfAfxnUXQ
 -----END CERTIFICATE-----`;
 
-/** For *.test. */
+/** A wildcard certificate of *.test, a whole top-level domain. */
 const TOP_WILDCARD = `-----BEGIN CERTIFICATE-----
 MIIBKjCB0aADAgECAgFwMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQD
@@ -125,7 +126,7 @@ DkYya6ES5hhbydMa4njwwcX1XG4Cor+cjKB7oQIgVjooGUkIVFCOptmCNxnPndl0
 3VMRrADwwd7zMJiR41g=
 -----END CERTIFICATE-----`;
 
-/** For hook.test.evil.test. */
+/** A certificate of hook.test.evil.test, a name with ours as its prefix. */
 const SUFFIX = `-----BEGIN CERTIFICATE-----
 MIIBNzCB3qADAgECAgFxMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQD
@@ -136,7 +137,7 @@ AgNIADBFAiEA/YWcwJRx4Ae+a3AXxDkitryTqF9S3dB/ldASCXAtGhwCIFWOUfDJ
 TVvoJAvVrgVCU5Nne6ezWz1Tvwp1QrQeh3q9
 -----END CERTIFICATE-----`;
 
-/** For hook.test, a NUL and .evil.test. */
+/** A certificate of `hook.test\0.evil.test`: a client that stops at the NUL would accept it. */
 const NUL = `-----BEGIN CERTIFICATE-----
 MIIBNzCB36ADAgECAgFyMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQD
@@ -147,20 +148,21 @@ AwIDRwAwRAIgRFRwQk++vHloFYGMpFqs5xMSjoAEuPf/knsqrccQCXQCIGeF8olC
 gcqxW7q0cbv8NXC5AKEEv2K8r/eGeZ+fcIFn
 -----END CERTIFICATE-----`;
 
-const LONG = `${HONEST}\n${`${MIDDLE}\n`.repeat(2_000)}`;
+const LONG = `${WITHOUT_CHAIN}\n${`${MIDDLE}\n`.repeat(2_000)}`;
 
-/** What a receiver shows, by what is wrong with it. */
+/** Certificate chains that a client must reject, by the reason. */
 export const WORTHLESS: Readonly<Record<string, string>> = {
-  "that is of the future": TOO_EARLY,
-  "whose authority is left out": HONEST,
-  "signed by one that is no authority": `${BY_LEAF}\n${LEAF}`,
-  "signed by an authority for other names": `${OUT_OF_BOUNDS}\n${BOUNDED}`,
-  "for clients": FOR_CLIENTS,
-  "for all names of a top-level domain": TOP_WILDCARD,
-  "for a name that begins like ours": SUFFIX,
-  "for a name that is cut off at a NUL": NUL,
-  "with a megabyte of authorities": LONG,
+  "that is not valid yet": TOO_EARLY,
+  "without its intermediate authority": WITHOUT_CHAIN,
+  "signed by a certificate that is no authority": `${BY_LEAF}\n${LEAF}`,
+  "signed against the name constraints of its authority": `${OUT_OF_BOUNDS}\n${BOUNDED}`,
+  "for client authentication only": FOR_CLIENTS,
+  "for a wildcard of a top-level domain": TOP_WILDCARD,
+  "for a longer name with ours as its prefix": SUFFIX,
+  "for a name with a NUL after ours": NUL,
+  "with 2,000 copies of its intermediate authority": LONG,
 };
 
+/** Builds the TLS options of a server with one of these certificates. */
 export const serverOf = (cert: string) => ({ cert, key: KEY });
-export const SOUND = `${HONEST}\n${MIDDLE}`;
+export const VALID_CHAIN = `${WITHOUT_CHAIN}\n${MIDDLE}`;

@@ -2,16 +2,16 @@ import { connect, createServer, type Socket } from "node:net";
 
 import { listen } from "./raw-receiver.ts";
 
-/** A TCP proxy on loopback that can make its connections half-open: they stay, and nothing passes any more. */
+/** A TCP proxy on loopback that can freeze its connections: they stay open, but forward no more data. */
 export interface FreezingProxy {
   readonly port: number;
-  /** How many connections there were. */
+  /** The number of connections so far. */
   readonly accepted: number;
   /** The port that new connections lead to. */
   target: number;
-  /** Whether new connections are half-open from their first byte on. */
+  /** Whether new connections are frozen from the start. */
   deaf: boolean;
-  /** Freezes the connections of this moment. */
+  /** Freezes the connections that are open now. Later ones work. */
   freeze(): void;
   stop(): void;
 }

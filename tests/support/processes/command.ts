@@ -1,14 +1,17 @@
 import { join } from "node:path";
 
-const ROOT = join(import.meta.dir, "../..");
+const ROOT = join(import.meta.dir, "../../..");
 
 export interface CommandEnd {
   readonly status: number | null;
-  /** Both of its outputs. */
+  /** The standard output, followed by the standard error. */
   readonly said: string;
 }
 
-/** Runs one of our commands in a process of its own, with nothing of the surroundings but what a program needs. */
+/**
+ * Runs one of our commands as a separate process. It inherits only PATH and HOME, so that no setting of the machine
+ * leaks in.
+ */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -4,11 +4,11 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { until } from "./receiver.ts";
+import { until } from "../network/receiver.ts";
 
 const NOBODY = 65_534;
 
-/** Whether there is a PgBouncer to test with; says so if not. */
+/** Tells whether PgBouncer is installed, and prints that the tests are skipped if not. */
 export function hasPgBouncer(): boolean {
   const isThere = Bun.which("pgbouncer") !== null || Bun.which("/usr/sbin/pgbouncer") !== null;
   if (!isThere) console.log("Skipped: no pgbouncer on this machine (Debian's package pgbouncer).");
@@ -16,12 +16,12 @@ export function hasPgBouncer(): boolean {
 }
 
 export interface PgBouncer {
-  /** `url` with the pooler in place of the server. */
+  /** Replaces host and port of a URL by those of the pooler. */
   in(url: string): string;
   stop(): Promise<void>;
 }
 
-/** A real PgBouncer before a server, with fewer connections to it than it has clients. */
+/** Starts a real PgBouncer before a server, with fewer server connections than clients. */
 export async function startPgBouncer(
   url: string,
   { mode, poolSize = 4 }: { mode: "transaction" | "session"; poolSize?: number },

@@ -2,27 +2,27 @@ import { connect, createServer, type Socket } from "node:net";
 
 import { listen } from "./raw-receiver.ts";
 
-/** A network between a client and a store, which can go away without a word. */
+/** A TCP proxy between a client and a store. It can stop forwarding without closing, as a broken network does. */
 export interface TcpProxy {
   readonly port: number;
   /** `url` with this proxy in place of its host. */
   in(url: string): string;
-  /** Connections that are open now forward nothing any more, and stay open; new ones pass. */
+  /** Freezes all open connections: they stay open, but forward nothing. New connections work. */
   freeze(): void;
-  /** Each connection to Postgres that is open now does so in the midst of its next request: all but its Sync passes. */
+  /** Freezes each open PostgreSQL connection in its next request: everything passes except the final Sync message. */
   freezeBeforeSync(): void;
-  /** How many there were. */
+  /** The number of connections so far. */
   readonly accepted: number;
   stop(): void;
 }
 
-/** The message that ends a request to Postgres. */
+/** The Sync message of the PostgreSQL protocol, which ends a request. */
 const SYNC = Buffer.from("S\0\0\0\x04", "latin1");
 
 interface Target {
   readonly host: string;
   readonly port: number;
-  /** So late does what a client sends first arrive. */
+  /** The delay of the first bytes that a client sends. */
   readonly delayMs: number;
 }
 
@@ -75,7 +75,7 @@ async function startTcpProxy({ delayMs, ...target }: Target): Promise<TcpProxy> 
   };
 }
 
-/** In front of the store that a URL names. */
+/** Starts a proxy before the store of a URL. */
 export function proxyBefore(url: string, { delayMs = 0 } = {}): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 
 import { ApiProcess } from "./api-process.ts";
-import { createDatabase, type TestDatabase } from "./postgres.ts";
-import { addTenants, type Tenants } from "./tenants.ts";
+import { createDatabase, type TestDatabase } from "../postgres.ts";
+import { addTenants, type Tenants } from "../tenants.ts";
 
-/** The API as a process of its own over two partners, as an attacker finds it. */
+/** The API as a separate process with two partners, which attack tests reach only over its socket. */
 export interface AttackedApi {
   readonly database: TestDatabase;
   readonly tenants: Tenants;

@@ -1,4 +1,4 @@
-/** Hosts of URLs that lead to an address of no public receiver, however they are written. */
+/** Hosts of URLs that resolve to private or reserved addresses, in the many spellings that URL parsers accept. */
 export const PRIVATE_SPELLINGS = [
   "127.0.0.1",
   "127.1",

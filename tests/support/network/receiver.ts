@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** One POST as a partner's endpoint sees it. */
+/** One POST as a partner's endpoint receives it. */
 export interface Received {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -11,7 +11,9 @@ export interface Received {
 
 type Answer = (request: Received, count: number) => number | "hang" | Promise<number>;
 
-/** A partner's endpoint on loopback. `answer` chooses the status by the request and how many there were before it. */
+/**
+ * A partner's endpoint on loopback. `answer` chooses the status from the request and the number of earlier requests.
+ */
 export class Receiver {
   readonly received: Received[] = [];
   answer: Answer = () => 200;
@@ -60,10 +62,10 @@ export class Receiver {
   }
 }
 
-/** So long that only what never comes is missed, also on a loaded machine; sooner than the test's own end. */
+/** Long enough for a loaded machine, and shorter than the limit of a test, so that the error names the condition. */
 const PATIENCE_MS = 60_000;
 
-/** Resolves when the condition holds; rejects after `withinMs` with what was awaited. */
+/** Polls until a condition holds; throws after `withinMs` with the name of the condition. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
@@ -73,7 +75,7 @@ export async function until(
   while (!(await holds())) {
     const waitedMs = performance.now() - startedAt;
     if (waitedMs > withinMs) throw new Error(`Not within ${withinMs} ms: ${what}`);
-    // Ever less often, which leaves the processor to what is awaited.
+    // The pauses grow, so that polling leaves the CPU to the awaited work.
     await Bun.sleep(Math.min(Math.max(5, waitedMs / 10), 50));
   }
 }
