@@ -1,0 +1,74 @@
+import { Elysia } from "elysia";
+
+import type { Db } from "../db/client.ts";
+import type { CountSignIn } from "./auth/actions/log-in.ts";
+import type { KeyRing } from "./auth/key-ring.ts";
+import { FailureAudit } from "./auth/audit-failures.ts";
+import { adminRoutes } from "./tenants/routes.ts";
+import { alertRoutes } from "./webhooks/routes/alerts.ts";
+import { createAuthenticator } from "./auth/actions/authenticate.ts";
+import { authRoutes } from "./auth/routes.ts";
+import { checks } from "./http/checks.ts";
+import { EventStreams } from "./http/event-stream.ts";
+import { oauthRoutes } from "./oauth/routes.ts";
+import { partnerRoutes } from "./tenants/routes/team.ts";
+import { portalRoutes } from "./webhooks/routes/portal.ts";
+import { providerRoutes } from "./providers/routes.ts";
+import { reviewRoutes } from "./reviews/routes.ts";
+import { IdentityProviders } from "./sso/identity-providers.ts";
+import { ssoRoutes } from "./sso/routes.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Config } from "./lib/config.ts";
+import type { Log } from "./lib/log.ts";
+import type { Passwords } from "./lib/password.ts";
+import type { SecretBox } from "./lib/secret-box.ts";
+import type { WriterPool } from "./outbox/writer-pool.ts";
+import type { RequestTraces } from "./outbox/request-traces.ts";
+import type { Waker } from "./outbox/schedule.ts";
+
+/** The dependencies of the API. Each domain declares the part that it needs. */
+export interface ApiDeps {
+  readonly config: Config;
+  readonly db: Db;
+  readonly writerPool: WriterPool;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  /** Absent without metrics. */
+  readonly countSignIn?: CountSignIn;
+  /** Absent without tracing. */
+  readonly traces?: RequestTraces | undefined;
+  /** Aborts when the process begins to stop, which ends open streams. */
+  readonly stopping?: AbortSignal;
+}
+
+/** All routes that users, clients and review sites call. */
+export function apiRoutes(api: ApiDeps) {
+  const authenticator = createAuthenticator(api);
+  const deps = {
+    ...api,
+    authenticator,
+    checks: checks(authenticator),
+    failures: new FailureAudit(api),
+    streams: new EventStreams(api),
+    providers: new IdentityProviders(api),
+  };
+  return new Elysia({ name: "api" })
+    .use(authRoutes(deps))
+    .use(oauthRoutes(deps))
+    .use(ssoRoutes(deps))
+    .use(adminRoutes(deps))
+    .use(partnerRoutes(deps))
+    .use(webhookRoutes(deps))
+    .use(alertRoutes(deps))
+    .use(portalRoutes(deps))
+    .use(providerRoutes(deps))
+    .use(reviewRoutes(deps));
+}
+
+/** The type of the API for its typed client. */
+export type Api = ReturnType<typeof apiRoutes>;
