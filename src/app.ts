@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 
 import { isStoreFailure } from "../db/errors.ts";
-import { apiRoutes, type ApiDeps } from "./api.ts";
+import { apiRoutes, type ApiDeps } from "./api/routes.ts";
 import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";

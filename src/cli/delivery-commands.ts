@@ -83,7 +83,7 @@ export const deliveries: Command = {
     event: { type: "string", help: "only attempts of this event" },
     outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
     since: { type: "string", help: AGO },
-    until: { type: "string", help: `${AGO}` },
+    until: { type: "string", help: AGO },
     limit: { type: "string", help: "1 to 100, default: 20" },
   },
   wordCount: [0, 1],

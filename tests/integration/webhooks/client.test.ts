@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "bun:test";
 
-import { answerOf, ApiError, createApiClient } from "../../../src/client.ts";
+import { answerOf, ApiError, createApiClient } from "../../../src/api/client.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 let world: WebhookWorld;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
-import { ApiError } from "../../../src/client.ts";
+import { ApiError } from "../../../src/api/client.ts";
 import { apiErrorOf, fieldError } from "../../../src/dashboard/app/api/api-error.ts";
 import { allPages } from "../../../src/dashboard/app/api/cursor.ts";
 import { auditQuery } from "../../../src/dashboard/app/pages/audit/audit-filters.ts";

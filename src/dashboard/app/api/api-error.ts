@@ -1,4 +1,4 @@
-import { ApiError } from "../../../client.ts";
+import { ApiError } from "../../../api/client.ts";
 
 export type { ApiError };
 

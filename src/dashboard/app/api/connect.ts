@@ -1,4 +1,4 @@
-import { createApiClient, type ApiClient } from "../../../client.ts";
+import { createApiClient, type ApiClient } from "../../../api/client.ts";
 
 /** `{base_url}` of the API that served this page. */
 export const BASE_URL = `${location.origin}/api/v1`;

@@ -1,6 +1,6 @@
 import { treaty } from "@elysiajs/eden/treaty2";
 
-import type { Api } from "./api.ts";
+import type { Api } from "./routes.ts";
 
 /** An error response of the API. */
 export class ApiError extends Error {

@@ -1,31 +1,31 @@
 import { Elysia } from "elysia";
 
-import type { Db } from "../db/client.ts";
-import type { CountSignIn } from "./auth/actions/log-in.ts";
-import type { KeyRing } from "./auth/key-ring.ts";
-import { FailureAudit } from "./auth/audit-failures.ts";
-import { adminRoutes } from "./tenants/routes.ts";
-import { alertRoutes } from "./webhooks/routes/alerts.ts";
-import { createAuthenticator } from "./auth/actions/authenticate.ts";
-import { authRoutes } from "./auth/routes.ts";
-import { checks } from "./http/checks.ts";
-import { EventStreams } from "./http/event-stream.ts";
-import { oauthRoutes } from "./oauth/routes.ts";
-import { partnerRoutes } from "./tenants/routes/team.ts";
-import { portalRoutes } from "./webhooks/routes/portal.ts";
-import { providerRoutes } from "./providers/routes.ts";
-import { reviewRoutes } from "./reviews/routes.ts";
-import { IdentityProviders } from "./sso/identity-providers.ts";
-import { ssoRoutes } from "./sso/routes.ts";
-import { webhookRoutes } from "./webhooks/routes.ts";
-import type { Clock } from "./lib/clock.ts";
-import type { Config } from "./lib/config.ts";
-import type { Log } from "./lib/log.ts";
-import type { Passwords } from "./lib/password.ts";
-import type { SecretBox } from "./lib/secret-box.ts";
-import type { WriterPool } from "./outbox/writer-pool.ts";
-import type { RequestTraces } from "./outbox/request-traces.ts";
-import type { Waker } from "./outbox/schedule.ts";
+import type { Db } from "../../db/client.ts";
+import type { CountSignIn } from "../auth/actions/log-in.ts";
+import type { KeyRing } from "../auth/key-ring.ts";
+import { FailureAudit } from "../auth/audit-failures.ts";
+import { adminRoutes } from "../tenants/routes.ts";
+import { alertRoutes } from "../webhooks/routes/alerts.ts";
+import { createAuthenticator } from "../auth/actions/authenticate.ts";
+import { authRoutes } from "../auth/routes.ts";
+import { checks } from "../http/checks.ts";
+import { EventStreams } from "../http/event-stream.ts";
+import { oauthRoutes } from "../oauth/routes.ts";
+import { partnerRoutes } from "../tenants/routes/team.ts";
+import { portalRoutes } from "../webhooks/routes/portal.ts";
+import { providerRoutes } from "../providers/routes.ts";
+import { reviewRoutes } from "../reviews/routes.ts";
+import { IdentityProviders } from "../sso/identity-providers.ts";
+import { ssoRoutes } from "../sso/routes.ts";
+import { webhookRoutes } from "../webhooks/routes.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
+import type { Log } from "../lib/log.ts";
+import type { Passwords } from "../lib/password.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import type { WriterPool } from "../outbox/writer-pool.ts";
+import type { RequestTraces } from "../outbox/request-traces.ts";
+import type { Waker } from "../outbox/schedule.ts";
 
 /** The dependencies of the API. Each domain declares the part that it needs. */
 export interface ApiDeps {
