@@ -31,21 +31,21 @@ import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 
-/** A connection that only some moments need is closed after so long. */
+/** Connections that are needed only occasionally are closed after this time. */
 const IDLE_S = 30;
-/** Requests under way at a stop have this long to end; kept connections have no say. */
+/** How long running requests may take to end at a stop. Idle kept-alive connections do not delay it. */
 const DRAIN_MS = 4_000;
 
 exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
-/** Aborts once nobody should be sending requests any more. */
+/** Aborts after the drain delay, when load balancers have stopped sending requests. */
 const closing = new AbortController();
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 
-// Apart, so that what waits in one keeps nobody waiting in another.
+// Separate pools, so that waiting work in one does not delay the others.
 const db = connect(config.databaseUrl, {
   max: config.connections.api,
   name: "reviewrelay-api",
@@ -54,7 +54,7 @@ const db = connect(config.databaseUrl, {
 });
 const writerDb = connect(config.databaseUrl, {
   max: config.connections.writerPool,
-  name: "reviewrelay-intake",
+  name: "reviewrelay-writer",
   watches,
   limits: LIMITS.writerPool,
   isPipelined: true,
@@ -86,7 +86,7 @@ const { clock, keys } = await reachableOrExit(
 void clock.follow(stop);
 masterKeys.run();
 const writerPool = createWriterPool(writerDb, clock, {
-  // One is for the groups, so that whoever waits for a lock never keeps them waiting.
+  // One connection is reserved for batches, so that transactions that wait for a lock never delay them.
   connections: Math.max(config.connections.writerPool - 1, 1),
   share: Math.ceil(config.connections.writerPool / 3),
   waitMs: LIMITS.writerPool.deadlineMs,
@@ -138,7 +138,7 @@ if (config.metricsPort !== undefined) {
   const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
-// Two processes on one port would share its connections without anybody having asked for it.
+// `reusePort: true` would let a second process on the same port silently take a part of the connections.
 listenOrExit("PORT", config, () =>
   app.listen({ port: config.port, hostname: config.host, reusePort: false }),
 );

@@ -27,7 +27,7 @@ import type { WriterPool } from "../outbox/writer-pool.ts";
 import type { RequestTraces } from "../outbox/request-traces.ts";
 import type { Waker } from "../outbox/schedule.ts";
 
-/** All that the API is made of. Each domain takes the part of it that it needs. */
+/** The dependencies of the API. Each domain declares the part that it needs. */
 export interface ApiDeps {
   readonly config: Config;
   readonly db: Db;
@@ -38,15 +38,15 @@ export interface ApiDeps {
   readonly schedule: Waker;
   readonly keys: KeyRing;
   readonly passwords: Passwords;
-  /** Absent where nobody counts. */
+  /** Absent without metrics. */
   readonly countSignIn?: CountSignIn;
-  /** Absent where nothing is traced. */
+  /** Absent without tracing. */
   readonly traces?: RequestTraces | undefined;
-  /** Aborts when the process begins to stop: open streams end then. */
+  /** Aborts when the process begins to stop, which ends open streams. */
   readonly stopping?: AbortSignal;
 }
 
-/** Everything that takes a request of a user, a client or a review site. */
+/** All routes that users, clients and review sites call. */
 export function apiRoutes(api: ApiDeps) {
   const authenticator = createAuthenticator(api);
   const deps = {
@@ -70,5 +70,5 @@ export function apiRoutes(api: ApiDeps) {
     .use(reviewRoutes(deps));
 }
 
-/** The API as its typed client sees it. */
+/** The type of the API for its typed client. */
 export type Api = ReturnType<typeof apiRoutes>;

@@ -6,12 +6,12 @@ import { type Command, connect, show } from "./command.ts";
 import {
   type Credentials,
   credentialsFile,
-  forgetCredentials,
-  keepCredentials,
-  keptCredentials,
+  deleteCredentials,
+  saveCredentials,
+  savedCredentials,
 } from "./credentials.ts";
 import { COMMAND_CLIENT, redeem, revoke, unreachable } from "./oauth.ts";
-import { EXIT, Failure, readAll, type Surroundings, usage } from "./surroundings.ts";
+import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
 
 interface Identity {
   readonly user: { readonly email: string };
@@ -21,41 +21,41 @@ interface Identity {
 export const login: Command = {
   name: "login",
   words: "",
-  summary: "sign in by the browser, or with a token",
-  more: `The browser asks for your password, and for your consent; the command gets a token for webhooks alone, renewed by
-itself for thirty days. It is kept in the folder for settings, readable for you alone. On a machine without a
-browser, open the address elsewhere and paste the one at which it ends. REVIEWRELAY_TOKEN needs no login.`,
+  summary: "sign in through the browser, or with a token",
+  more: `The browser asks for your password and your consent. The command then has a token for webhooks only, which is renewed
+automatically for thirty days. It is stored in your settings folder, readable only by you. Without a browser on this
+machine, open the address on another one and paste the address at which it ends up. REVIEWRELAY_TOKEN needs no login.`,
   flags: {
-    "with-token": { type: "boolean", help: "keep the token on standard input instead" },
+    "with-token": { type: "boolean", help: "store a token from standard input instead" },
     "no-browser": { type: "boolean", help: "only show the address" },
     "client-id": { type: "string", help: "a public client of your own, or REVIEWRELAY_CLIENT_ID" },
   },
-  takes: [0, 0],
-  async run(around, given) {
-    const { env } = around;
-    const server = connect(around, given);
+  wordCount: [0, 0],
+  async run(context, given) {
+    const { env } = context;
+    const server = connect(context, given);
     const clientId =
       given.text("client-id") ?? env["REVIEWRELAY_CLIENT_ID"] ?? COMMAND_CLIENT.clientId;
     const opensBrowser = !given.is("no-browser");
     const credentials = given.is("with-token")
-      ? { accessToken: (await readAll(around.stdin)).toString().trim() }
-      : await signIn(around, { server: server.root, clientId, opensBrowser });
+      ? { accessToken: (await readAll(context.stdin)).toString().trim() }
+      : await signIn(context, { server: server.root, clientId, opensBrowser });
     if (credentials.accessToken === "") throw usage("There is no token on standard input.");
     const identity = await server.ask<Identity>("/verify-token", {
       token: credentials.accessToken,
     });
-    keepCredentials(env, server.root, credentials);
+    saveCredentials(env, server.root, credentials);
     const [{ email }, { name }] = [identity.user, identity.company];
     const file = credentialsFile(env);
     const result = { server: server.root, email, company: name, file };
     show(
-      around,
+      context,
       given,
       result,
-      `Signed in at ${server.root} as ${email} of ${name}; kept in ${file}.`,
+      `Signed in at ${server.root} as ${email} of ${name}; stored in ${file}.`,
     );
     if (env["REVIEWRELAY_TOKEN"] !== undefined)
-      around.say("REVIEWRELAY_TOKEN is set, and is used before what was kept.");
+      context.say("REVIEWRELAY_TOKEN is set and takes precedence over the stored token.");
     return EXIT.ok;
   },
 };
@@ -65,14 +65,15 @@ export const logout: Command = {
   words: "",
   summary: "end the sign-in and forget its token",
   flags: {},
-  takes: [0, 0],
-  async run(around, given) {
-    const { root } = connect(around, given);
-    const kept = keptCredentials(around.env, root);
-    if (kept !== undefined) await revoke(root, kept);
-    forgetCredentials(around.env, root);
-    const text = kept === undefined ? `Nobody is signed in at ${root}.` : `Signed out at ${root}.`;
-    show(around, given, { server: root, signed_out: kept !== undefined }, text);
+  wordCount: [0, 0],
+  async run(context, given) {
+    const { root } = connect(context, given);
+    const saved = savedCredentials(context.env, root);
+    if (saved !== undefined) await revoke(root, saved);
+    deleteCredentials(context.env, root);
+    const text =
+      saved === undefined ? `You are not signed in at ${root}.` : `Signed out at ${root}.`;
+    show(context, given, { server: root, signed_out: saved !== undefined }, text);
     return EXIT.ok;
   },
 };
@@ -80,18 +81,18 @@ export const logout: Command = {
 const PATH = "/callback";
 const WAIT_MS = 300_000;
 
-interface LoginWish {
+interface LoginOptions {
   readonly server: string;
   readonly clientId: string;
   readonly opensBrowser: boolean;
 }
 
 /**
- * The authorization code flow of an app on the user's machine (RFC 8252): the browser comes back to a port of ours. Where
- * the browser is on another machine, the address that it ends at may be pasted instead.
+ * Runs the authorization code flow of a native app (RFC 8252): the browser is redirected to a local port. If the
+ * browser runs on another machine, the user may paste the final address instead.
  */
-async function signIn(around: Surroundings, wish: LoginWish): Promise<Credentials> {
-  const { server, clientId } = wish;
+async function signIn(context: CommandContext, options: LoginOptions): Promise<Credentials> {
+  const { server, clientId } = options;
   const [verifier, state] = [
     randomBytes(32).toString("base64url"),
     randomBytes(16).toString("hex"),
@@ -111,14 +112,14 @@ async function signIn(around: Surroundings, wish: LoginWish): Promise<Credential
     code_challenge_method: "S256",
   }).toString()}`;
   try {
-    await refuseOtherIssuer(server);
-    await refuseUnknownClient(address);
-    around.say(`Sign in here:\n\n  ${address}\n`);
-    around.say("If that browser is on another machine, paste the address at which it ends up.");
-    if (wish.opensBrowser) openBrowser(address);
-    const pasted = pastedAddress(around.stdin, redirectUri);
-    const code = codeOf(await soon(around, [returned, pasted]), { server, state });
-    return await redeem(around.clock, server, {
+    await assertIssuer(server);
+    await assertKnownClient(address);
+    context.say(`Sign in here:\n\n  ${address}\n`);
+    context.say("If that browser is on another machine, paste the address at which it ends up.");
+    if (options.opensBrowser) openBrowser(address);
+    const pasted = pastedAddress(context.stdin, redirectUri);
+    const code = codeOf(await firstOf(context, [returned, pasted]), { server, state });
+    return await redeem(context.clock, server, {
       grant_type: "authorization_code",
       code,
       redirect_uri: redirectUri,
@@ -131,7 +132,7 @@ async function signIn(around: Surroundings, wish: LoginWish): Promise<Credential
   }
 }
 
-/** `returned` is where the browser comes back to. */
+/** Starts the local listener; `returned` resolves with the address of the redirect. */
 async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> }> {
   const listener = createServer();
   const returned = new Promise<URL>((resolve) => {
@@ -139,7 +140,7 @@ async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> 
       const url = new URL(request.url ?? "/", "http://127.0.0.1");
       const isOurs = request.method === "GET" && url.pathname === PATH;
       response.writeHead(isOurs ? 200 : 404, { "Content-Type": "text/plain; charset=utf-8" });
-      response.end(isOurs ? "Back to the terminal: this window may be closed.\n" : "");
+      response.end(isOurs ? "Return to the terminal; you may close this window.\n" : "");
       if (isOurs) resolve(url);
     });
   });
@@ -147,8 +148,8 @@ async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> 
   return { listener, returned };
 }
 
-/** RFC 8414, 3.3: what a server says of itself counts for the address alone at which it says so. */
-async function refuseOtherIssuer(server: string): Promise<void> {
+/** Checks the issuer. RFC 8414, 3.3: metadata count only for the address at which they are published. */
+async function assertIssuer(server: string): Promise<void> {
   const response = await fetch(`${server}/.well-known/oauth-authorization-server`).catch(
     (error: unknown) => {
       throw unreachable(server, error);
@@ -156,12 +157,16 @@ async function refuseOtherIssuer(server: string): Promise<void> {
   );
   const { issuer }: Record<string, unknown> = Object(await response.json().catch(() => ({})));
   if (issuer === server) return;
-  const remedy = typeof issuer === "string" ? `it calls itself ${issuer}: use that` : "look at it";
-  throw new Failure(EXIT.failed, `${server} is not the address of a ReviewRelay; ${remedy}.`);
+  const remedy =
+    typeof issuer === "string" ? `it calls itself ${issuer}: use that` : "check the address";
+  throw new Failure(
+    EXIT.failed,
+    `${server} is not the address of a ReviewRelay server; ${remedy}.`,
+  );
 }
 
-/** Without it the browser would show the refusal, and the command would wait. */
-async function refuseUnknownClient(address: string): Promise<void> {
+/** Checks that the server knows the client. Otherwise the browser would show an error while the command waits. */
+async function assertKnownClient(address: string): Promise<void> {
   const response = await fetch(address, { redirect: "manual" });
   await response.body?.cancel();
   if (response.status === 400)
@@ -178,11 +183,11 @@ function openBrowser(address: string): void {
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   };
   const [program, ...args] = programs[process.platform] ?? ["xdg-open"];
-  // Where there is none, the address is on the screen.
+  // Errors are ignored: without a browser the user opens the printed address.
   execFile(program, [...args, address], () => {});
 }
 
-/** The first line of the input that is the place to which the browser was sent; an input without one says nothing. */
+/** Resolves with the first line of the input that begins with the redirect URI; never resolves if there is none. */
 async function pastedAddress(stdin: AsyncIterable<Uint8Array>, redirectUri: string): Promise<URL> {
   let text = "";
   for await (const chunk of stdin) {
@@ -193,22 +198,22 @@ async function pastedAddress(stdin: AsyncIterable<Uint8Array>, redirectUri: stri
   return new Promise(() => {});
 }
 
-async function soon(
-  { clock, signal }: Surroundings,
+async function firstOf(
+  { clock, signal }: CommandContext,
   arrivals: readonly Promise<URL>[],
 ): Promise<URL> {
   const done = new AbortController();
   const late = clock.sleep(WAIT_MS, AbortSignal.any([signal, done.signal])).then(() => {
-    throw new Failure(EXIT.signedOut, "Nobody signed in.");
+    throw new Failure(EXIT.signedOut, "The sign-in was not completed.");
   });
   return Promise.race([...arrivals, late]).finally(() => done.abort());
 }
 
-/** RFC 9207: an answer of another server than the one that was asked is no answer. */
+/** Extracts the code. RFC 9207: a response with another issuer is rejected. */
 function codeOf(url: URL, { server, state }: { server: string; state: string }): string {
   const given = url.searchParams;
   if (given.get("state") !== state || given.get("iss") !== server)
-    throw new Failure(EXIT.signedOut, "The answer is of another sign-in: try again.");
+    throw new Failure(EXIT.signedOut, "The response belongs to another sign-in: try again.");
   const code = given.get("code");
   if (code === null)
     throw new Failure(

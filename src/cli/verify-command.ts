@@ -4,7 +4,7 @@ import { isSigned } from "../docs/verify/verify.ts";
 import { parseInstant } from "../lib/clock.ts";
 import { type Command, connect, show, WEBHOOK } from "./command.ts";
 import { chooseSubscription, secretOf } from "./server.ts";
-import { EXIT, Failure, readAll, type Surroundings, usage } from "./surroundings.ts";
+import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
 
 const MAX_AGE_S = 31_536_000;
 
@@ -12,31 +12,31 @@ export const verify: Command = {
   name: "verify",
   words: "--signature sha256=… [FILE]",
   summary: "check a signature over a body, from a file or standard input",
-  more: `The secret is that of WEBHOOK_SECRET; else the API is asked for it, which is audited. Exit status 0: valid, 1: not.`,
+  more: `The secret comes from WEBHOOK_SECRET, or else from the API, which audits that. Exit status 0: valid, 1: not.`,
   flags: {
     ...WEBHOOK,
     signature: { type: "string", help: "the header X-SVC-Signature" },
     previous: { type: "string", help: "the header X-SVC-Signature-Previous, if there is one" },
     "max-age": { type: "string", help: "refuse a body whose delivered_at is older, in seconds" },
   },
-  takes: [0, 1],
-  async run(around, given) {
-    const { env } = around;
+  wordCount: [0, 1],
+  async run(context, given) {
+    const { env } = context;
     const signature = given.text("signature");
     if (signature === undefined) throw usage("Give the header: --signature sha256=…");
     const maxAgeS = given.number("max-age", [1, MAX_AGE_S]);
     const [file] = given.words;
-    const body = file === undefined ? await readAll(around.stdin) : readFile(file);
+    const body = file === undefined ? await readAll(context.stdin) : readFile(file);
     let secret = env["WEBHOOK_SECRET"];
     if (secret === undefined) {
-      const server = connect(around, given);
+      const server = connect(context, given);
       secret = await secretOf(env, server, await chooseSubscription(server, given.text("webhook")));
     }
     const verdict = verdictOf(secret, body, [signature, given.text("previous")]);
-    const isLate = maxAgeS !== undefined && !isYoung(around, body, maxAgeS);
-    const isGood = verdict === "valid" && !isLate;
-    const words = isLate && verdict === "valid" ? "valid, but too old" : verdict;
-    show(around, given, { signature: verdict, too_old: isLate }, `The signature is ${words}.`);
+    const isTooOld = maxAgeS !== undefined && !isRecent(context, body, maxAgeS);
+    const isGood = verdict === "valid" && !isTooOld;
+    const words = isTooOld && verdict === "valid" ? "valid, but too old" : verdict;
+    show(context, given, { signature: verdict, too_old: isTooOld }, `The signature is ${words}.`);
     return isGood ? EXIT.ok : EXIT.failed;
   },
 };
@@ -49,8 +49,8 @@ function readFile(path: string): Buffer {
   }
 }
 
-/** A minimal body says nothing of when it was sent, and so does one that is no JSON. */
-function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolean {
+/** Whether the body was sent recently. A body without `delivered_at`, such as a minimal one, is not. */
+function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boolean {
   try {
     const sent: Record<string, unknown> = Object(JSON.parse(body.toString()));
     const at = parseInstant(String(sent["delivered_at"]));
@@ -62,7 +62,7 @@ function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolea
 
 export type Verdict = "valid" | "invalid" | "missing";
 
-/** During a grace period a delivery carries two signatures, and either may fit. */
+/** Compares the signatures. During a grace period a delivery carries two, and either may match. */
 export function verdictOf(
   secret: string,
   body: Uint8Array | string,
@@ -73,7 +73,7 @@ export function verdictOf(
   return given.some((one) => isSigned(secret, body, one)) ? "valid" : "invalid";
 }
 
-/** The signatures among the headers of a delivery, in whatever case they are written. */
+/** Returns the signatures from the headers of a delivery, in any case of letters. */
 export function signaturesOf(
   headers: Readonly<Record<string, string | string[]>>,
 ): (string | undefined)[] {

@@ -11,7 +11,7 @@ const SWAGGER_UI = {
   style: import.meta.resolve("swagger-ui-dist/swagger-ui.css"),
   script: import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"),
 };
-/** The command for partners: only its path, because it is a program of its own. */
+/** The partners' command. It is bundled from its path and not imported, because it is a program of its own. */
 const COMMAND = join(HERE, "../cli/main.ts");
 const SAMPLES = join(HERE, "verify");
 const TEXT = "text/plain; charset=utf-8";
@@ -20,7 +20,7 @@ const CSS = "text/css; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 const JSON_TYPE = "application/json";
 
-/** `/docs`: the guides and the reference. All of it from this server, so that it works offline. */
+/** Serves the guides and the reference below `/docs`. All assets come from this server, so that they work offline. */
 export function docPages(serverRoot: string): ServedFile[] {
   const rendered = new Map<string, RenderedGuide>();
   const render = ({ name }: Guide): RenderedGuide => {
@@ -70,7 +70,7 @@ function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): s
   return layOut({ title, path, head: "", body: `<main class="guide">\n${html}</main>\n${within}` });
 }
 
-/** Every section of every guide; the browser looks through them. */
+/** Returns every section of every guide as JSON; the search runs in the browser. */
 function searchIndex(render: (guide: Guide) => RenderedGuide): string {
   return JSON.stringify(
     GUIDES.flatMap((guide) =>
@@ -89,7 +89,7 @@ function file(path: string, contentType: string, from: string): ServedFile {
 }
 
 interface Guide {
-  /** Of its file in ./guides. */
+  /** The name of its file in ./guides. */
   readonly name: string;
   readonly title: string;
   readonly path: string;
@@ -102,7 +102,7 @@ interface Chapter {
 
 const guide = (name: string, title: string): Guide => ({ name, title, path: `/docs/${name}` });
 
-/** In the order in which they are best read. */
+/** Guides in reading order. */
 const CHAPTERS: readonly Chapter[] = [
   {
     title: "Start",
@@ -149,13 +149,13 @@ interface Page {
   readonly body: string;
 }
 
-/** As the dashboard draws it (app/shell/brand.tsx). */
+/** The same drawing as in the dashboard (app/shell/brand.tsx). */
 const MARK = `<svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="7"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4"/></svg>`;
 const ICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 );
 
-/** A page with the way to all others and back to the dashboard. It is read without a script. */
+/** Renders a page with the navigation to all guides and the dashboard. It is readable without JavaScript. */
 function layOut({ title, path, head, body }: Page): string {
   return `<!doctype html>
 <html lang="en">

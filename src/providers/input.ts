@@ -29,7 +29,7 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** All that can be checked of an event whose type is unknown. Of such a one only the sound parts are used. */
+/** The checks for an event of unknown type. Only its valid parts are used. */
 const AnyEvent = Type.Unsafe<RawEvent>(Type.Object(commonFields));
 
 function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
@@ -37,15 +37,15 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
 }
 
 export interface ReadEvents {
-  /** The events that have no fault of their own. */
+  /** The events without field errors. */
   readonly events: readonly ProviderEvent[];
-  /** One of every event that is an object, with faults or without. */
+  /** One reference for each event that is an object, valid or not. */
   readonly references: readonly Reference[];
   /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
   readonly fieldErrors: FieldErrors;
 }
 
-/** Reads each event of a request on its own. Whether what it refers to exists is looked up later. */
+/** Validates each event of a request separately. Whether its references exist is checked later against the database. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
@@ -93,7 +93,7 @@ function referenceOf(fields: Fields, index: number): Reference {
   };
 }
 
-/** The instants of an event, each read once: undefined where the field has none. */
+/** The instants of an event, each parsed once; undefined where the field is missing or malformed. */
 type Times = Readonly<Record<"occurredAt" | "reviewedAt", Date | undefined>>;
 
 function timesOf({ occurred_at: occurredAt, review }: Fields): Times {
@@ -105,7 +105,7 @@ function instantOf(text: unknown): Date | undefined {
   return typeof text === "string" ? parseInstant(text) : undefined;
 }
 
-/** Rules that a schema cannot say, on fields that may still have a bad shape. */
+/** Checks rules that a schema cannot express, on fields that may still have the wrong shape. */
 function ruleErrors(
   { type, review, connected, error_code: code }: Fields,
   { occurredAt, reviewedAt }: Times,
@@ -117,7 +117,7 @@ function ruleErrors(
   if (isTooOld(occurredAt)) fieldErrors.push(["occurred_at", TOO_OLD]);
   if (isTooOld(reviewedAt)) fieldErrors.push(["review.reviewed_at", TOO_OLD]);
   const email: unknown = Reflect.get(Object(review), "reviewer_email");
-  // The mail queue takes no other address, and would refuse it only after the event was accepted.
+  // The mail queue accepts no other address, and would fail only after the event was accepted.
   if (typeof email === "string" && !isMailAddress(email))
     fieldErrors.push(["review.reviewer_email", "must be null or an email address"]);
   if (type === "connection.changed") {
@@ -131,7 +131,7 @@ function ruleErrors(
 
 const TOO_OLD = "lies before 1970";
 
-/** No review is older than 1970, and Postgres refuses year 0. */
+/** Rejects instants before 1970: no review is older, and Postgres rejects year 0. */
 function isTooOld(at: Date | undefined): boolean {
   return at !== undefined && at.getTime() < 0;
 }
@@ -147,7 +147,7 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
         rate,
         reviewer,
         reviewerEmail: raw.review.reviewer_email,
-        // A rating without text: the column holds an empty one.
+        // A rating without text is stored as an empty string.
         content: content ?? "",
         reviewedAt: sound(times.reviewedAt),
       };
@@ -168,7 +168,7 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
   }
 }
 
-/** Of an instant that the schema has let pass. */
+/** Narrows an instant that already passed its schema. */
 function sound(at: Date | undefined): Date {
   if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
   return at;

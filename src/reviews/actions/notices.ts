@@ -9,7 +9,7 @@ interface SealingDeps {
   readonly box: SecretBox;
 }
 
-/** Those of the partners whose whole tree gets none of our own mails (contract 9.5). */
+/** Returns the partners whose companies get none of our own mails (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
@@ -34,7 +34,7 @@ export async function queueHomeownerNotices(
   await queueMails(tx, deps, mails, now);
 }
 
-/** Who gets a mail about a moved flag, or why nobody does. */
+/** The addressee of the mail about a moved flag, or the reason why no mail is sent. */
 type FlagNotice =
   | { readonly nativeEmail: "queued"; readonly owner: Owner }
   | { readonly nativeEmail: Exclude<NativeEmail, "queued"> };
@@ -50,7 +50,7 @@ export async function planFlagNotice(
   return { nativeEmail: "queued", owner };
 }
 
-/** Queues the mail to the owner whom `planFlagNotice` has found. Wake `MAIL_WAKE` after the commit. */
+/** Queues the mail to the owner that `planFlagNotice` returned. Wake `MAIL_WAKE` after the commit. */
 export async function queueFlagNotice(
   tx: Tx,
   deps: SealingDeps,
@@ -62,7 +62,7 @@ export async function queueFlagNotice(
   await queueMails(tx, deps, [flagStatusMail(moved.owner, subject, moved.to)], now);
 }
 
-/** Contract 9.5: tells the reviewer that the business has answered on the review site. */
+/** Contract 9.5: informs the reviewer that the business has responded on the review site. */
 export function homeownerNotice(to: string, about: Subject): NewMail {
   const { storeName, accountName, siteName, reviewer, responseBody } = about;
   const content = {
@@ -84,7 +84,7 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
   withdrawn: "was withdrawn",
 };
 
-/** Contract 9.5: a change of a flag's status, to the account owner. */
+/** Contract 9.5: informs the account owner that a flag has a new status. */
 export function flagStatusMail(owner: Owner, about: Subject, to: string): NewMail {
   const { storeName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;

@@ -38,8 +38,8 @@ export interface ReviewDeps {
 const MAX_ID = 2_147_483_647;
 
 /**
- * The review of a path, if the caller may see it: 404 where there is none, 403 and an AUTHZ_DENIED row where it is
- * another account's or another store's (contract 2.6).
+ * Loads the review of a path for a caller with access to it. Throws 404 if there is none; throws 403 and records
+ * AUTHZ_DENIED if it belongs to another account or store (contract 2.6).
  */
 export async function findReview(
   deps: Pick<ReviewDeps, "db" | "clock">,
@@ -84,7 +84,7 @@ export function flag(
   return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
 }
 
-/** Mails the account owner, unless the partner suppresses our mails (contract 9.5). */
+/** Moves the flag and mails the account owner, unless the partner suppresses our mails (contract 9.5). */
 export function moveFlag(
   deps: ReviewDeps,
   principal: Principal,
@@ -111,7 +111,10 @@ export async function assigneeErrors(
   return { user_id: isFit ? undefined : CANNOT_SEE_STORE };
 }
 
-/** Looks once more, with the review locked, whether the user may see its store: a 422 for anybody who may not. */
+/**
+ * Assigns the review. Checks again under the lock that the user may see its store, because the rule was checked
+ * before the transaction; throws 422 otherwise.
+ */
 export function assign(
   deps: ReviewDeps,
   principal: Principal,
@@ -140,8 +143,8 @@ type Rule = (
 ) => decide.ReviewDecision | Promise<decide.ReviewDecision>;
 
 /**
- * Does what the rule decides: one transaction writes the change of the review, its history and its outbox entries
- * (contract 9), and the dispatcher is woken after it.
+ * Runs one action. A single transaction writes the change of the review, its history and its outbox entries (contract
+ * 9); the dispatcher is woken afterwards.
  */
 async function act(
   deps: ReviewDeps,
@@ -167,7 +170,7 @@ async function act(
     };
   };
   const { review, wakes } = await deps.writerPool.transaction(partners, work, { readsFirst: true });
-  // After the commit: earlier, the dispatcher could look before the entries are visible.
+  // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
   await deps.schedule.wake(wakes);
   return review;
 }
@@ -221,7 +224,7 @@ export function listStoreReviewSites(
   return queries.storeReviewSitesOf(db, viewOf(principal), page);
 }
 
-/** The users whom reviews may be assigned to (`GET /account/users`). */
+/** Lists the users to whom reviews may be assigned (`GET /account/users`). */
 export function listColleagues(
   { db }: Pick<ReviewDeps, "db">,
   principal: Principal,
@@ -231,7 +234,10 @@ export function listColleagues(
   return queries.colleaguesOf(db, viewOf(principal), query, page);
 }
 
-/** What of an account the principal sees. The access rule admits users of an account only, which no type says. */
+/**
+ * Returns the principal's view of its account. The access rule admits only users of an account, but the type allows
+ * null.
+ */
 function viewOf({ accountId, storeIds }: Principal): queries.View {
   if (accountId === null) throw new Problem("forbidden");
   return { accountId, storeIds };

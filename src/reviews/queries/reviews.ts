@@ -31,13 +31,13 @@ import type {
   StoreReviewSite,
 } from "../model.ts";
 
-/** Which reviews and stores a caller sees: an account's, or some of its stores'. */
+/** The reviews and stores that a caller sees: a whole account, or some of its stores. */
 export interface View {
   readonly accountId: number;
   readonly storeIds: readonly number[] | null;
 }
 
-/** Reviews with what `Review` says of their sites. */
+/** Selects reviews joined with the facts of their sites that `Review` contains. */
 function selectReviews(db: DbOrTx) {
   return db
     .select({
@@ -73,7 +73,7 @@ export async function reviewById(db: DbOrTx, id: number): Promise<Review | undef
   return row;
 }
 
-/** Holds the review until the commit, so that two actions on it are one after the other. */
+/** Locks the review until the commit, so that actions on it run one after the other. */
 export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
   const [row] = await selectReviews(tx)
     .where(eq(reviews.id, id))
@@ -81,10 +81,10 @@ export async function lockReview(tx: Tx, id: number): Promise<Review | undefined
   return row;
 }
 
-/** Of so many reviews the texts are read for one page of a search; no index has them. */
+/** How many reviews a text search reads for one page; no index covers the texts. */
 const READ_FOR_TEXT = 5_000;
 
-/** Newest first; a search ends after so many reviews of the account. */
+/** Returns reviews, newest first. A text search stops after `READ_FOR_TEXT` reviews of the account. */
 export async function reviewsOf(
   db: DbOrTx,
   view: View,
@@ -130,7 +130,10 @@ function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | un
   ];
 }
 
-/** At each connection of the account: an id is unique at its site, and the index begins with that. */
+/**
+ * Matches the id at each connection of the account: an id is unique per site only, and the index begins with the
+ * site.
+ */
 function ofExternalId(view: View, externalId: string): SQL | undefined {
   const sites = new QueryBuilder()
     .select({ id: storeReviewSites.id })
@@ -143,7 +146,7 @@ function respondedIs(responded: boolean): SQL {
   return responded ? isNotNull(reviews.responseBody) : isNull(reviews.responseBody);
 }
 
-/** Oldest first. */
+/** Returns the history of a review, oldest first. */
 export function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
   return db
     .select({
@@ -171,13 +174,13 @@ export async function updateReview(
     .where(eq(reviews.id, id));
 }
 
-/** Literals, because a generic plan uses the partial index of the changes for nothing else. */
+/** Literals instead of parameters, because a generic plan can use the partial index only if it sees the values. */
 const CHANGES = {
   pull: sql`${reviewHistory.axis} = 'pull' and ${reviewHistory.event} in ('review_pull_connected', 'review_pull_disconnected')`,
   post: sql`${reviewHistory.axis} = 'post' and ${reviewHistory.event} in ('response_post_connected', 'response_post_disconnected')`,
 };
 
-/** When an axis of a store's review site last changed sides. */
+/** Selects when an axis of a store's review site last connected or disconnected. */
 function lastChange<A extends keyof typeof CHANGES>(db: DbOrTx, axis: A) {
   return db
     .select({ at: reviewHistory.occurredAt })
@@ -222,7 +225,7 @@ export function storeReviewSitesOf(db: DbOrTx, view: View, page: Page): Promise<
     .limit(page.limit + 1);
 }
 
-/** Who of an account sees a store: everybody but the location users of others. */
+/** Matches users with access to one of the stores: all roles except location users of other stores. */
 function sees(db: DbOrTx, storeIds: readonly number[]): SQL | undefined {
   const own = db
     .select()
@@ -231,7 +234,7 @@ function sees(db: DbOrTx, storeIds: readonly number[]): SQL | undefined {
   return or(ne(users.role, "location_user"), exists(own));
 }
 
-/** Whether a review may be assigned to this user: one of its account, active, who sees its store. */
+/** Whether a review may be assigned to this user: an active user of its account with access to its store. */
 export async function maySee(
   db: DbOrTx,
   { accountId, storeId }: Pick<Review, "accountId" | "storeId">,
@@ -251,7 +254,7 @@ export async function maySee(
   return rows.length > 0;
 }
 
-/** The active users of the account; a location user meets those who see one of its own stores. */
+/** Lists the active users of the account; a location user sees only users with access to one of its own stores. */
 export async function colleaguesOf(
   db: DbOrTx,
   view: View,
@@ -289,7 +292,7 @@ export async function colleaguesOf(
   );
 }
 
-/** Of a store of their own account. */
+/** Matches users with access to the store, if the store belongs to their account. */
 function seesOwn(db: DbOrTx, storeId: number): SQL | undefined {
   const own = db
     .select()
@@ -300,7 +303,7 @@ function seesOwn(db: DbOrTx, storeId: number): SQL | undefined {
 
 type ColleagueRow = Omit<Colleague, "storeIds"> & { readonly storeId: number | null };
 
-/** One row of a location user per store; nobody else has stores of their own. */
+/** Merges the rows of one user. A location user has one row per store; other roles have no stores assigned. */
 function colleague({ storeId, ...user }: ColleagueRow, others: readonly ColleagueRow[]): Colleague {
   const storeIds = [storeId, ...others.map((row) => row.storeId)].filter((one) => one !== null);
   return { ...user, storeIds: user.role === "location_user" ? storeIds : null };

@@ -13,7 +13,7 @@ import {
 } from "../model.ts";
 import { reviewRoutesBase, writing, type ReviewRouteDeps } from "./base.ts";
 
-/** Contract 9.2. Every action answers the review as it is afterwards. */
+/** Contract 9.2. Every action answers with the review as it is afterwards. */
 export function responseRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(
@@ -28,7 +28,8 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "respond",
           summary: "Submit or change the response to a review",
-          description: "The first is submitted, a later one changes it; the review site posts it.",
+          description:
+            "The first call submits the response, a later one changes it; the review site posts it.",
         },
       },
     )
@@ -43,7 +44,7 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "deleteResponse",
           summary: "Delete the response to a review",
-          description: "What the review site posted is not its to take back.",
+          description: "A response that the review site has already posted is not withdrawn there.",
         },
       },
     );
@@ -85,7 +86,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** What the people of an account tell each other about a review. */
+/** Routes for internal teamwork on a review: assignments and notes. */
 export function teamRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(
@@ -103,7 +104,7 @@ export function teamRoutes(deps: ReviewRouteDeps) {
           operationId: "assignReview",
           summary: "Assign a review to a user",
           description:
-            "To an active user of the account who sees the review's store. Whoever has it already gets it no second time.",
+            "The user must be active and see the review's store. Assigning it to the present assignee changes nothing.",
         },
       },
     )

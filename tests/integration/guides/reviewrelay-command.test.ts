@@ -300,7 +300,7 @@ describe("listen", () => {
       "--json",
     ]);
     expect(status).toBe(0);
-    expect(said).toContain("nobody listens there");
+    expect(said).toContain("nothing listens on that port");
     expect(said).toContain("Deliveries: 1; not forwarded: 1");
     expect(said).toContain(newest?.event_id ?? "-");
   });

@@ -128,7 +128,7 @@ async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>
       until("the request waits", async () => {
         const blocked = await db.sql`
           select 1 from pg_stat_activity
-           where application_name = 'reviewrelay-intake' and wait_event_type = 'Lock'
+           where application_name = 'reviewrelay-writer' and wait_event_type = 'Lock'
              and datname = current_database()`;
         return blocked.length > 0;
       }),

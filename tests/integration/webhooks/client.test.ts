@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "bun:test";
 
-import { ApiError } from "../../../src/client/api-error.ts";
-import { answerOf, createApiClient } from "../../../src/client/api.ts";
+import { answerOf, ApiError, createApiClient } from "../../../src/api/client.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
 let world: WebhookWorld;

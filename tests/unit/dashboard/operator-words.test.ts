@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
-import { ApiError } from "../../../src/client/api-error.ts";
+import { ApiError } from "../../../src/api/client.ts";
 import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
   ACTION_WORDS,

@@ -1,10 +1,10 @@
-import { ApiError } from "../../../client/api-error.ts";
+import { ApiError } from "../../../api/client.ts";
 
 /**
  * Re-exported here without `connect.ts`, which reads `location`, so that modules that need only these have
  * unit tests outside a browser.
  */
-export { answerOf, type ApiClient } from "../../../client/api.ts";
+export { answerOf, type ApiClient } from "../../../api/client.ts";
 
 /** Returns the error that the API answered with; undefined if the API could not be reached. */
 export function apiErrorOf(error: unknown): ApiError | undefined {

@@ -1,4 +1,4 @@
-import { createApiClient, type ApiClient } from "../../../client/api.ts";
+import { createApiClient, type ApiClient } from "../../../api/client.ts";
 
 /** The API's `{base_url}`: the origin that served this page, with the path of the API. */
 export const BASE_URL = `${location.origin}/api/v1`;

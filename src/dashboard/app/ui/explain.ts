@@ -1,4 +1,4 @@
-import type { ApiError } from "../../../client/api-error.ts";
+import type { ApiError } from "../../../api/client.ts";
 import { apiErrorOf } from "../api/client.ts";
 
 interface Explanation {

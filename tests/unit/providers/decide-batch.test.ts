@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 
 import {
-  type Admission,
-  admit,
-  type Asking,
+  type BatchDecision,
+  decideBatch,
+  type ProviderRequest,
   claimKey,
-  type Found,
-} from "../../../src/providers/admit.ts";
+  type BatchLookup,
+} from "../../../src/providers/decide-batch.ts";
 import { readEvents } from "../../../src/providers/input.ts";
 import { reviewKey } from "../../../src/providers/model.ts";
 import type { ReviewState, Site } from "../../../src/providers/queries/look-up.ts";
@@ -33,8 +33,12 @@ const updated = (id: string, external: string) => event(id, "review.updated", re
 const faulty = (id: string, external: string) => event(id, "review.created", review(external, 6));
 const changed = (id: string) => event(id, "connection.changed", { axis: "pull", connected: true });
 
-/** A request of one provider, signed with its secret, of now or before. */
-const asking = (events: readonly unknown[], slug = "google", sealedSecret = slug): Asking => ({
+/** A request of one provider; `sealedSecret` is the secret of its signature, which may be outdated. */
+const request = (
+  events: readonly unknown[],
+  slug = "google",
+  sealedSecret = slug,
+): ProviderRequest => ({
   slug,
   sealedSecret,
   read: readEvents({ events }, NOW),
@@ -42,7 +46,7 @@ const asking = (events: readonly unknown[], slug = "google", sealedSecret = slug
   partners: [PARTNER],
 });
 
-function found(given: Partial<Found> = {}): Found {
+function found(given: Partial<BatchLookup> = {}): BatchLookup {
   return {
     sites: new Map([
       [SITE, { id: SITE, slug: "google" } as Site],
@@ -63,13 +67,13 @@ function found(given: Partial<Found> = {}): Found {
   };
 }
 
-/** The ids of the events that are taken, why the request leaves, or the fields that are wrong. */
-function told(one: Admission): unknown {
-  if (one.kind === "admitted") return one.fresh.map(({ id }) => id);
-  return one.kind === "left" ? one.because : Object.keys(one.fieldErrors);
+/** Shows the accepted event ids, the reason of a deferral, or the fields with errors. */
+function shown(one: BatchDecision): unknown {
+  if (one.kind === "accepted") return one.newEvents.map(({ id }) => id);
+  return one.kind === "deferred" ? one.reason : Object.keys(one.fieldErrors);
 }
-const admitted = (given: Partial<Found>, ...asked: Asking[]) =>
-  admit(asked, found(given)).map(told);
+const decided = (given: Partial<BatchLookup>, ...requests: ProviderRequest[]) =>
+  decideBatch(requests, found(given)).map(shown);
 
 const KEY = reviewKey(SITE, "r");
 const known = { existing: new Set([KEY]) };
@@ -78,8 +82,8 @@ const heldPartner = { heldPartners: new Set([PARTNER]) };
 const heldSite = { heldSites: new Set([SITE]) };
 const seen = { seen: new Set([claimKey("google", "a")]) };
 
-describe("of what a request meets", () => {
-  test.each<[string, Partial<Found>, object, unknown]>([
+describe("a request in a batch", () => {
+  test.each<[string, Partial<BatchLookup>, object, unknown]>([
     ["nothing", {}, created("a", "r"), ["a"]],
     ["a partner whose sequence is held", heldPartner, created("a", "r"), "sequence"],
     ["another partner's held sequence", { heldPartners: new Set([2]) }, created("a", "r"), ["a"]],
@@ -90,11 +94,11 @@ describe("of what a request meets", () => {
       [],
     ],
     ["a held sequence, with a fault", heldPartner, faulty("a", "r"), ["events.0.review.rate"]],
-    ["a review that somebody else holds", known, updated("a", "r"), "row"],
-    ["a review that this group holds", locked, updated("a", "r"), ["a"]],
+    ["a review locked by another transaction", known, updated("a", "r"), "row"],
+    ["a review locked by this batch", locked, updated("a", "r"), ["a"]],
     ["a held review, with an id that was seen", { ...known, ...seen }, updated("a", "r"), []],
     ["a held review, with a fault", known, faulty("a", "r"), ["events.0.review.rate"]],
-    ["a connection that somebody else holds", heldSite, changed("a"), "row"],
+    ["a connection locked by another transaction", heldSite, changed("a"), "row"],
     ["a held connection, with a review", heldSite, created("a", "r"), ["a"]],
     ["a connection that is free", {}, changed("a"), ["a"]],
     ["a review that is not there", {}, updated("a", "r"), ["events.0.review.external_review_id"]],
@@ -105,47 +109,47 @@ describe("of what a request meets", () => {
       created("a", "r", YELPS),
       ["events.0.store_review_site_id"],
     ],
-  ])("%s leads to its admission", (_, given, one, expected) => {
-    expect(admitted(given, asking([one]))).toEqual([expected]);
+  ])("that meets %s gets its decision", (_, given, one, expected) => {
+    expect(decided(given, request([one]))).toEqual([expected]);
   });
 
-  test("another secret of its provider by now makes it leave, whatever else is wrong", () => {
-    expect(admitted({}, asking([created("a", "r")], "google", "former"))).toEqual(["secret"]);
-    expect(admitted({}, asking([faulty("a", "r")], "google", "former"))).toEqual(["secret"]);
-    expect(admitted({}, asking([created("a", "r")], "nobody"))).toEqual(["secret"]);
+  test("is deferred if its provider's secret has changed, even if it has field errors", () => {
+    expect(decided({}, request([created("a", "r")], "google", "former"))).toEqual(["secret"]);
+    expect(decided({}, request([faulty("a", "r")], "google", "former"))).toEqual(["secret"]);
+    expect(decided({}, request([created("a", "r")], "nobody"))).toEqual(["secret"]);
   });
 
-  test("one held row among several makes all of it leave", () => {
-    expect(admitted(known, asking([created("a", "s"), updated("b", "r")]))).toEqual(["row"]);
+  test("is deferred as a whole if one of its rows is locked", () => {
+    expect(decided(known, request([created("a", "s"), updated("b", "r")]))).toEqual(["row"]);
   });
 });
 
 describe("an event id", () => {
   test("counts once in a request, for its first event", () => {
-    const [one] = admit(
-      [asking([created("a", "r"), created("a", "s"), created("b", "t")])],
+    const [one] = decideBatch(
+      [request([created("a", "r"), created("a", "s"), created("b", "t")])],
       found(),
     );
-    const fresh = one?.kind === "admitted" ? one.fresh.map(({ index }) => index) : [];
-    expect(fresh).toEqual([0, 2]);
+    const accepted = one?.kind === "accepted" ? one.newEvents.map(({ index }) => index) : [];
+    expect(accepted).toEqual([0, 2]);
   });
 
-  test("counts once in a group, for each provider", () => {
-    const other = asking([created("a", "r", YELPS)], "yelp");
-    expect(admitted({}, asking([created("a", "r")]), asking([created("a", "s")]), other)).toEqual([
+  test("counts once per provider in a batch", () => {
+    const other = request([created("a", "r", YELPS)], "yelp");
+    expect(decided({}, request([created("a", "r")]), request([created("a", "s")]), other)).toEqual([
       ["a"],
       [],
       ["a"],
     ]);
   });
 
-  test("that was seen makes what it refers to by now no fault", () => {
-    expect(admitted(seen, asking([updated("a", "gone")]))).toEqual([[]]);
+  test("that was claimed before makes its event a duplicate, whose references are not checked", () => {
+    expect(decided(seen, request([updated("a", "gone")]))).toEqual([[]]);
   });
 
-  test("that is missing is a fault of its event, and makes it no duplicate of another", () => {
+  test("that is missing is a field error, and events without an id are not duplicates of each other", () => {
     const { id: _, ...without } = created("a", "r", 7);
-    expect(admitted({}, asking([without, without]))).toEqual([
+    expect(decided({}, request([without, without]))).toEqual([
       [
         "events.0.store_review_site_id",
         "events.1.store_review_site_id",
@@ -156,27 +160,27 @@ describe("an event id", () => {
   });
 });
 
-describe("a later request of the group", () => {
-  test("may refer to a review that one before it reports", () => {
-    expect(admitted({}, asking([created("a", "r")]), asking([updated("b", "r")]))).toEqual([
+describe("a later request of the batch", () => {
+  test("may refer to a review that an earlier request creates", () => {
+    expect(decided({}, request([created("a", "r")]), request([updated("b", "r")]))).toEqual([
       ["a"],
       ["b"],
     ]);
-    expect(admitted({}, asking([changed("a")]), asking([updated("b", "r")]))).toEqual([
+    expect(decided({}, request([changed("a")]), request([updated("b", "r")]))).toEqual([
       ["a"],
       ["events.0.review.external_review_id"],
     ]);
   });
 
-  test("sees nothing of one that was refused or has left", () => {
-    const refused = asking([created("a", "r"), created("b", "r", 7)]);
-    const left = asking([created("a", "r")], "google", "former");
-    expect(admitted({}, refused, left, asking([created("a", "r")]))).toEqual([
+  test("sees nothing of a rejected or deferred request", () => {
+    const rejected = request([created("a", "r"), created("b", "r", 7)]);
+    const deferred = request([created("a", "r")], "google", "former");
+    expect(decided({}, rejected, deferred, request([created("a", "r")]))).toEqual([
       ["events.1.store_review_site_id"],
       "secret",
       ["a"],
     ]);
-    expect(admitted({}, refused, asking([updated("c", "r")]))).toEqual([
+    expect(decided({}, rejected, request([updated("c", "r")]))).toEqual([
       ["events.1.store_review_site_id"],
       ["events.0.review.external_review_id"],
     ]);
