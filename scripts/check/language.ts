@@ -4,6 +4,7 @@
 // occurrence and every comment that begins with a preposition, with file and line.
 import { readFileSync } from "node:fs";
 import { extname, join } from "node:path";
+import { parseArgs } from "node:util";
 
 const ROOT = join(import.meta.dir, "../..");
 /** The highest count per 1,000 words, for all comments and for all documents. */
@@ -100,7 +101,10 @@ function folderOf(path: string): string {
 }
 
 if (import.meta.main) {
-  const [flag, ...only] = process.argv.slice(2);
+  const { values, positionals: only } = parseArgs({
+    options: { list: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
   let failed = false;
   for (const kind of ["comments", "documents"] as const) {
     const counts = FILES[kind]
@@ -112,7 +116,7 @@ if (import.meta.main) {
         const passages = kind === "documents" ? proseOf(source) : commentsOf(path, source);
         return { path, count: measure(path, passages, kind) };
       });
-    if (flag === "--list")
+    if (values.list)
       for (const { count } of counts) for (const one of count.findings) console.log(one);
     for (const [folder, group] of Map.groupBy(counts, ({ path }) => folderOf(path))) {
       const total = sum(group.map(({ count }) => count));
