@@ -15,7 +15,7 @@ export interface Product {
   readonly database: TestDatabase;
   readonly tenants: Tenants;
   readonly provider: TestProvider;
-  /** A store review site of the first partner. */
+  /** The id of a store review site of the first partner, to which the provider reports. */
   readonly siteId: number;
   readonly api: () => TestApi;
   /** Reports `count` new reviews of the first partner. */

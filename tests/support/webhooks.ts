@@ -22,7 +22,7 @@ export interface WebhookWorld {
   readonly tenants: Tenants;
   readonly tokens: Readonly<Record<Who, string>>;
   readonly provider: TestProvider;
-  /** A store review site of the first partner. */
+  /** The id of a store review site of the first partner, to which the provider reports. */
   readonly siteId: number;
   /** The ids of the subscriptions that the API woke, in order. */
   readonly wakes: string[];

@@ -5,7 +5,7 @@ import { listen } from "./raw-receiver.ts";
 /** A TCP proxy between a client and a store. It can stop forwarding without closing, as a broken network does. */
 export interface TcpProxy {
   readonly port: number;
-  /** `url` with this proxy in place of its host. */
+  /** Replaces host and port of a URL by those of this proxy. */
   in(url: string): string;
   /** Freezes all open connections: they stay open, but forward nothing. New connections work. */
   freeze(): void;
