@@ -245,7 +245,6 @@ export const backlogQuery = Type.Object({
 });
 export type BacklogOrder = (typeof ORDERS)[number];
 
-/** A subscription with queued events. */
 export interface Backlog {
   readonly rank: number;
   readonly subscriptionId: string;

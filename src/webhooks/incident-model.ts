@@ -77,7 +77,6 @@ export function showIncident(one: Incident): Static<typeof IncidentObject> {
   };
 }
 
-/** A failed attempt. */
 export interface FailedAttempt {
   readonly eventId: string;
   readonly startedAt: Date;

@@ -81,8 +81,8 @@ export async function createUser(
 }
 
 /**
- * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for a user who has a password or
- * is inactive, because the link would not work for them.
+ * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user or one with
+ * a password, because the link would not work.
  */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
@@ -100,8 +100,9 @@ export async function inviteAgain(
 }
 
 /**
- * Protects the last user who could undo the change. Throws `last_super_admin` for the last active super-admin, and
- * `last_owner` for the last active owner of a partner. An operator may remove the last owner, and can appoint another.
+ * Refuses a change that would lock all administrators or owners out. Throws `last_super_admin` for the last active
+ * super-admin, and `last_owner` for the last active owner of a partner. An operator may remove the last owner, and
+ * can appoint another.
  */
 async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
   const isLast = async () => {

@@ -178,7 +178,7 @@ export interface PartnerRouteDeps extends AdminDeps {
 }
 
 const reading = partnerAdmin("*");
-/** Restricts changes of the team to an owner who acts in person. */
+/** Access rule for changes of the team: an owner in person, because these decide about access to the partner. */
 const managing = inPerson(partnerOwner());
 
 /** Serves a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */

@@ -11,7 +11,12 @@ import { addMs } from "../../lib/clock.ts";
 import { payloadFormatOf, digestOf, framed } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model.ts";
-import { ID_AHEAD_MS } from "./stats.ts";
+
+/**
+ * Ids of attempts never decrease, so after the clock was set back they are ahead of the start time. Queries by time
+ * do not find an attempt with an id that is ahead by more than this.
+ */
+export const ID_AHEAD_MS = 60_000;
 
 /** Columns of an attempt without its request and response, which may be long. */
 export const SUMMARY = {
@@ -95,8 +100,8 @@ export async function newestFirst<T extends { readonly id: string }>(
 }
 
 /**
- * Renders an event as a literal. The planner knows from statistics how rare a literal is. For a parameter it would
- * read all attempts of a partition, although there is an index by event.
+ * Renders an event as a literal. The planner knows from statistics how rare a literal is. With a parameter it would
+ * read all attempts of a past day, although these partitions have an index by event.
  */
 function literalOf(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);

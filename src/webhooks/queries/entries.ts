@@ -28,7 +28,7 @@ export async function lockSequence(
   return row?.last;
 }
 
-/** The number of heads to delay. An actor reads no more entries while this many wait. */
+/** The number of heads, the first entries of lanes, to delay. An actor reads no more entries while this many wait. */
 const MAX_HEADS = 256;
 /** The number of queued entries that are searched for heads. */
 const SEARCHED_ENTRIES = 10_000;

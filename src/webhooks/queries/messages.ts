@@ -44,7 +44,10 @@ interface Candidates {
   readonly isEnd: boolean;
 }
 
-/** Upper bound for the time by which `recorded_at` of entries may deviate from the order of their sequence. */
+/**
+ * Upper bound for the time by which `recorded_at` of entries may deviate from the order of their sequence, because
+ * clocks differ and transactions take time.
+ */
 const MAX_DISORDER_MS = 600_000;
 
 /** Reads the next candidates after the cursor, the newest first. */

@@ -31,6 +31,7 @@ import {
   slicesOf,
   type Range,
 } from "../stats.ts";
+import { ID_AHEAD_MS } from "./attempts.ts";
 
 /** Computes the bin of an attempt's duration; src/webhooks/stats.ts defines the bins. */
 export const BIN = sql`
@@ -47,12 +48,6 @@ export const STEP = { stepMs: value("double precision"), origin: instant };
 export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
   return { firstId: ulidFloor(since), endId: ulidFloor(addMs(until, ID_AHEAD_MS)) };
 }
-
-/**
- * Ids of attempts never decrease, so after the clock was set back they are ahead of the start time. Stats do not find
- * an attempt whose id is ahead by more than this.
- */
-export const ID_AHEAD_MS = 60_000;
 
 /** The number of queued entries of a subscription that are counted exactly. */
 export const COUNTED_ENTRIES = 10_000;
