@@ -2,7 +2,7 @@
 import type { RawDb, RawTx } from "../../db/client.ts";
 import { insertPlan, insertProvider } from "../../src/tenants/queries/stores.ts";
 import { insertUser } from "../../src/tenants/queries/users.ts";
-import { recordAudit } from "../../src/auth/actions/audit.ts";
+import { recordAudit } from "../../src/auth/queries/audit.ts";
 import type { AuditAction } from "../../src/auth/audit-model.ts";
 import { makeInvitation } from "../../src/auth/actions/invitations.ts";
 import type { Config } from "../../src/lib/config.ts";

@@ -1,7 +1,7 @@
 import type { Db } from "../../db/client.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Clock } from "../lib/clock.ts";
-import { recordAudit } from "./actions/audit.ts";
+import { recordAudit } from "./queries/audit.ts";
 import type { AuditAction } from "./audit-model.ts";
 
 /** Time after an audit row during which repeats of the same failure are only counted. */

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { listAudit } from "../auth/actions/audit.ts";
+import { listAudit } from "../auth/queries/audit.ts";
 import { auditEntry, auditQuery, showAuditEntry } from "../auth/audit-model.ts";
 import { listOf, listSchema, pageOf } from "../http/list.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";

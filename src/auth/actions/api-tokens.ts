@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";

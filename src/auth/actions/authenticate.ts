@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { Authenticator } from "../../http/access.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Principal, TokenKind } from "../../http/principal.ts";

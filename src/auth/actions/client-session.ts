@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { AuditAction } from "../audit-model.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";

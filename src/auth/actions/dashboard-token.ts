@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { AuditAction } from "../audit-model.ts";
 import type { Caller } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";

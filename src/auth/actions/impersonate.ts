@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";

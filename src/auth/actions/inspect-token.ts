@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { type AuditActor, recordAudit } from "./audit.ts";
+import { type AuditActor, recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";

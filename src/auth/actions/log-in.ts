@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import { BASE_PATH } from "../../http/access.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Clock, isoInstant } from "../../lib/clock.ts";

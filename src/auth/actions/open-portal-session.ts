@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { ulid } from "ulid";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Principal, SignInMethod, TokenKind } from "../../http/principal.ts";
 import { addMs } from "../../lib/clock.ts";

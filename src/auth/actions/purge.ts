@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Log } from "../../lib/log.ts";

@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "./audit.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";

@@ -2,15 +2,95 @@ import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idBefore } from "../../../db/conditions.ts";
-import { prepared } from "../../../db/session.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
+import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
-import type { StoredAuditRow } from "../audit-model.ts";
+import type { Principal } from "../../http/principal.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { parseInstant } from "../../lib/clock.ts";
+import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "../audit-model.ts";
+
+interface AuditEntry {
+  readonly at: Date;
+  readonly action: AuditAction;
+  /** The acting user; null if nobody is signed in or a command line tool acted. */
+  readonly actor: AuditActor | null;
+  readonly requestContext: Pick<RequestContext, "ip" | "userAgent" | "requestId"> | null;
+  /** Must never hold a secret, a password, or an email address that somebody typed. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId"> &
+  Partial<Pick<Principal, "tokenKind" | "familyId">>;
+
+/**
+ * Writes one row of the audit log. It must run in the transaction of the change that it records, so that both are
+ * committed or neither.
+ */
+export async function recordAudit(
+  tx: DbOrTx,
+  { at, action, actor, requestContext, details }: AuditEntry,
+): Promise<void> {
+  await insertAuditRow(tx, {
+    at,
+    action,
+    actorId: actor?.userId ?? null,
+    impersonatorId: actor?.impersonatorId ?? null,
+    companyId: actor?.companyId ?? null,
+    ip: requestContext?.ip ?? null,
+    userAgent: requestContext?.userAgent ?? null,
+    requestId: requestContext?.requestId ?? null,
+    // A portal session acts in the name of the link's maker, but somebody else may be using it. The session id tells
+    // the two apart.
+    details:
+      actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
+  });
+}
+
+/** Handles `GET /admin/audit-log`. */
+export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
+  return withNames(db, await auditRows(db, filterOf(query), page));
+}
+
+/** Handles `GET /partner/audit-log`: lists the actions of the users of a partner and of its accounts. */
+export async function listAuditOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  query: AuditQuery,
+  page: Page,
+): Promise<AuditRow[]> {
+  return withNames(db, await auditRowsOfTenant(db, partnerId, filterOf(query), page));
+}
+
+function filterOf({ action, actor_id: actorId, company_id: companyId, since, until }: AuditQuery) {
+  return {
+    action,
+    actorId,
+    companyId,
+    since: since === undefined ? undefined : parseInstant(since),
+    until: until === undefined ? undefined : parseInstant(until),
+  };
+}
+
+async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<AuditRow[]> {
+  const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
+  const employers = rows.map((row) => row.companyId);
+  const [userNames, companyNames] = await Promise.all([
+    namesOfUsers(db, people),
+    namesOfCompanies(db, employers),
+  ]);
+  return rows.map((row) => ({
+    ...row,
+    actorName: userNames.get(row.actorId) ?? null,
+    impersonatorName: userNames.get(row.impersonatorId) ?? null,
+    companyName: companyNames.get(row.companyId) ?? null,
+  }));
+}
 
 const { id, ...columns } = getTableColumns(auditLog);
 const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
 
-export async function insertAuditRow(
+async function insertAuditRow(
   tx: DbOrTx,
   row: Omit<typeof auditLog.$inferSelect, "id">,
 ): Promise<void> {
@@ -37,7 +117,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
 }
 
 /** Lists rows by descending id, which is the reverse order of writing. */
-export function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
+function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
   return db
     .select()
     .from(auditLog)
@@ -50,7 +130,7 @@ export function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<
  * Lists the rows of a partner and its accounts, newest first. The query takes the newest rows of each company from
  * the index on the company and merges them, so it reads no row of another tenant.
  */
-export async function auditRowsOfTenant(
+async function auditRowsOfTenant(
   db: DbOrTx,
   partnerId: number,
   filter: AuditFilter,
@@ -76,8 +156,8 @@ export async function auditRowsOfTenant(
 type Ids = readonly (number | null)[];
 type Names = Promise<ReadonlyMap<number | null, string>>;
 
-export const namesOfUsers = (db: DbOrTx, ids: Ids): Names => namesIn(db, users, ids);
-export const namesOfCompanies = (db: DbOrTx, ids: Ids): Names => namesIn(db, companies, ids);
+const namesOfUsers = (db: DbOrTx, ids: Ids): Names => namesIn(db, users, ids);
+const namesOfCompanies = (db: DbOrTx, ids: Ids): Names => namesIn(db, companies, ids);
 
 async function namesIn(db: DbOrTx, table: typeof users | typeof companies, ids: Ids): Names {
   const known = new Set(ids.filter((one) => one !== null));

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
 import { type AttemptOutcome, attemptSignIn } from "../../auth/actions/log-in.ts";
 import type { RequestContext } from "../../http/request-context.ts";

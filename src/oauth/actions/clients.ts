@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
 import { type Authority, authorityOf, excessOf, SERVICE_AUTHORITY } from "../../auth/authority.ts";

@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit, type AuditActor } from "../../auth/actions/audit.ts";
+import { recordAudit, type AuditActor } from "../../auth/queries/audit.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
 import { isUlid } from "../../http/list.ts";

@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import type { ValidParts } from "../../http/fields.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";

@@ -1,6 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { inviteUser } from "../../auth/actions/invitations.ts";
 import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
 import { authorityInPerson, excessOf } from "../../auth/authority.ts";

@@ -8,7 +8,7 @@ import {
   isApiTokenKey,
   listTeamTokens,
 } from "../../auth/actions/api-tokens.ts";
-import { listAuditOfTenant } from "../../auth/actions/audit.ts";
+import { listAuditOfTenant } from "../../auth/queries/audit.ts";
 import { auditEntry, auditQuery, showAuditEntry } from "../../auth/audit-model.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
 import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";

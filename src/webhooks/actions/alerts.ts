@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import type { AuditAction } from "../../auth/audit-model.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { RuleErrors } from "../../http/rules.ts";

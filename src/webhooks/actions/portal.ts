@@ -1,7 +1,7 @@
 import type { Db } from "../../../db/client.ts";
 import { ulid } from "ulid";
 
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdCaller } from "../../auth/actions/open-session.ts";
 import {
   openPortalSession,

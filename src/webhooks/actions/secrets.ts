@@ -1,4 +1,4 @@
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";

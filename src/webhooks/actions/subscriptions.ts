@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 import type { Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
-import { recordAudit } from "../../auth/actions/audit.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { isUlid } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { webhookSecretAssociatedData } from "../../master-key.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { recordAudit } from "../../../src/auth/actions/audit.ts";
+import { recordAudit } from "../../../src/auth/queries/audit.ts";
 import { addMs } from "../../../src/lib/clock.ts";
 import { everyPage, startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
