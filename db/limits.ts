@@ -49,7 +49,7 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
  * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from the
  * time when the tables were small. Without these settings it would still read a whole table that has grown since, or
  * compile a statement that only seems expensive. Without bitmap scans an index is read in its order and stops at the
- * limit of the statement, whatever the planner estimates.
+ * limit of the statement, with any estimate of the planner.
  */
 export const PLANNER = {
   enable_seqscan: "off",

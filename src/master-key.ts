@@ -14,7 +14,7 @@ import { EXIT_CONFIG } from "./lib/config.ts";
 import { errorFields, type Log } from "./lib/log.ts";
 import type { SecretBox } from "./lib/secret-box.ts";
 
-/** A column whose values are sealed with the master key. */
+/** A column with values that are sealed with the master key. */
 export interface SealedColumn {
   readonly sealed: PgColumn;
   /** The first part of the associated data. The row's values in `owner`, if any, and in `key` follow it. */
@@ -26,7 +26,7 @@ export interface SealedColumn {
   readonly where?: SQL;
 }
 
-/** Lists the columns whose values are part of the associated data. */
+/** Lists the columns that are part of the associated data. */
 export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
   return owner === undefined ? [key] : [owner, key];
 }

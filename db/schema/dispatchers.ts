@@ -60,7 +60,7 @@ export const maintenanceJobs = pgTable("maintenance_jobs", {
 /**
  * The running APIs and dispatchers with the ids of their master keys, so that `rotate-master` can find a process that
  * would be unable to open anything afterwards. A process renews `seen_at` and deletes its row when it stops; the row
- * of a killed process expires (`src/master-key.ts`).
+ * of a killed process expires (`src/master-key.ts`). Versions before this table have no rows.
  */
 export const processes = pgTable("processes", {
   id: bytewise("id").primaryKey(),

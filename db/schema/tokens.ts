@@ -14,7 +14,7 @@ import { companyId, userId } from "./companies.ts";
 import { bytewise, instant } from "./columns.ts";
 
 /**
- * Signing keys of access tokens. next: published, not used yet. current: signs. retired: published while a live token
+ * Signing keys of tokens. next: published, not used yet. current: signs. retired: published while a live token
  * has its kid. `bun run keys rotate` changes the states; the purge deletes a retired key that no token needs.
  */
 export const signingKeys = pgTable(

@@ -96,7 +96,7 @@ local lefts, allowed = {}, 1
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
   local bucket = redis.pcall('HMGET', key, 'left', 'at')
-  -- What somebody else put there is dropped: it would switch off the limits of everybody, again and again.
+  -- A key of another type is deleted, because it would turn off the limits of its parties permanently.
   if bucket.err then
     redis.call('DEL', key)
     bucket = {}

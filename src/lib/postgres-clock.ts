@@ -85,7 +85,7 @@ export class PostgresClock implements Clock {
   }
 
   async look(): Promise<void> {
-    if (this.#source === undefined) throw new Error("This clock has nobody to ask.");
+    if (this.#source === undefined) throw new Error("This clock has no source.");
     const askedMs = this.monotonicMs();
     this.heard(await this.#source.ask(), askedMs);
   }

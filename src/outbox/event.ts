@@ -86,7 +86,7 @@ export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.i
   (one) => one.value,
 );
 
-/** The user who performed the action, or the review site as `system` (contract 8.5). */
+/** The actor of an event: a user, or the review site as `system` (contract 8.5). */
 type Actor =
   | { readonly type: "user"; readonly id: number; readonly name: string }
   | { readonly type: "system"; readonly id: null; readonly name: string };

@@ -31,10 +31,7 @@ const boundWait = statement({
   text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
 });
 
-/**
- * The lock timeout for several partners. A writer that waits may hold the sequences of other partners, whose writers
- * wait for it.
- */
+/** The lock timeout for several partners. A writer that waits may block the writers of its other partners. */
 const SEVERAL_LOCK_MS = "1000";
 
 /** Declares a statement that locks sequences in the order of their subscriptions, so that writers cannot deadlock. */

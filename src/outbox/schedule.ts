@@ -39,7 +39,7 @@ return {due, first[2] or ''}`);
 const PROBE = script("return redis.call('SET', KEYS[1], '', 'PX', 1000)");
 
 /**
- * Rejects unless Redis supports what the processes need: a script that writes, for every shard. A PING also succeeds
+ * Rejects unless Redis runs a script that writes in every shard, as the processes need. A PING also succeeds
  * if Redis refuses scripts, is full, is a replica, or has only a part of the keys.
  */
 export async function probeRedis(redis: Redis, prefix: string): Promise<void> {

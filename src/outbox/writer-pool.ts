@@ -5,7 +5,7 @@ import { unavailable } from "../lib/problem.ts";
 
 /**
  * Runs the transactions that lock sequences, on separate connections. Writers of one partner wait for each other, so
- * each partner gets only a share of these connections: a partner whose sequence is locked cannot block the others.
+ * each partner gets only a share of these connections: a partner with a locked sequence cannot block the others.
  */
 export type WriterPool = ReturnType<typeof createWriterPool>;
 
@@ -64,7 +64,7 @@ class AdmissionQueue {
   readonly #options: WriterPoolOptions;
   #free: number;
   readonly #running = new Map<number, number>();
-  /** Partners whose lock was not available, with the end of the block if no transaction succeeds before. */
+  /** End of the block of each partner after a lock timeout; a transaction that succeeds ends it earlier. */
   readonly #blockedUntilMs = new Map<number, number>();
   readonly #waiting = new Set<Waiting>();
 

@@ -48,7 +48,7 @@ beforeAll(async () => {
     MASTER_KEY: KEY.toString("base64"),
   };
   api = await ApiProcess.start(env);
-  // One connection: the statement behind one that failed is often that of another task.
+  // One connection, so that the statement after a failed one often belongs to another task.
   dispatcher = new DispatcherProcess({ ...env, DISPATCHER_CONNECTIONS: "1" });
   dispatcher.start();
   token = String((await api.login(partner.owner.email, PASSWORD)).body["token"]);
@@ -61,7 +61,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test("cancelled and terminated statements beside valid requests give only 200 and 503, and no lost lease", async () => {
+test("cancelled and terminated statements lead to responses 200 and 503 only, and to no lost lease", async () => {
   const headers = { Authorization: `Bearer ${token}` };
   const hooks = `${api.root}${BASE_PATH}/partner/webhooks`;
   const paths = ["", `/${subscription}`, `/${subscription}/deliveries?per_page=100`];
@@ -96,7 +96,7 @@ test("cancelled and terminated statements beside valid requests give only 200 an
   const lost =
     dispatcher.log.match(/"(lease\.lost|dispatcher\.lost)"|TypeError|POOLER_FOUND/g) ?? [];
   expect({ answers, wrong, lost: [...lost] }).toEqual({ answers, wrong: [], lost: [] });
-  // Otherwise nothing was hit.
+  // Otherwise no statement was hit.
   expect(kinds).toContain("read 503 unavailable");
   const history = await database.db.sql<{ eventId: string; name: string }[]>`
     select h.event_id as "eventId", r.external_review_id as name

@@ -18,14 +18,14 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** One connection, so that whatever a lost one leaves behind meets the next user. */
+/** Uses a pool of one connection, so that leftovers of a lost connection would reach the next user. */
 async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
   const one = connect(database.url, { max: 1, name: "one" });
   await use(one);
   await one.close();
 }
 
-/** Ends the server's side of it, as a restart does. */
+/** Ends the server's side of the connection, as a restart does. */
 async function terminate(): Promise<void> {
   await until("the end of the connection", async () => {
     await database.db.sql`
@@ -38,7 +38,7 @@ async function terminate(): Promise<void> {
   });
 }
 
-/** The statements about plans that the server has prepared on the one connection. */
+/** Lists the statements about plans that the server has prepared on the connection. */
 const preparedOn = async (one: RawDb): Promise<string[]> => {
   const rows = await one.sql<{ statement: string }[]>`
     select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
@@ -100,7 +100,7 @@ test("a transaction whose connection ended between two statements writes nothing
   expect([...(await database.db.sql`select by from written`)]).toEqual([{ by: "whole" }]);
 });
 
-test("what the builder makes is prepared by the server, once for a transaction and the pool", async () => {
+test("queries of the builder are prepared by the server, once for the transaction and the pool", async () => {
   await withOne(async (one) => {
     const find = (db: DbOrTx, id: number) =>
       db.select({ name: plans.name }).from(plans).where(eq(plans.id, id));
@@ -119,7 +119,7 @@ test("a list of rows is not prepared, because its text depends on its length", a
   });
 });
 
-test("a query that is built once takes null, lists and instants, in a transaction and outside", async () => {
+test("a prepared query accepts null, lists and instants, in a transaction and outside", async () => {
   const params = {
     name: plans.name,
     features: plans.features,
@@ -150,11 +150,11 @@ test("a query that is built once takes null, lists and instants, in a transactio
   });
 });
 
-test("a statement that fails tells the server's error, and no value of a parameter", async () => {
+test("a failed statement throws the server's error without the values of parameters", async () => {
   const insertion = prepared({ name: plans.name }, (db, { name }) =>
     db.insert(plans).values({ name, features: [] }),
   );
-  const name = "a name that nobody is told";
+  const name = "a secret name";
   await withOne(async (one) => {
     await insertion(one, { name });
     const again = [

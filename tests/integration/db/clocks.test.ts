@@ -21,7 +21,7 @@ import { addTenants } from "../../support/tenants.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** All processes of a database have one. */
+/** All processes of a database share one master key. */
 const box = createTestBox();
 let database: TestDatabase;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** The clock of a process on a machine that is so much ahead. */
+/** Opens the clock of a process on a machine whose clock is ahead by this time. */
 const openClock = (aheadMs: number) =>
   PostgresClock.open({
     machine: wrongClock(aheadMs),
@@ -74,11 +74,11 @@ describe("a machine whose clock is wrong", () => {
     },
   );
 
-  test("by a day, ahead or behind, lets its users in and knows them again", async () => {
+  test("by a day, ahead or behind, signs users in and accepts their tokens", async () => {
     const tenants = await addTenants(database.db);
     for (const aheadMs of [DAY_MS, -DAY_MS])
       try {
-        // The library that signs tokens has no other clock.
+        // The library that signs tokens reads the system's clock.
         setSystemTime(addMs(new Date(), aheadMs));
         const clock = await openClock(0);
         expect(Math.round(clock.skewMs / HOUR_MS)).toBe(aheadMs / HOUR_MS);
@@ -91,7 +91,7 @@ describe("a machine whose clock is wrong", () => {
       }
   });
 
-  test("is told by /readyz, which stays 200, and by the metrics", async () => {
+  test("is reported by /readyz, which stays 200, and by the metrics", async () => {
     const clock = await openClock(60_000);
     const api = await startApi({ db: database.db, box, clock, clockSkewMs: () => clock.skewMs });
     const answer = await api.call("GET", "/readyz", { root: true });

@@ -49,7 +49,7 @@ const endOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
 
-test("a statement that is never answered fails, and the next one has a new connection", async () => {
+test("a statement without an answer fails, and the next one uses a new connection", async () => {
   await withPool({ deadlineMs: 500 }, async (db) => {
     await db.sql`select 1`;
     const before = proxy.accepted;
@@ -62,7 +62,7 @@ test("a statement that is never answered fails, and the next one has a new conne
   });
 });
 
-test("a pool of which every connection went silent works again, for statements and transactions", async () => {
+test("a pool recovers after all of its connections went silent, for statements and transactions", async () => {
   await withPool(
     { deadlineMs: 500 },
     async (db) => {
@@ -95,7 +95,7 @@ test("one deadline is enough for all connections that are idle", async () => {
   );
 });
 
-test("the server ends the session of a client that is gone, and the row that it held is free", async () => {
+test("the server ends the session of a lost client, and releases its row lock", async () => {
   await withPool({ deadlineMs: 500, idleMs: 1_000 }, async (db) => {
     const end = await endOf(
       db.transaction(async (tx) => {
@@ -105,14 +105,14 @@ test("the server ends the session of a client that is gone, and the row that it 
       }),
     );
     expect(isStoreFailure(end)).toBe(true);
-    // Waits for the lock: with nobody to end the session this would never come back.
+    // Waits for the lock, and would never return if the server did not end the session.
     await database.db.sql`update counted set n = n + 10 where id = 1`;
     const [row] = await database.db.sql<{ n: number }[]>`select n from counted where id = 1`;
     expect(row?.n).toBe(10);
   });
 });
 
-test("a connection that goes silent while it is made fails whoever asked for it", async () => {
+test("a connection that goes silent during the handshake fails its statement", async () => {
   const silent = await proxyBefore(database.url);
   const url = silent.in(database.url);
   const frozen = setInterval(() => silent.freeze(), 1);
@@ -128,7 +128,7 @@ test("a connection that goes silent while it is made fails whoever asked for it"
   silent.stop();
 });
 
-test("a statement that takes long holds back no other while a connection is free", async () => {
+test("a slow statement does not delay others while a connection is free", async () => {
   await withPool(
     { deadlineMs: 20_000 },
     async (db) => {
@@ -140,7 +140,7 @@ test("a statement that takes long holds back no other while a connection is free
              where query = 'select pg_sleep(1000)' and wait_event = 'PgSleep'`
         ).length > 0;
       await until("the slow one runs", sleeping);
-      // One after the other and many at once, each must come back although the slow one does not.
+      // Sequential and concurrent statements must all return while the slow one does not.
       for (let i = 0; i < 5; i++) await db.sql`select ${i}::int`;
       await Promise.all(Array.from({ length: 20 }, (_, i) => db.sql`select ${i}::int`));
       await database.db.sql`
@@ -152,7 +152,7 @@ test("a statement that takes long holds back no other while a connection is free
   );
 });
 
-test("whoever finds no free connection in time is refused, and nothing of it is done later", async () => {
+test("a statement without a free connection in time fails, and is not executed later", async () => {
   await withPool({ deadlineMs: 500 }, async (db) => {
     const held = Promise.withResolvers<void>();
     const holder = db.transaction(async (tx) => {
@@ -170,7 +170,7 @@ test("whoever finds no free connection in time is refused, and nothing of it is 
   });
 });
 
-test("the server ends a wait for a lock and a statement, and the connection stays", async () => {
+test("the server cancels a lock wait and a slow statement, and the connection stays", async () => {
   await withPool({ lockMs: 100, statementMs: 1_000 }, async (db) => {
     await db.sql`select 1`;
     const before = proxy.accepted;
@@ -188,7 +188,7 @@ test("the server ends a wait for a lock and a statement, and the connection stay
   });
 });
 
-test("a server that has become read-only is left for a new connection", async () => {
+test("a connection to a server that became read-only is replaced", async () => {
   await withPool({}, async (db) => {
     await db.sql`set default_transaction_read_only = on`;
     const before = proxy.accepted;

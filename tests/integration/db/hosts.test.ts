@@ -8,10 +8,10 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 
 let database: TestDatabase;
-/** Takes connections and says nothing. */
+/** A server that accepts connections and never answers. */
 let mute: Server;
 let silent = "";
-/** Nobody listens here. */
+/** An address without a listener. */
 let closed = "";
 
 beforeAll(async () => {
@@ -27,13 +27,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The address of the database with these hosts around its own. */
+/** The address of the database with these hosts added to its own. */
 function withHosts(hosts: (own: string) => readonly string[]): string {
   const { host } = new URL(database.url);
   return database.url.replace(host, hosts(host).join(","));
 }
 
-/** How each of so many statements ended, on up to as many connections. */
+/** Runs this many statements, on up to as many connections, and returns the result of each. */
 async function ends(url: string, count = 3): Promise<unknown[]> {
   const limits = { ...LIMITS.requests, deadlineMs: 500 };
   const db = connect(url, { max: count, name: "hosts", limits });
@@ -49,7 +49,7 @@ async function ends(url: string, count = 3): Promise<unknown[]> {
   return all;
 }
 
-test("of several hosts the one that answers is used, wherever it stands", async () => {
+test("the host that answers is used, at any position in the list", async () => {
   for (const hosts of [
     (own: string) => [closed, own],
     (own: string) => [own, closed],
@@ -59,14 +59,14 @@ test("of several hosts the one that answers is used, wherever it stands", async 
     expect(await ends(withHosts(hosts))).toEqual(["done", "done", "done"]);
 });
 
-test("with no host that answers a statement fails after each was tried once", async () => {
+test("a statement fails after each host was tried once, if none answers", async () => {
   for (const hosts of [() => [closed, closed], () => [silent, closed], () => [closed, silent]]) {
     const failed = await ends(withHosts(hosts));
     expect(failed.map((error) => isStoreFailure(error))).toEqual([true, true, true]);
   }
 });
 
-test("a host that is read-only is not connected to, and the statement says why", async () => {
+test("a read-only host is not used, and the error says why", async () => {
   const name = new URL(database.url).pathname.slice(1);
   await database.db.sql.unsafe(`alter database "${name}" set default_transaction_read_only = on`);
   for (const url of [

@@ -1,4 +1,4 @@
-// What a database of the version before the log has queued and skipped stays queued and skipped.
+// Entries that were queued or skipped before the migration to the log remain queued or skipped.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
@@ -60,11 +60,11 @@ type Kind = "queued" | "waiting" | "test" | "delivered" | "skipped" | "expired" 
 interface Old {
   readonly tenant: Tenant;
   readonly subscription: TestSubscription;
-  /** By sequence, from 1. */
+  /** Event ids by sequence, from 1. */
   readonly eventIds: readonly string[];
 }
 
-/** A subscription with these entries, in the order of their sequence; those up to `marked` are marked as skipped. */
+/** Creates a subscription with these entries, in the order of their sequence. Those up to `marked` are skipped. */
 async function old(
   kinds: readonly Kind[],
   {
@@ -159,7 +159,7 @@ async function healthOf({ tenant, subscription }: Old) {
   return showHealth({ db: database.db, clock: systemClock }, found);
 }
 
-test("a database of the version before goes on where it was", async () => {
+test("a database of the previous version continues from its state", async () => {
   const active = await old(
     ["expired", "queued", "queued", "skipped", "delivered", "waiting", "expired", "test", "queued"],
     { marked: 4 },
@@ -223,7 +223,7 @@ test("a database of the version before goes on where it was", async () => {
   }
 }, 120_000);
 
-test("what was skipped before the upgrade goes when it is old, and nothing else does", async () => {
+test("entries that were skipped before the upgrade are deleted when they are old, and no others", async () => {
   const { sql } = database.db;
   const count = async () => (await sql`select from outbox`).length;
   const before = await count();

@@ -36,11 +36,11 @@ const alter = (name: string, patienceMs?: number) =>
     patienceMs,
   );
 
-test("a change of the schema that waits behind a reader lets writers go by, and is made after it", async () => {
+test("a schema change that waits for a reader lets writers run meanwhile, and succeeds after it", async () => {
   let change: Promise<unknown> | undefined;
   await whileRead(async () => {
     change = alter("patient");
-    // Each waits in the queue behind the change, and comes to its turn although the reader stays.
+    // Each insert queues behind the change, and runs although the reader stays.
     for (let i = 0; i < 2; i++) {
       await until("the change waits", isWaiting);
       await database.db.sql`insert into changed default values`;
@@ -52,7 +52,7 @@ test("a change of the schema that waits behind a reader lets writers go by, and 
   expect(row?.n).toBe(2);
 });
 
-test("a change whose lock is never free fails in the end, and nothing of it is done", async () => {
+test("a schema change whose lock is never free fails at last and changes nothing", async () => {
   await whileRead(async () => {
     const error: unknown = await alter("impatient", 1).catch((reason: unknown) => reason);
     expect(isLockTimeout(error)).toBe(true);

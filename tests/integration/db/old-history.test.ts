@@ -1,4 +1,4 @@
-// Retention of the history: what is old goes, unless something that is made from it is left.
+// Retention of the history: old rows are deleted, unless something that is derived from them remains.
 import { skipQueued } from "../../../db/log.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
@@ -53,7 +53,7 @@ async function copiesOf(eventId: string, copies: number): Promise<void> {
       from review_history cross join generate_series(1, ${copies}::int) n where event_id = ${eventId}`;
 }
 
-/** An event of so many days ago; answers its id. */
+/** Creates an event of this age in days; returns its id. */
 async function event(
   ageDays: number,
   of: Parameters<typeof reviewAction>[1] = {},
@@ -84,14 +84,14 @@ const subscribe = (batch = false) =>
     },
   );
 
-test("what is older goes, and not what is a day younger", async () => {
+test("rows older than the limit are deleted, and a row that is a day younger is kept", async () => {
   await event(DAYS);
   const young = await event(DAYS - 1);
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
   expect(await left()).toEqual([young]);
 });
 
-test("nothing goes while no setting says so", async () => {
+test("nothing is deleted without the setting", async () => {
   await event(30_000);
   await removeOnce({ db, retentionDays: RETENTION_DAYS });
   expect(await left()).toHaveLength(1);
@@ -99,7 +99,7 @@ test("nothing goes while no setting says so", async () => {
   expect(await left()).toEqual([]);
 });
 
-test("what an entry is still to be made from stays, and goes when it has left without a trace", async () => {
+test("history of a queued entry is kept, and deleted after the entry and its attempts are gone", async () => {
   const { subscriptionId } = await subscribe();
   const held = await event(DAYS);
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(0);
@@ -110,7 +110,7 @@ test("what an entry is still to be made from stays, and goes when it has left wi
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
 });
 
-test("what waits for a batch stays", async () => {
+test("history that waits for a batch is kept", async () => {
   const { subscriptionId } = await subscribe(true);
   const waiting = await event(DAYS);
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(0);
@@ -119,7 +119,7 @@ test("what waits for a batch stays", async () => {
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
 });
 
-test("what an attempt or a skip shows stays as long as these, and goes with the pass after", async () => {
+test("history of an attempt or a skip is kept as long as these, and deleted by the next pass", async () => {
   await ensurePartitions(db, new Date(), RETENTION_DAYS);
   const { subscriptionId } = await subscribe();
   const [tried, skipped] = [await event(DAYS), await event(DAYS)];
@@ -139,7 +139,7 @@ test("what an attempt or a skip shows stays as long as these, and goes with the 
   expect(await left()).toEqual([]);
 });
 
-test("the last change of an axis stays, because it says since when", async () => {
+test("the last change of an axis is kept, because its instant is shown", async () => {
   const change = (name: "review_pull_connected" | "review_pull_disconnected") =>
     event(DAYS, {
       event: name,
@@ -166,20 +166,20 @@ test("the last change of an axis stays, because it says since when", async () =>
   expect(await left()).toEqual([last]);
 });
 
-test("a history that was analysed while it was empty is gone through once, and not for each row", async () => {
+test("a history that was analysed while empty is scanned once, not once per row", async () => {
   await event(DAYS);
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
-  // The planner goes on expecting no row in any page, however many there are later.
+  // The planner keeps expecting no rows in a page, however many are inserted later.
   await db.sql.unsafe("vacuum (truncate false) review_history");
   const copies = 10_000;
   await copiesOf(await event(DAYS), copies);
   expect(await removeAll(removeOldHistory, db, DAYS)).toBe(copies + 1);
-  // What the connections count reaches the view within some seconds.
+  // The counters of the connections reach the view within some seconds.
   await until("the count", async () => (await counted()).removed > copies);
   expect((await counted()).fetched).toBeLessThan(5 * copies);
 });
 
-test("those that stay keep none behind them from going, in chunks, and a run has an end", async () => {
+test("rows that are kept do not block the deletion of later rows, in chunks, and a run ends", async () => {
   await subscribe();
   const held = await event(DAYS);
   const copies = ROWS_AT_MOST + CHUNK_ROWS;

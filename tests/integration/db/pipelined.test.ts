@@ -8,7 +8,7 @@ import { statement, value } from "../../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
 
-// What `readsFirst` and `runLast` send without waiting for an answer, and what becomes of it when something fails.
+// Statements that `readsFirst` and `runLast` send without waiting for an answer, and their results when one fails.
 
 let database: TestDatabase;
 
@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 const write = statement({
   name: "test.write",
-  // It is of a table of this test.
+  // Uses a table of this test.
   params: { id: value("integer"), by: value("text") },
   columns: { id: value("integer") },
   text: ({ id, by }) =>
@@ -32,19 +32,19 @@ const write = statement({
 
 const count = statement({
   name: "test.count",
-  // It is of a table of this test.
+  // Uses a table of this test.
   columns: { rows: value("bigint") },
   text: () => sql`select count(*) as rows from written`,
 });
 
 interface Line {
-  /** One connection, so that whatever is left behind meets the next user. */
+  /** One connection, so that leftovers would reach the next user. */
   readonly one: RawDb;
-  /** The first words of what was sent, and "answer" where the work had one. */
+  /** The first word of each sent statement, and "answer" for each answer that the work received. */
   readonly seen: string[];
 }
 
-/** A pooler's address says that nothing is prepared. */
+/** Uses a pool of one connection. A pooler's address turns prepared statements off. */
 async function withOne(
   { isPooled = false, isPipelined = true },
   use: (line: Line) => Promise<void>,
@@ -66,7 +66,7 @@ async function withOne(
   await database.db.sql`truncate written`;
   seen.length = 0;
   await use({ one, seen });
-  // The connection is free again, and whole.
+  // The connection is free again and works.
   expect([...(await one.run(count, {}))]).toEqual(await written());
   await one.close();
 }
@@ -83,10 +83,10 @@ const endOf = (work: Promise<unknown>): Promise<string> =>
   );
 const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
 
-/** A statement is run when it is awaited, which is now. */
+/** A statement runs when it is awaited; `then` starts it now. */
 const started = <T>(run: Promise<T>): Promise<T> => run.then((rows) => rows);
 
-/** Reads, then writes two rows, the second of them last. */
+/** Reads, then writes two rows; the second one is the last statement. */
 const writeTwo = ({ one, seen }: Line, ids: readonly [number, number]) =>
   one.transaction(
     async (tx) => {
@@ -100,7 +100,7 @@ const writeTwo = ({ one, seen }: Line, ids: readonly [number, number]) =>
     { readsFirst: true },
   );
 
-test("what comes first goes out with the begin, and the commit with what comes last", async () => {
+test("the first statements are sent with the begin, and the commit with the last statement", async () => {
   await withOne({}, async (line) => {
     expect(await writeTwo(line, [1, 2])).toBe(2);
     const sent = ["begin", "select", "answer", "insert", "insert", "commit", "answer"];
@@ -109,7 +109,7 @@ test("what comes first goes out with the begin, and the commit with what comes l
   });
 });
 
-test("where nothing may be sent ahead, the commit waits for the answer", async () => {
+test("without pipelining the commit waits for the answer", async () => {
   const sent = ["begin", "select", "answer", "insert", "insert", "answer", "commit"];
   for (const options of [{ isPipelined: false }, { isPooled: true }])
     await withOne(options, async (line) => {
@@ -120,7 +120,7 @@ test("where nothing may be sent ahead, the commit waits for the answer", async (
     });
 });
 
-test("a statement that fails undoes all, the last one or one before it", async () => {
+test("a failed statement rolls back the transaction, whether it is the last one or not", async () => {
   const UNIQUE_VIOLATION = "23505";
   for (const isPipelined of [true, false])
     await withOne({ isPipelined }, async (line) => {
@@ -133,13 +133,13 @@ test("a statement that fails undoes all, the last one or one before it", async (
     });
 });
 
-test("what only the commit finds fails as well", async () => {
+test("a constraint that is checked at the commit fails the transaction as well", async () => {
   await withOne({}, async (line) => {
     await database.db
       .sql`create table referring (id integer references written deferrable initially deferred)`;
     const refer = statement({
       name: "test.refer",
-      // It is of a table of this test.
+      // Uses a table of this test.
       params: { id: value("integer") },
       text: ({ id }) => sql`insert into referring values (${id}::integer)`,
     });
@@ -149,7 +149,7 @@ test("what only the commit finds fails as well", async () => {
   });
 });
 
-test("a parameter that the driver refuses undoes all, although it was never sent", async () => {
+test("a parameter that the driver rejects rolls back the transaction, although it was never sent", async () => {
   const unspeakable = {
     toString: () => {
       throw new TypeError("unspeakable");
@@ -169,7 +169,7 @@ test("a parameter that the driver refuses undoes all, although it was never sent
   });
 });
 
-test("what is run after the last statement is refused", async () => {
+test("a statement after the last one is rejected", async () => {
   await withOne({}, async ({ one }) => {
     const work = one.transaction(async (tx) => {
       await tx.runLast(write, { id: 1, by: "last" });
@@ -182,11 +182,11 @@ test("what is run after the last statement is refused", async () => {
 
 const sleep = statement({
   name: "test.sleep",
-  // It is of no table.
+  // Selects from no table.
   text: () => sql`select pg_sleep(20)`,
 });
 
-test("a connection that ends behind the commit fails the transaction, and the next one works", async () => {
+test("a connection that ends after the commit was sent fails the transaction, and the next one works", async () => {
   await withOne({}, async ({ one, seen }) => {
     for (const by of ["one", "another"]) {
       seen.length = 0;
@@ -206,10 +206,10 @@ test("a connection that ends behind the commit fails the transaction, and the ne
   });
 });
 
-test("a begin that fails lets nothing be written, and its connection is not used again", async () => {
+test("a failed begin writes nothing, and its connection is not used again", async () => {
   const url = new URL(database.url);
   url.searchParams.set("prepare", "false");
-  // Behind a pooler a transaction begins with its limits: this one is none.
+  // A transaction behind a pooler begins with its limits; this one is invalid.
   const limits = { lockMs: Number.NaN, statementMs: 1_000, idleMs: 1_000, deadlineMs: 5_000 };
   const one = connect(url.href, { max: 1, name: "one", isPipelined: true, limits });
   const work = () =>
@@ -228,7 +228,10 @@ test("a begin that fails lets nothing be written, and its connection is not used
   await one.close();
 });
 
-/** Two tables, of which a transaction writes the first and then, behind it, the second and the commit at once. */
+/**
+ * Creates two tables. The transaction writes the first one, and sends the write to the second one and the commit
+ * behind it.
+ */
 async function withTwoTables(
   use: (writeBoth: (id: number) => Promise<unknown>, one: RawDb) => Promise<void>,
 ): Promise<void> {
@@ -238,7 +241,7 @@ async function withTwoTables(
   const into = (table: "first_table" | "last_table") =>
     statement({
       name: `test.into_${table}`,
-      // It is of a table of this test.
+      // Uses a table of this test.
       params: { id: value("integer") },
       columns: { size: value("text") },
       text: ({ id }) =>
@@ -265,14 +268,14 @@ const idsIn = async (table: string) => {
 };
 
 const OUTDATING: Record<string, (one: RawDb) => Promise<unknown>> = {
-  "a column of the last one's answer has another type": () =>
+  "a result column of the last statement has another type": () =>
     database.db.sql`alter table last_table alter column size type bigint`,
-  "a column of the first one's answer has another type": () =>
+  "a result column of the first statement has another type": () =>
     database.db.sql`alter table first_table alter column size type bigint`,
   "the session has lost its prepared statements": ({ sql: own }) => own.unsafe("deallocate all"),
 };
 for (const [name, outdate] of Object.entries(OUTDATING))
-  test(`a transaction is written whole, and once, after ${name}`, async () => {
+  test(`a transaction is written completely and once after ${name}`, async () => {
     await withTwoTables(async (writeBoth, one) => {
       for (const id of [4, 5]) {
         await outdate(one);
@@ -301,7 +304,7 @@ test("a transaction that loses a prepared statement in each of three runs fails,
   });
 });
 
-test("a statement outside of a transaction is not undone by one that is sent behind it", async () => {
+test("a statement outside a transaction is not rolled back by a transaction that is sent behind it", async () => {
   await withOne({}, async ({ one }) => {
     const alone = started(one.run(write, { id: 1, by: "alone" }));
     const failing = one.transaction(
@@ -314,7 +317,7 @@ test("a statement outside of a transaction is not undone by one that is sent beh
   });
 });
 
-test("statements behind one that fails are not run, and each of them is told", async () => {
+test("statements after a failed one are not run, and each of them fails", async () => {
   await withOne({}, async ({ one }) => {
     const ends: string[] = [];
     const failing = one.transaction(async (tx) => {
@@ -332,7 +335,7 @@ test("statements behind one that fails are not run, and each of them is told", a
   });
 });
 
-test("a statement that is to be sent again is not sent into the transaction behind it", async () => {
+test("a statement that is sent again does not get into the transaction behind it", async () => {
   await withOne({}, async ({ one }) => {
     await one.run(write, { id: 1, by: "before" });
     await one.sql.unsafe("deallocate all");

@@ -23,7 +23,7 @@ const EVENTS = 100;
 const isThere = hasPgBouncer();
 
 let database: TestDatabase;
-/** In transaction mode. */
+/** A pooler in transaction mode. */
 let pooler: PgBouncer;
 let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
 let env: Record<string, string>;
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 test.skipIf(!isThere)(
-  "a process behind a pooler that is not announced ends with the advice, whatever the mode",
+  "a process behind a pooler that is not announced exits with advice, in both modes",
   async () => {
     const session = await startPgBouncer(database.url, { mode: "session" });
     for (const one of [pooler, session]) {
@@ -63,7 +63,7 @@ test.skipIf(!isThere)(
 );
 
 test.skipIf(!isThere)(
-  "a pool finds the pooler with every connection, not only at the start",
+  "a pool detects the pooler at every connection, not only at the start",
   async () => {
     const db = connect(pooler.in(database.url), { max: 2, name: "x" });
     for (let i = 0; i < 3; i++)
@@ -73,7 +73,7 @@ test.skipIf(!isThere)(
 );
 
 test.skipIf(!isThere)(
-  "announced, a transaction has its limits and leaves none behind",
+  "behind an announced pooler a transaction has its limits and leaves none behind",
   async () => {
     const url = `${pooler.in(database.url)}?prepare=false`;
     const db = connect(url, { max: 8, name: "x", limits: LIMITS.writerPool });
@@ -88,16 +88,13 @@ test.skipIf(!isThere)(
   },
 );
 
-test.skipIf(!isThere)(
-  "announced, migrations of several processes at once run through it",
-  async () => {
-    const url = `${pooler.in(database.url)}?prepare=false`;
-    await Promise.all(Array.from({ length: 3 }, () => migrate(url)));
-  },
-);
+test.skipIf(!isThere)("behind an announced pooler concurrent migrations succeed", async () => {
+  const url = `${pooler.in(database.url)}?prepare=false`;
+  await Promise.all(Array.from({ length: 3 }, () => migrate(url)));
+});
 
 test.skipIf(!isThere)(
-  "announced, everything that was accepted through it is delivered in order",
+  "behind an announced pooler all accepted events are delivered in order",
   async () => {
     const { db } = database;
     const receiver = await Receiver.start();

@@ -40,7 +40,7 @@ const NULLS = {
 
 const echo = statement({
   name: "test.echo",
-  // It answers what it is given.
+  // Returns its parameter.
   params: { given: rows(FIELDS) },
   columns: FIELDS,
   text: ({ given }) => sql`select * from ${given}`,
@@ -69,7 +69,7 @@ const TEXTS = [
 ];
 
 test.each(TEXTS.map((text) => [text]))(
-  "%j comes as it was given, alone and in company",
+  "%j round-trips unchanged, in one row and among others",
   async (text) => {
     const given = [
       { ...NULLS, content: text },
@@ -85,7 +85,7 @@ test.each(TEXTS.map((text) => [text]))(
   },
 );
 
-test("numbers, booleans, instants and lists come as they were given", async () => {
+test("numbers, booleans, instants and lists round-trip unchanged", async () => {
   const given = [
     { ...NULLS, yes: true, integer: -2_147_483_648, bigint: Number.MAX_SAFE_INTEGER },
     { ...NULLS, yes: false, integer: 0, bigint: 0, numbers: [] },
@@ -99,7 +99,7 @@ test("numbers, booleans, instants and lists come as they were given", async () =
   expect([...(await database.db.run(echo, { given }))]).toEqual(given);
 });
 
-test("no rows are none, and nulls alone are a row", async () => {
+test("no rows stay no rows, and a row of nulls stays a row", async () => {
   expect([...(await database.db.run(echo, { given: [] }))]).toEqual([]);
   expect([...(await database.db.run(echo, { given: [NULLS] }))]).toEqual([NULLS]);
   expect([...(await database.db.run(echo, { given: [NULLS, NULLS] }))]).toEqual([NULLS, NULLS]);
@@ -107,13 +107,13 @@ test("no rows are none, and nulls alone are a row", async () => {
 
 const single = statement({
   name: "test.single",
-  // It answers what it is given.
+  // Returns its parameter.
   params: { given: rows({ content: nullable(reviews.content) }) },
   columns: { content: nullable(reviews.content) },
   text: ({ given }) => sql`select * from ${given}`,
 });
 
-test("so do those of one field", async () => {
+test("rows of one field round-trip unchanged", async () => {
   for (const given of [
     [],
     [{ content: null }],

@@ -27,19 +27,19 @@ describe("the tables of the query builder", async () => {
     declared = await catalogOf(db, "declared");
   });
 
-  test("are those of the migrated database", () => {
+  test("are the tables of the migrated database", () => {
     expect(Object.keys(declared)).toEqual(Object.keys(migrated));
   });
 
   for (const { name } of tables.map(getTableConfig))
     test(`${name} has the columns, keys, values and unique indexes of the migrated database`, () => {
-      // The other checks are in the migrations alone.
+      // The other checks are in the migrations only.
       const isOther = (line: string) => / CHECK /.test(line) && !declared[name]?.includes(line);
       expect(declared[name]).toEqual((migrated[name] ?? []).filter((line) => !isOther(line)));
     });
 });
 
-test("what the query builder cannot say is in the migrations alone, and is this", async () => {
+test("objects that the query builder cannot declare exist in the migrations only, and are these", async () => {
   const { sql } = database.db;
   const lines = await sql<{ line: string }[]>`
     select concat_ws(' ', relname, 'partition by ' || pg_get_partkeydef(oid),
@@ -85,7 +85,7 @@ test("migrating from several processes at once, and again, changes nothing", asy
   expect(await count()).toBe(before);
 });
 
-test("a database with the migrations of another version is refused in plain words", async () => {
+test("a database with the migrations of another version is rejected with a clear message", async () => {
   const old = await createDatabase();
   await old.db.sql`update drizzle.__drizzle_migrations set created_at = 1795104000000`;
   expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(new ForeignSchemaError());
@@ -104,13 +104,13 @@ describe("daily partitions", () => {
     ]);
   });
 
-  test("are made once, also by several processes at the same time", async () => {
+  test("are created once, also by several concurrent processes", async () => {
     const made = await Promise.all([1, 2, 3].map(() => ensurePartitions(database.connect(), now)));
     expect(made.flat()).toHaveLength(8);
     expect(await ensurePartitions(database.db, now)).toEqual([]);
   });
 
-  test("take the attempts of their day, and the default one those of no day", async () => {
+  test("contain the attempts of their day, and the default partition those of other days", async () => {
     const insert = (id: string, at: Date) => database.db.sql`
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, request_headers, request_body, response_truncated)

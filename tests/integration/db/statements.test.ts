@@ -16,7 +16,7 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-// Whatever is declared in a module is known once the module is loaded.
+// A statement is declared when its module is loaded.
 for (const folder of ["db", "src", "dispatcher"])
   for (const path of new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT))
     if (
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** What the driver needs to know the type of: it tells the server that of instants and booleans. */
+/** Makes a sample value for a parameter whose type the driver must know: it sends the type of instants and booleans. */
 function sample(bind: Bind, { params }: Statement, withNulls: boolean): unknown {
   if (bind.kind === "constant") return bind.value;
   const shape = params[bind.name];
@@ -48,7 +48,7 @@ function sample(bind: Bind, { params }: Statement, withNulls: boolean): unknown 
 
 async function described(statement: Statement, withNulls = false) {
   const samples = statement.binds.map((bind) => sample(bind, statement, withNulls));
-  // The driver takes what `sample` makes.
+  // The driver accepts all values of `sample`.
   const { types, columns } = await database.db.sql.unsafe(statement.text, samples as []).describe();
   return {
     params: statement.binds.flatMap((bind, i) =>
@@ -69,28 +69,28 @@ function declaredParams({ binds, params }: Statement) {
 
 const statements = declaredStatements();
 
-test("every statement has a name of its own", () => {
+test("every statement has a unique name", () => {
   expect(statements.length).toBeGreaterThan(0);
   const names = statements.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
 });
 
 describe.each(statements.map((one) => [one.name, one] as const))("%s", (_, statement) => {
-  test("takes parameters of the declared types, also those that are null", async () => {
+  test("accepts parameters of the declared types, also null", async () => {
     for (const withNulls of [false, true]) {
       const { params } = await described(statement, withNulls);
       expect(params).toEqual(declaredParams(statement));
     }
   });
 
-  test("answers the declared columns", async () => {
+  test("returns the declared columns", async () => {
     const { columns } = await described(statement);
     const answered = columns.map(({ name, type }) => [name, typeNames.get(type)]);
     const declared = Object.entries(statement.columns).map(([name, one]) => [name, typeOf(one)]);
     expect(answered.toSorted()).toEqual(declared.toSorted());
   });
 
-  test("says of which column of the schema it answers a value", async () => {
+  test("declares the column of the schema that a value comes from", async () => {
     const { columns } = await described(statement);
     for (const { name, table, number } of columns) {
       const shape = statement.columns[name];
@@ -102,7 +102,7 @@ describe.each(statements.map((one) => [one.name, one] as const))("%s", (_, state
     }
   });
 
-  test("says nothing of null that its columns say", () => {
+  test("declares null only where its columns differ", () => {
     const spoken = Object.entries(statement.columns).filter(
       ([, one]) => one instanceof Value && one.options.column?.notNull === !one.options.isNullable,
     );

@@ -8,8 +8,8 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { listen } from "../../support/network/raw-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
 
-// Statements that end behind their first rows, and connections that end in the midst of an answer: the driver must not
-// let anything of them reach the next statement. Each pool has one connection, so that the next statement meets it.
+// Statements that fail after their first rows, and connections that end within an answer. The driver must not pass any
+// part of them to the next statement. Each pool has one connection, so that the next statement uses it.
 
 let database: TestDatabase;
 
@@ -43,11 +43,11 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
 
-/** Answers 900 rows and sleeps at the next one. */
+/** Returns 900 rows and sleeps at the next one. */
 const sleepBehindRows = ({ sql }: Pick<RawDb, "sql">) =>
   errorOf(sql`select n, case when n > 900 then pg_sleep(30) end from generate_series(1, 1000) n`);
 
-/** Does this to the session of the pool, once its statement sleeps. */
+/** Cancels or terminates the session of the pool once its statement sleeps. */
 async function whenAsleep(action: "pg_cancel_backend" | "pg_terminate_backend"): Promise<void> {
   const { sql } = database.db;
   await until("the statement sleeps", async () => {
@@ -95,7 +95,7 @@ const CODES: Readonly<Record<string, readonly string[]>> = {
 };
 
 for (const [name, { limits, end }] of Object.entries(ENDINGS))
-  test(`after ${name} behind its first rows the next statement answers its own row alone`, async () => {
+  test(`after ${name} following its first rows, the next statement returns only its own row`, async () => {
     await withOne({ ...limits }, async (one) => {
       for (let round = 0; round < 2; round++) {
         expect(CODES[name]).toContain(String(codeOf(await end(one))));
@@ -107,12 +107,12 @@ for (const [name, { limits, end }] of Object.entries(ENDINGS))
 interface Cutting {
   readonly url: string;
   readonly accepted: number;
-  /** Each new connection ends once so many bytes of the server have passed. */
+  /** The number of server bytes after which each new connection ends. */
   cutAfter: number;
   stop(): void;
 }
 
-/** A proxy that ends its connections in the midst of an answer, in order and without an error. */
+/** Starts a proxy that ends its connections within an answer, cleanly and without an error. */
 async function startCutting(): Promise<Cutting> {
   const target = new URL(database.url);
   const sockets = new Set<Socket>();
@@ -148,7 +148,7 @@ async function startCutting(): Promise<Cutting> {
   return proxy;
 }
 
-test("a connection that ends at any byte of its start fails as a store that is away, and the next one works", async () => {
+test("a connection that ends at any byte of its start fails as a store failure, and the next one works", async () => {
   const proxy = await startCutting();
   for (const cutAfter of [0, 1, 60, 200, 400, 600, 1_000, 2_000, 4_000]) {
     await withOne({ url: proxy.url }, async (one) => {
@@ -168,7 +168,7 @@ test("a connection that ends at any byte of its start fails as a store that is a
   proxy.stop();
 });
 
-test("a connection that could not read the types is not used, and the next one reads them", async () => {
+test("a connection that failed to read the types is not used, and the next one reads them", async () => {
   await withOne({ lockMs: 200 }, async (one) => {
     const list = () => one.sql<{ list: string[] }[]>`select array['a', 'b'] as list`;
     await database.db.transaction(async (tx) => {
@@ -179,7 +179,7 @@ test("a connection that could not read the types is not used, and the next one r
   });
 });
 
-test("all statements of a transaction fail when its connection ends, those that were not sent as well", async () => {
+test("all statements of a transaction fail when its connection ends, including unsent ones", async () => {
   await withOne({}, async (one) => {
     let ends: unknown[] = [];
     const work = one.transaction(async (tx) => {

@@ -23,7 +23,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The line of the request that was given this id. */
+/** Returns the log line of the request with this id. */
 function lineOf(id: string): Record<string, unknown> | undefined {
   return api.lines.map((line) => Object(JSON.parse(line))).find((line) => line.request_id === id);
 }
@@ -38,7 +38,7 @@ async function call(
   return lineOf(id);
 }
 
-test("a request is one line with its id, route, status, duration and caller", async () => {
+test("a request is logged in one line with id, route, status, duration and caller", async () => {
   const { owner, id } = tenants.partners[0];
   const token = await api.login(owner.email);
   const line = await call("GET", "/partner/webhooks/01JYZ0000000000000000000AA", { token });
@@ -56,7 +56,7 @@ test("a request is one line with its id, route, status, duration and caller", as
   });
 });
 
-test("of a request without a token it says from where it came", async () => {
+test("a request without a token is logged with its address", async () => {
   const body = { email: tenants.partners[0].owner.email, password: "wrong" };
   expect(await call("POST", "/login", { body })).toMatchObject({ status: 401, ip: "127.0.0.1" });
 });
@@ -65,13 +65,13 @@ test.each([
   ["GET", "/nowhere/sk_live_secret?token=sk_live_secret", 404],
   ["PUT", "/login?token=sk_live_secret", 405],
   ["GET", "/auth/sso/exchange?code=sk_live_secret", 400],
-])("%s %s is a line without what stands in the address", async (method, path, status) => {
+])("%s %s is logged without the secret in the address", async (method, path, status) => {
   const line = await call(method, path);
   expect(line).toMatchObject({ event: "request.answered", status });
   expect(JSON.stringify(line)).not.toContain("secret");
 });
 
-test("no line holds a token, a password, a code or an address of a person", async () => {
+test("no line contains a token, a password, a code or a personal address", async () => {
   const { email } = tenants.partners[0].owner;
   const token = await api.login(email);
   await call("POST", "/email-otp/verify", { body: { email, otp: "123456", type: "signup" } });
@@ -86,7 +86,7 @@ test("ACCESS_LOG=off leaves the lines out", async () => {
   expect(quiet.lines.filter((line) => line.includes("request.answered"))).toEqual([]);
 });
 
-test("health and readiness are lines for those who debug alone", async () => {
+test("health and readiness requests are logged at level debug", async () => {
   const before = api.lines.length;
   await api.call("GET", "/healthz", { root: true });
   const lines = api.lines.slice(before).map((line) => Object(JSON.parse(line)).level);

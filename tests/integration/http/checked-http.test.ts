@@ -81,7 +81,7 @@ describe("a checked request", () => {
     expect(asked).toBe(1);
   });
 
-  test("is refused if one address of the name is not allowed", async () => {
+  test("is rejected if one address of the name is not permitted", async () => {
     for (const addresses of [["10.0.0.1"], ["127.0.0.1", "169.254.169.254"], ["::ffff:127.0.0.1"]])
       await expectFault(ask(at("/"), { lookup: async () => addresses }), "blocked_address");
     const policy = { allowHttp: false, allowedNetworks: [] };
@@ -93,12 +93,12 @@ describe("a checked request", () => {
     await expectFault(ask("file:///etc/passwd"), "invalid_url");
   });
 
-  test("tries the next address where one does not serve", async () => {
+  test("tries the next address if one refuses the connection", async () => {
     const lookup = async () => ["127.0.0.9", "127.0.0.1"];
     expect((await ask(at("/exact"), { lookup })).status).toBe(200);
   });
 
-  test("takes no certificate of another name, another authority or another time", async () => {
+  test("rejects a certificate for another name, of another authority or expired", async () => {
     await expectFault(ask(at("/", "other.test")), "connect");
     await expectFault(ask(at("/"), { ca: [] }), "connect");
     await expectFault(ask(`https://hook.test:${portOf(expired)}/`), "connect");
@@ -109,12 +109,12 @@ describe("a checked request", () => {
     expect(seen.at(-1)).toEndWith("/away");
   });
 
-  test("takes as much as it may, and not a byte more", async () => {
+  test("accepts a response of the maximum size and rejects one byte more", async () => {
     expect((await ask(at("/exact"))).body).toHaveLength(MAX_BYTES);
     await expectFault(ask(at("/huge")), "too_large");
   });
 
-  test("ends at its deadline, wherever it hangs", async () => {
+  test("ends at its deadline in any phase", async () => {
     const short = { timeoutMs: 100 };
     await expectFault(ask(at("/slow"), short), "timeout");
     await expectFault(ask(`http://hook.test:${portOf(silent)}/`, short), "timeout");
@@ -122,7 +122,7 @@ describe("a checked request", () => {
     await expectFault(ask(at("/"), { ...short, lookup: () => new Promise(() => {}) }), "timeout");
   });
 
-  test("tells a name without an address from one that does not answer", async () => {
+  test("reports a failed look-up and a name without an address as `dns`", async () => {
     const lookup = () => Promise.reject(new Error("ENOTFOUND"));
     await expectFault(ask(at("/"), { lookup }), "dns");
     await expectFault(ask(at("/"), { lookup: async () => [] }), "dns");
@@ -151,15 +151,15 @@ describe("a checked request through the operator's proxy", () => {
 
   test.each<[does: string, answer: string | ((client: Socket) => void)]>([
     ["refuses", "HTTP/1.1 403 Forbidden\r\n\r\n"],
-    ["wants a login", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n"],
-    ["does not reach it", "HTTP/1.1 502 Bad Gateway\r\n\r\n"],
+    ["requires authentication", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n"],
+    ["does not reach the target", "HTTP/1.1 502 Bad Gateway\r\n\r\n"],
     ["redirects", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\n\r\n"],
-    ["talks something else", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["uses another protocol", "SSH-2.0-OpenSSH\r\n\r\n"],
     [
-      "speaks for the server",
+      "sends data for the server",
       "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     ],
-    ["floods", (client) => void client.write("X: y\r\n".repeat(200_000))],
+    ["sends an endless head", (client) => void client.write("X: y\r\n".repeat(200_000))],
     ["closes", (client) => void client.end()],
     ["resets", (client) => void client.resetAndDestroy()],
   ])("fails like a connection when it %s", async (_, answer) => {
@@ -170,7 +170,7 @@ describe("a checked request through the operator's proxy", () => {
     relay.stop();
   });
 
-  test("fails like a connection when it is away, and at the deadline when it says nothing", async () => {
+  test("fails as `connect` if the proxy is unreachable, and at the deadline if it is silent", async () => {
     const mute = await startProxy(() => () => {});
     const proxy = { host: "127.0.0.1", port: mute.port, authorization: undefined };
     await expectFault(ask(at("/"), { proxy: { ...proxy, port: 1 } }), "connect");

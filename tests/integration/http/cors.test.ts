@@ -30,7 +30,7 @@ describe("an app in a browser (contract 2.11)", () => {
     ["GET", "/.well-known/jwks.json", 200],
     ["GET", "/.well-known/oauth-authorization-server", 200],
   ])(
-    "reads the answer of %s %s from any origin, without credentials",
+    "reads the response of %s %s from any origin, without credentials",
     async (method, path, status) => {
       const answer = await ask(method, path, OTHER);
       expect([answer.status, allowed(answer)]).toEqual([status, "*"]);
@@ -42,7 +42,7 @@ describe("an app in a browser (contract 2.11)", () => {
   );
 
   test.each(["/oauth/introspect", "/oauth/authorize", "/healthz", "/openapi.json"])(
-    "reads no answer of %s",
+    "reads no response of %s",
     async (path) => {
       for (const origin of [KNOWN, OTHER]) {
         expect(allowed(await ask("GET", path, origin))).toBeNull();
@@ -52,7 +52,7 @@ describe("an app in a browser (contract 2.11)", () => {
     },
   );
 
-  test("reads the API from an origin that is named in the settings, and from no other", async () => {
+  test("reads the API from a configured origin only", async () => {
     const path = "/api/v1/verify-token";
     const own = await ask("GET", path, KNOWN);
     expect([own.status, allowed(own), own.headers.get("vary")]).toEqual([401, KNOWN, "Origin"]);
@@ -64,7 +64,7 @@ describe("an app in a browser (contract 2.11)", () => {
     }
   });
 
-  test("of no origin gets no header", async () => {
+  test("without an origin gets no header", async () => {
     expect(allowed(await api.call("GET", "/.well-known/jwks.json", { root: true }))).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhoo
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Ids that the rows put into their paths and bodies. */
+/** Ids for the paths and bodies of the rows below. */
 let world: WebhookWorld;
 const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
 const own = { client: "", connection: "", ownerless: 0 };
@@ -39,7 +39,7 @@ const fieldsOf = ({ status, body }: Answer) => [
   Object.keys(Object(body["errors"])).toSorted(),
 ];
 
-/** What every table holds that a request here could write to. */
+/** Counts the rows of every table to which a request here could write. */
 async function written() {
   const { sql } = world.database.db;
   const [row] = await sql`
@@ -225,7 +225,7 @@ const fill = (path: string) =>
     String(Reflect.get({ ...known, ...own }, name)),
   );
 
-describe("a 422 names every bad field, whichever rule it breaks, and no other", () => {
+describe("a 422 names every invalid field, of any rule, and no other", () => {
   test.each(BODIES)("%s as %s (%#)", async (request, as, body, fields) => {
     const [method = "", path = ""] = request.split(" ");
     const before = await written();
@@ -279,7 +279,7 @@ describe("a 422 names every bad field, whichever rule it breaks, and no other", 
   });
 });
 
-describe("of provider events every one is judged on its own", () => {
+describe("each provider event is validated separately", () => {
   const UNKNOWN_SITE = 99_999;
   const ahead = () => ago(-600_000);
   const mistyped = () => providerEvent("zz", world.siteId);
@@ -302,39 +302,39 @@ describe("of provider events every one is judged on its own", () => {
       [`0.${SITE}`, "1.occurred_at", "2.external_review_id"],
     ],
     [
-      "an event with several faults",
+      "an event with several errors",
       () => [{ ...created(UNKNOWN_SITE, "x", { rate: 6 }), occurred_at: ahead() }],
       ["0.occurred_at", "0.review.rate", `0.${SITE}`],
     ],
     [
-      "a known type with a fault of its own and an unknown review",
+      "a known type with an unknown field and an unknown review",
       () => [posted("unknown", { extra: 1 })],
       ["0.external_review_id", "0.extra"],
     ],
     [
-      "a posting behind the malformed report of its review",
+      "a posting after the malformed report of its review",
       () => [badly("later"), posted("later")],
       ["0.review.rate"],
     ],
     [
-      "a posting behind a report without a site",
+      "a posting after a report without a site",
       () => [{ ...created(world.siteId, "later"), [SITE]: "x" }, posted("later")],
       [`0.${SITE}`],
     ],
     [
-      "a posting behind the malformed report of another review",
+      "a posting after the malformed report of another review",
       () => [badly("later"), posted("unknown")],
       ["0.review.rate", "1.external_review_id"],
     ],
     [
-      "a repeated id behind a malformed event",
+      "a repeated id after a malformed event",
       () => {
         const [first, second] = [badly("once"), { ...lost() }];
         return [first, { ...second, id: first["id"] }];
       },
       ["0.review.rate"],
     ],
-    ["an id that is malformed", () => [{ ...lost(), id: "" }], ["0.id", `0.${SITE}`]],
+    ["a malformed id", () => [{ ...lost(), id: "" }], ["0.id", `0.${SITE}`]],
   ])("%s", async (_, events, fields) => {
     const before = await written();
     const answer = await send(world.api, world.provider, { events: events() });
@@ -342,13 +342,13 @@ describe("of provider events every one is judged on its own", () => {
     expect(await written()).toEqual(before);
   });
 
-  test("an unknown field beside the events hides none of theirs", async () => {
+  test("an unknown field beside the events hides no error of theirs", async () => {
     const answer = await send(world.api, world.provider, { events: [lost()], zz: 1 });
     expect(fieldsOf(answer)).toEqual([422, [`events.0.${SITE}`, "zz"]]);
     expect(fieldsOf(await send(world.api, world.provider, {}))).toEqual([422, ["events"]]);
   });
 
-  test("a repeated id is a duplicate whatever its site, alone and among others", async () => {
+  test("a repeated id is a duplicate with any site, alone and among others", async () => {
     const first = created(world.siteId, "repeated");
     await report(world.api, world.provider, [first]);
     const again = { ...created(UNKNOWN_SITE, "elsewhere"), id: first["id"] };
@@ -367,7 +367,7 @@ describe("of provider events every one is judged on its own", () => {
     ]);
   });
 
-  test("a posted response may say that its error_code is null, and nothing else of it", async () => {
+  test("a posted response may have `error_code: null` and no other value", async () => {
     const events = [posted("known", { error_code: null })];
     expect(await report(world.api, world.provider, events)).toEqual({ accepted: 1, duplicates: 0 });
     const failed = { events: [posted("known", { error_code: "E-001" })] };
@@ -378,7 +378,7 @@ describe("of provider events every one is judged on its own", () => {
   });
 });
 
-describe("what was free when the fields were checked", () => {
+describe("a value that was free during validation", () => {
   const post = (path: string, body: Body) =>
     world.api.call("POST", path, { token: world.tokens.root, body });
   const race = async (path: string, bodyOf: () => Body) =>
@@ -393,7 +393,7 @@ describe("what was free when the fields were checked", () => {
       "white_label.domain",
     ],
     ["/admin/sso-connections", () => connection({ domains: ["race.example.com"] }), "domains"],
-  ])("at %s goes to one of several at once", async (path, body, field) => {
+  ])("at %s goes to one of several concurrent requests", async (path, body, field) => {
     const answers = await race(path, body);
     const refused = answers.filter(({ status }) => status === 422).map(fieldsOf);
     expect(refused).toEqual(Array.from({ length: 3 }, () => [422, [field]]));

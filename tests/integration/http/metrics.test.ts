@@ -37,7 +37,7 @@ async function scrape(port: number) {
 }
 
 describe("the API", () => {
-  /** Without a Redis to count in. */
+  /** Starts an API without a reachable Redis. */
   async function start() {
     const clock = systemClock;
     const away = () => Promise.reject(new Error("away"));
@@ -57,7 +57,7 @@ describe("the API", () => {
     return { api, port: server.port };
   }
 
-  test("counts requests by the pattern of their route, sign-ins, and what Redis did not count", async () => {
+  test("counts requests by route pattern, sign-ins, and requests that Redis did not count", async () => {
     const { api, port } = await start();
     const tenants = await addTenants(database.db);
     const { email } = tenants.partners[0].owner;
@@ -83,7 +83,7 @@ describe("the API", () => {
     expect([...values.keys()].join()).not.toContain("01JYZ");
   });
 
-  test("shows its metrics at their port alone, and nothing else there", async () => {
+  test("serves metrics on their port only, and nothing else there", async () => {
     const { api, port } = await start();
     expect((await api.call("GET", "/metrics", { root: true })).status).toBe(404);
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
@@ -92,7 +92,7 @@ describe("the API", () => {
   });
 });
 
-test("a dispatcher counts attempts, POSTs and commits, and tells what it holds", async () => {
+test("a dispatcher counts attempts, POSTs and commits, and reports its shards", async () => {
   const { db } = database;
   const stores = await createTestSchedule();
   const { port } = freePort();
@@ -132,7 +132,7 @@ test("a dispatcher counts attempts, POSTs and commits, and tells what it holds",
   expect(values.has("reviewrelay_lag_seconds")).toBe(true);
 });
 
-/** One that was free a moment ago. */
+/** Returns a port that was free a moment ago. */
 function freePort(): { port: number } {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
   const port = server.port ?? 0;

@@ -17,11 +17,11 @@ const resolvFile = join(folder, "resolv.conf");
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("the hosts file", () => {
-  test("has localhost, which is not asked for", async () => {
+  test("has localhost, which is not queried", async () => {
     expect(await systemLookup("localhost")).toContain("127.0.0.1");
   });
 
-  test("is read again once it has changed, and is empty where it is missing", async () => {
+  test("is read again after a change, and counts as empty if it is missing", async () => {
     const { lookup } = new NameResolver({
       hostsFile,
       resolvFile,
@@ -71,14 +71,14 @@ describe.skipIf(fault !== undefined)("a name server", () => {
 
   const found = (host: string) => lookup(host).catch(({ message }: Error) => message);
 
-  test("is asked for both families, whose addresses take turns", async () => {
+  test("is queried for both families, and their addresses alternate", async () => {
     expect(await found("both.test")).toEqual(["10.0.0.1", "::1", "10.0.0.2"]);
     expect(await found("alias.test")).toEqual(["10.0.0.1", "::1", "10.0.0.2"]);
     expect(await found("old.test")).toEqual(["10.0.0.3"]);
     expect(await found("new.test")).toEqual(["::3"]);
   });
 
-  test("is asked in the search domains too, as resolv.conf says by then", async () => {
+  test("is queried in the search domains too, by the current resolv.conf", async () => {
     expect(await found("other.svc")).toBe("other.svc has no address");
     writeFileSync(resolvFile, "search near.test far.test\noptions ndots:5\n");
     expect(await found("hook.svc")).toEqual(["10.0.0.4"]);
@@ -87,7 +87,7 @@ describe.skipIf(fault !== undefined)("a name server", () => {
     expect(server.asked("both.test.far.test")).toBe(1);
   });
 
-  test("that fails leaves the other search domains, and one that is silent does not", async () => {
+  test("that fails does not end the search in other domains, and one that is silent does", async () => {
     expect(await found("broken")).toEqual(["10.0.0.5"]);
     expect(await found("broken.test")).toBe("DNS fails for broken.test: ESERVFAIL");
     expect(await found("silent")).toBe("no answer from DNS for silent in time");

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import { startSignInWorld } from "../../support/sign-in.ts";
 
-test("the description is made even when routes were used before it was first asked for", async () => {
+test("the description can be made after routes were used", async () => {
   const world = await startSignInWorld();
   const [partner] = world.tenants.partners;
   const lists = ["/partner/oauth-clients", "/partner/webhooks", "/account/sessions"];

@@ -70,7 +70,7 @@ interface Document {
   };
 }
 
-/** The component that is referred to, or the thing itself. */
+/** Resolves a reference to a component; other values are returned as they are. */
 function found<T extends { readonly $ref?: unknown }>(
   kind: "schemas" | "parameters" | "requestBodies",
   one: T,
@@ -79,7 +79,7 @@ function found<T extends { readonly $ref?: unknown }>(
   return (document.components[kind][name] ?? one) as T;
 }
 
-/** Every example of a schema's component, or that beside it; a page shows what its rows show. */
+/** Lists the examples of a schema's component, or those beside it. A page uses the examples of its rows. */
 function examplesOf({ schema, example }: Content[string]): unknown[] {
   const { examples, allOf } = found("schemas", schema);
   const shown = example === undefined ? [] : [example];
@@ -91,7 +91,7 @@ function examplesOf({ schema, example }: Content[string]): unknown[] {
   return examplesOf(content).map((row) => ({ data: [row], next_cursor: null }));
 }
 
-/** The answers of an operation, with those that are components in their places. */
+/** Lists the responses of an operation with references resolved. */
 function responsesOf({ responses }: Operation): [string, ApiResponse][] {
   return Object.entries(responses).map(([status, one]) => {
     const name = one.$ref?.split("/").at(-1) ?? "";
@@ -114,7 +114,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** A schema of the document, with what it refers to in reach. */
+/** Compiles a schema of the document so that its references resolve. */
 const compiled = new Map<string, ValidateFunction>();
 function validatorOf(schema: Schema): ValidateFunction {
   const key = JSON.stringify(schema);
@@ -141,9 +141,9 @@ function contentOf({ requestBody }: Operation): Content {
 }
 const securityOf = ({ security = document.security }: Operation) => security;
 const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
-/** For people, not for programs. */
+/** Paths of pages for people. */
 const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;
-/** Methods that are there to be refused: every other one, and HEAD where GET has an effect. */
+/** Methods that are registered only to be rejected: all others of a path, and HEAD where GET has an effect. */
 const REFUSED = /^(ALL|HEAD)$/;
 const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
 
@@ -152,7 +152,7 @@ describe("the document", () => {
     expect(Buffer.byteLength(text)).toBeLessThan(256_000);
   });
 
-  test("keeps no component but a schema for one place alone", () => {
+  test("keeps no component, except schemas, that is referenced only once", () => {
     const counts = new Map<string, number>();
     for (const [, ref = ""] of text.matchAll(/"\$ref":"([^"]+)"/g))
       counts.set(ref, (counts.get(ref) ?? 0) + 1);
@@ -163,22 +163,22 @@ describe("the document", () => {
     expect(few).toEqual([]);
   });
 
-  test("is OpenAPI 3.1, says a JSON schema validator", async () => {
+  test("is valid OpenAPI 3.1", async () => {
     const { valid, errors } = await new Validator().validate(JSON.parse(text));
     expect(errors).toBeUndefined();
     expect(valid).toBe(true);
     expect(document.openapi).toBe("3.1.0");
   });
 
-  test("has no error and no warning by the rules of a linter", async () => {
+  test("has no error and no warning of a linter", async () => {
     const config = await createConfig({ extends: ["recommended"] });
-    // A test has no other root than this, and the linter takes it for a forgotten one.
+    // The server of the test is localhost, which the linter reports as a leftover.
     const source = text.replaceAll("http://localhost:3000", "https://reviews.partner.test");
     const problems: NormalizedProblem[] = await lintFromString({ source, config });
     expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
   });
 
-  test("is the same once every route was called", async () => {
+  test("is the same after every route was called", async () => {
     const app = createApp(world.api.deps);
     const ask = (path: string, method = "GET") =>
       app.handle(new Request(`http://localhost${path}`, { method }));
@@ -203,22 +203,22 @@ describe("the document", () => {
     expect(/^## (\S+)/m.exec(changelog)?.[1]).toBe(document.info.version);
   });
 
-  test("takes nothing away that the baseline has", () => {
+  test("removes nothing that the baseline has", () => {
     const baseline = JSON.parse(readFileSync(BASELINE, "utf8"));
-    // Whoever adds something puts the baseline on (docs/openapi-changelog.md), so that it stays, too.
+    // An addition updates the baseline (docs/openapi-changelog.md), so that it cannot be removed later.
     if (process.env["OPENAPI_BASELINE"] === "write") writeFileSync(BASELINE, text);
     const changes = breakingChanges(baseline, JSON.parse(text));
     const keeps = baseline.info.version.split(".")[0] === document.info.version.split(".")[0];
     expect(keeps ? changes : []).toEqual([]);
   });
 
-  test("has a pattern that no generator drops", () => {
+  test("has only patterns that generators keep", () => {
     const patterns = [...text.matchAll(/"pattern":"((?:[^"\\]|\\.)*)"/g)].map(([, one]) => one);
     expect(patterns.length).toBeGreaterThan(20);
     expect(patterns.filter((one) => one?.includes("ud800"))).toEqual([]);
   });
 
-  test("misses no route that the server has, and names no other", () => {
+  test("describes every route of the server and no other", () => {
     const served = createApp(world.api.deps)
       .routes.filter(({ method, path }) => !REFUSED.test(method) && !PAGES.test(path))
       .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
@@ -226,7 +226,7 @@ describe("the document", () => {
     expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
   });
 
-  test("names paths that know their methods", async () => {
+  test("describes paths that support their methods", async () => {
     for (const { path, method } of ofApi()) {
       const url = path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
       const { status, headers } = await world.api.call("OPTIONS", url);
@@ -235,7 +235,7 @@ describe("the document", () => {
     }
   });
 
-  test("says of every field and parameter what it means", () => {
+  test("describes every field and parameter", () => {
     const silent: string[] = [];
     const look = (value: unknown, path: string): void => {
       if (typeof value !== "object" || value === null) return;
@@ -255,7 +255,7 @@ describe("the document", () => {
     expect(silent).toEqual([]);
   });
 
-  test("tells the scope that an operation needs, for both kinds of token", () => {
+  test("declares the scope that an operation needs, for both kinds of token", () => {
     for (const { path, operation } of ofApi()) {
       if (!hasToken(operation)) continue;
       const [bearer, oauth] = securityOf(operation);
@@ -302,7 +302,7 @@ describe("the document", () => {
     }
   });
 
-  test("gives every answer with a body a schema and an example that fits it", () => {
+  test("gives every response with a body a schema and a matching example", () => {
     for (const { path, method, operation } of ofApi())
       for (const [status, { content, description }] of responsesOf(operation)) {
         expect(description).not.toBe("");
@@ -315,13 +315,13 @@ describe("the document", () => {
       }
   });
 
-  test("shows a request body that its schema takes", () => {
+  test("has examples of request bodies that match their schemas", () => {
     for (const { path, method, operation } of ofApi())
       for (const one of Object.values(contentOf(operation)))
         for (const value of examplesOf(one)) expectFit(one.schema, value, `${method} ${path}`);
   });
 
-  test("lists every error that the pipeline can answer", () => {
+  test("lists every error that the checks can return", () => {
     for (const { path, method, operation } of ofApi()) {
       const statuses = Object.keys(operation.responses);
       const label = `${method} ${path}`;
@@ -336,7 +336,7 @@ describe("the document", () => {
   });
 });
 
-/** Of a component or null: the component says what it is. */
+/** Whether a field is a component or null; the component has the description. */
 function isChoice(field: Schema): boolean {
   return Array.isArray(field["anyOf"]) && field["anyOf"].some((one) => "$ref" in Object(one));
 }
@@ -351,7 +351,7 @@ function expectFit(schema: Schema, value: unknown, label: string): void {
   expect([label, good ? [] : validate.errors]).toEqual([label, []]);
 }
 
-/** The answer's body by the schema of its status; a status that the document does not name is a fault. */
+/** Validates a response by the schema of its status. A status that is not documented is an error. */
 function expectDocumented({ path, method, operation }: Listed, answer: Answer): void {
   const label = `${method} ${path} ${answer.status}: ${answer.text.slice(0, 300)}`;
   const documented = Object.fromEntries(responsesOf(operation))[String(answer.status)];
@@ -365,7 +365,7 @@ function expectDocumented({ path, method, operation }: Listed, answer: Answer): 
 
 // ------------------------------------------------------------------------------------------------ driving the API
 
-/** Values around a schema: some that fit, some that nearly do, some that are anything. */
+/** Generates values for a schema: some that match, some that nearly match, and arbitrary ones. */
 function around(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 4, arbitrary: fitting(schema) },
@@ -459,7 +459,7 @@ function objectOf(schema: Schema): fc.Arbitrary<Record<string, unknown>> {
     .map(([value, surplus]) => ({ ...value, ...surplus }));
 }
 
-/** One request to one operation: mostly as its token's owner, on records that exist, with what the document asks for. */
+/** Generates a request to an operation, mostly with the owner's token, existing records and matching values. */
 function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() => Promise<Answer>> {
   const { path, method, operation } = listed;
   const parameters = (operation.parameters ?? []).map((one) => found("parameters", one));
@@ -502,12 +502,12 @@ function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() =>
     });
 }
 
-/** Operations that would end the tokens and passwords that the rest of the run needs. */
+/** Operations that would end tokens and passwords that the rest of the run needs. */
 const ENDS_TOKENS =
   /logout|revoking|activate$|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
 
 describe("driven by its own document", () => {
-  test("the API never fails, and every answer matches its schema", async () => {
+  test("the API never fails, and every response matches its schema", async () => {
     const { id } = await world.subscribe();
     const [eventId = ""] = await world.emit(1);
     const [account] = world.tenants.partners[0].accounts;
@@ -522,7 +522,7 @@ describe("driven by its own document", () => {
     }
   });
 
-  test("the operations that end tokens answer by their schemas too", async () => {
+  test("the responses of operations that end tokens match their schemas too", async () => {
     for (const listed of ofApi().filter(
       ({ path }) => ENDS_TOKENS.test(path) && !path.endsWith("stream"),
     )) {
@@ -547,8 +547,8 @@ describe("driven by its own document", () => {
   });
 });
 
-describe("what is made, changed and ended by its document", () => {
-  /** A call that succeeds, and whose answer is held to the description. */
+describe("operations that create, change and end records", () => {
+  /** Makes a request that must succeed, and checks its response against the description. */
   async function done(
     token: string,
     method: string,
@@ -632,7 +632,7 @@ describe("what is made, changed and ended by its document", () => {
     await done(owner, "DELETE", subscription);
   });
 
-  test("what an account does about a review", async () => {
+  test("an account's actions on a review", async () => {
     await world.emit(1);
     const token = world.tokens.account;
     const { data } = await done(token, "GET", "/account/reviews");

@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** With buckets of its own, so slow that none refills while a test runs. */
+/** Makes a limiter with separate buckets, which refill too slowly to matter during a test. */
 function limiterOf(
   connection: Pick<Redis, "eval" | "evalsha">,
   perMinute = 1,
@@ -63,7 +63,7 @@ const statuses = async (times: number, ask: () => Promise<Answer>) => {
 };
 
 describe("a user", () => {
-  test("may ask as often as its burst, and is told so every time", async () => {
+  test("may send as many requests as its burst, with headers on every response", async () => {
     const token = await owner();
     const answers = [await list(token), await list(token), await list(token), await list(token)];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
@@ -83,7 +83,7 @@ describe("a user", () => {
     ]);
   });
 
-  test("has one bucket over all tokens, shared by all processes", async () => {
+  test("has one bucket for all tokens, shared by all processes", async () => {
     const [one, again] = [await owner(), await owner()];
     const stranger = await free.login(tenants.partners[1].owner.email);
     const pat = await free.call("POST", "/account/personal-access-tokens", {
@@ -109,7 +109,7 @@ describe("a user", () => {
     expect((await ask(0, stranger))?.status).toBe(200);
   });
 
-  test("who acts as the owners of accounts is counted with these, too", async () => {
+  test("is also counted while acting as the owners of accounts", async () => {
     const token = await owner();
     const { accounts } = tenants.partners[0];
     const acting = await Promise.all(
@@ -124,14 +124,14 @@ describe("a user", () => {
     expect(seen).toEqual([200, 200, 200, 429, 429]);
   });
 
-  test("of ten requests at once gets exactly its burst through", async () => {
+  test("gets exactly its burst of ten concurrent requests through", async () => {
     const token = await owner();
     const answers = await Promise.all(Array.from({ length: 10 }, () => list(token)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(BURST.user);
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(10 - BURST.user);
   });
 
-  test("gets requests back with the time", async () => {
+  test("regains requests over time", async () => {
     const fast = limiterOf(redis, 60_000);
     api = await startApi({ db: database.db, config: free.deps.config, limiter: fast });
     const token = await owner();
@@ -141,14 +141,14 @@ describe("a user", () => {
     expect(status).toBe(200);
   });
 
-  test("counts refusals too, before the record and the fields are looked at", async () => {
+  test("is counted for denied requests too, before record and fields are checked", async () => {
     const token = await free.login(tenants.partners[0].accounts[0].owner.email);
     expect(await statuses(4, () => list(token))).toEqual([403, 403, 403, 429]);
   });
 });
 
 describe("an address", () => {
-  test("without a token may ask as often as its burst, with wrong tokens too", async () => {
+  test("without a token may send as many requests as its burst, with wrong tokens too", async () => {
     const asked = [
       () => list(),
       () => list("nonsense"),
@@ -171,7 +171,7 @@ describe("an address", () => {
     expect((await list(await owner())).status).toBe(200);
   });
 
-  test("may try passwords, codes and tokens less often, with a bucket over all of them", async () => {
+  test("may try passwords, codes and tokens less often, with one bucket for all of them", async () => {
     const email = "a@b.test";
     const form = { "Content-Type": "application/x-www-form-urlencoded" };
     const tries = [
@@ -191,13 +191,13 @@ describe("an address", () => {
     expect((await list()).status).toBe(401);
   });
 
-  test("is told of a body that is too large by the same count", async () => {
+  test("has its bodies that are too large counted the same way", async () => {
     const token = await owner();
     const ask = () => api.call("POST", "/partner/webhooks", { token, body: "x".repeat(65 * 1024) });
     expect(await statuses(5, ask)).toEqual([413, 413, 413, 413, 429]);
   });
 
-  test("of IPv6 stands for its network of 64 bits, a mapped one for its IPv4", async () => {
+  test("of IPv6 counts as its /64, and a mapped one as its IPv4", async () => {
     const take = async (id: string) => (await limiter.take({ kind: "ip", id }))?.remaining;
     expect([
       await take("2001:db8::1"),
@@ -218,7 +218,7 @@ describe("an address", () => {
       return seen;
     };
     expect(BURST.signIn).toBe(2);
-    // What the /64 refuses is not taken from the networks around it.
+    // Requests that the /64 rejects are not taken from the networks around it.
     expect(await tries("2001:db8:0:1::1", 9)).toEqual([true, true, ...Array(7).fill(false)]);
     expect(await tries("2001:db8:0:2::1", 3)).toEqual([true, true, false]);
     expect(await tries("2001:db8:0:3::1", 3)).toEqual([false, false, false]);
@@ -228,7 +228,7 @@ describe("an address", () => {
     expect(await tries("2001:db8:1::1", 2)).toEqual([true, true]);
   });
 
-  test("of IPv6 is told of the bucket that refuses it, also where that is the one of its /56", async () => {
+  test("of IPv6 gets the headers of the bucket that blocks it, also that of its /56", async () => {
     const take = (lan: number) => limiter.take({ kind: "signIn", id: `2001:db8:0:${lan}::1` });
     expect(await take(1)).toMatchObject({ remaining: 1, limit: { perMinute: 1, burst: 2 } });
     for (const lan of [1, 2, 2]) await take(lan);
@@ -239,8 +239,8 @@ describe("an address", () => {
   });
 });
 
-describe("nobody counts", () => {
-  test("what a review site reports", async () => {
+describe("the rate limits do not count", () => {
+  test("reports of a review site", async () => {
     const provider = await addProvider(database.db, free.deps.box, "unlimited");
     const seen = [];
     for (let i = 0; i < 6; i++) seen.push(await send(api, provider, { events: [] }));
@@ -294,7 +294,7 @@ describe("without Redis", () => {
     expect([lost.unchecked, asked]).toEqual([6, 2]);
   });
 
-  test("and with one that has forgotten the script they are limited again", async () => {
+  test("requests are limited again with a Redis that has lost the script", async () => {
     await redis.script("FLUSH");
     const token = await owner();
     expect(await statuses(4, () => list(token))).toEqual([200, 200, 200, 429]);

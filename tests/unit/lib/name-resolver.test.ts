@@ -12,7 +12,7 @@ import {
 type Answer = string[] | string;
 
 /**
- * A resolver whose queries are answered when the test says so. `asked` lists the names in order, both families as one.
+ * A resolver; the test decides when a query is answered. `asked` lists the names in order, both families as one.
  */
 function stage({ answerMs }: { answerMs?: number } = {}) {
   const asked: string[] = [];

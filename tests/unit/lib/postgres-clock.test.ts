@@ -8,7 +8,7 @@ const AT = new Date("2026-06-01T12:00:00.000Z");
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-/** A machine and a server whose clocks advance together and can be set apart. Answers take no time. */
+/** A machine and a server with clocks that advance together and can be set separately. Answers take no time. */
 async function open(machineAheadMs: number) {
   const machine = createFakeClock(addMs(AT, machineAheadMs));
   const lines: string[] = [];
