@@ -1,7 +1,8 @@
-// `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`: in each round real stores behind proxies, two API
-// processes, two or three dispatchers and receivers of every mood, all on loopback, all of them mistreated while clients
-// write and owners change their subscriptions. Then the answers, the tables and what the receivers got are judged. The first round
-// that has something wrong ends it; its folder is kept, with the logs of all processes and the facts.
+// Runs chaos rounds: `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`. A
+// round starts real stores behind proxies, two API processes, two or three dispatchers and receivers with different
+// behaviour, all on loopback. It injects faults into all of them while clients write and owners change their
+// subscriptions. Then the responses, the tables and the received requests are checked. The first round with a
+// violation ends the run; its folder is kept with all logs and facts.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ const SHOWN = 3;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
 chmodSync(folder, 0o711);
-// Whoever ends this ends what it started, by the way that a round ends.
+// A signal ends the round in the usual way, so that everything it started is stopped.
 const ended = new Promise<never>((_, reject) => {
   for (const name of ["SIGINT", "SIGTERM"] as const)
     process.once(name, () => reject(new Error(`Ended by ${name}.`)));

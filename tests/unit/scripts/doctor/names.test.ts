@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 
-import { strangeNames } from "../../../../scripts/doctor/names.ts";
+import { unknownSettings } from "../../../../scripts/doctor/names.ts";
 
 const askedOf = (...names: string[]) =>
-  strangeNames(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
+  unknownSettings(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
     finding.kind === "advice" ? [finding.said, finding.remedy.split("?")[0]] : [finding.kind],
   );
 
@@ -15,7 +15,7 @@ test.each([
   ["MASTER_KEY_FIEL", "MASTER_KEY_FILE"],
   ["WEBHOOK_ALLOWED_NETS", "WEBHOOK_ALLOWED_NETWORKS"],
 ])("%s is told, with what is meant", (name, meant) => {
-  expect(askedOf(name)).toEqual([[`${name} is no setting`, `Is it ${meant}`]]);
+  expect(askedOf(name)).toEqual([[`${name} is not a setting`, `Is it ${meant}`]]);
 });
 
 test("two edits are near, three are not", () => {
