@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { findPooler } from "./chaos/pooler.ts";
 import { type Played, playRound } from "./chaos/round.ts";
 import type { Facts, Finding } from "./chaos/verdict/facts.ts";
-import { judge } from "./chaos/verdict/verdict.ts";
+import { findViolations } from "./chaos/verdict/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -53,10 +53,10 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     pooler,
     troubleMs: Number(values.seconds) * 1_000,
   }).catch((error: unknown) => {
-    console.log(`Round ${round} (seed ${seed}) could not be played; its logs are in ${home}.`);
+    console.log(`Round ${round} (seed ${seed}) could not be completed; its logs are in ${home}.`);
     throw error;
   });
-  const findings = judge(played.facts);
+  const findings = findViolations(played.facts);
   report(played, { round, seed, seconds: (performance.now() - startedMs) / 1_000 });
   if (findings.length === 0) {
     rmSync(home, { recursive: true, force: true });
@@ -66,12 +66,12 @@ for (let round = 1; round <= Number(values.rounds); round++) {
   show(findings);
   writeFileSync(join(home, "facts.json"), JSON.stringify(played.facts, plain, 1));
   writeFileSync(join(home, "findings.json"), JSON.stringify(findings, plain, 1));
-  console.log(`  Seed ${seed}; everything about it is in ${home}.`);
+  console.log(`  Seed ${seed}; logs and facts are in ${home}.`);
   if (!values["keep-going"]) break;
 }
 if (failed === 0) rmSync(folder, { recursive: true, force: true });
 console.log(
-  failed === 0 ? `${values.rounds} rounds: nothing is wrong.` : `FAILED: ${failed} rounds.`,
+  failed === 0 ? `${values.rounds} rounds without a violation.` : `FAILED: ${failed} rounds.`,
 );
 process.exit(failed === 0 ? 0 : 1);
 

@@ -21,7 +21,7 @@ import { hasRedisServer, startRedisServer } from "./demo/stores/redis-servers.ts
 import { hasCaddy, startCaddy } from "./proof/caddy.ts";
 import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
 import { ROOT, startProcess } from "./proof/product.ts";
-import { isSettled, judge } from "./proof/verdict.ts";
+import { isSettled, compare } from "./proof/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -86,7 +86,7 @@ async function run(): Promise<boolean> {
   await phase("after", CALM_MS);
   await load.stop();
   await until("an empty queue", () => isSettled(db));
-  const { facts, isValid } = await judge(db, load);
+  const { facts, isValid } = await compare(db, load);
   console.table(counted);
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));

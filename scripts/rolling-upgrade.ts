@@ -18,7 +18,7 @@ import { startStores } from "./demo/stores/keep.ts";
 import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
 import { ROOT, type Role, type Running, startProcess } from "./proof/product.ts";
 import { startReverseProxy } from "./proof/reverse-proxy.ts";
-import { isSettled, judge } from "./proof/verdict.ts";
+import { isSettled, compare } from "./proof/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -203,7 +203,7 @@ async function tell(
   counted: Record<string, Record<string, number>>,
 ): Promise<boolean> {
   await until("an empty queue", () => isSettled(db));
-  const { facts, isValid } = await judge(db, load);
+  const { facts, isValid } = await compare(db, load);
   console.table(counted);
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));

@@ -17,7 +17,7 @@ export async function isSettled(db: RawDb): Promise<boolean> {
  * Compares the accepted events, by the external ids of their reviews, with the history and with the requests that the
  * receivers got.
  */
-export async function judge(
+export async function compare(
   db: RawDb,
   { receivers, accepted }: { receivers: readonly Receiver[]; accepted: readonly string[] },
 ): Promise<Verdict> {

@@ -18,12 +18,12 @@ test.each([
   expect(askedOf(name)).toEqual([[`${name} is not a setting`, `Is it ${meant}`]]);
 });
 
-test("two edits are near, three are not", () => {
+test("a name with two edits is reported, one with three is not", () => {
   expect(askedOf("SERVER_RO")).toHaveLength(1);
   expect(askedOf("SERVER_R")).toEqual([]);
 });
 
-test("settings, and what belongs to others, are not told", () => {
+test("settings and other programs' variables are not reported", () => {
   const ours = ["PORT", "DATABASE_URL_FILE", "WEBHOOK_CA_FILE", "OTP_TTL_S", "SETUP_PLANS"];
   const demo = ["WEBHOOK_SECRET", "DATA_DIR", "DISPATCHERS", "OTEL_TRACES_SAMPLER_ARG"];
   const shell = ["PATH", "HOME", "HOSTNAME", "LOGNAME", "USER", "PWD", "POST", "TERM", "MAIL"];
