@@ -1,7 +1,9 @@
-// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use: running API processes follow
-// within seconds. `bun run keys processes` lists the running processes with their master keys, `bun run keys rotate-master`
-// seals everything stored with the present master key. The settings of the server say which database and which master
-// keys.
+// Manages keys; the server's settings name the database and the master keys.
+//
+// - `bun run keys` lists the signing keys.
+// - `bun run keys rotate` activates the next signing key; running API processes follow within seconds.
+// - `bun run keys processes` lists the running processes with their master keys.
+// - `bun run keys rotate-master` re-encrypts all stored secrets with the current master key.
 import { connect, type RawDb } from "../db/client.ts";
 import { driverError } from "../db/driver.ts";
 import { schemaError } from "../db/migrate.ts";
@@ -22,10 +24,10 @@ const EXIT_USAGE = 64;
 const REFUSED = [
   "Nothing was changed. Give each of them both keys, the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS, and",
   "restart it; then run this again (docs/operations/recovery.md). A process that was killed is forgotten after a minute.",
-  "`rotate-master --force` goes on without them: they can then open nothing that is stored, and are not ready.",
+  "`rotate-master --force` ignores them: they can then decrypt no stored secret and report not ready.",
 ];
 const LEFT_BEHIND = [
-  "They can open nothing that is stored, and are not ready: restart each of them with this MASTER_KEY.",
+  "They can decrypt no stored secret and report not ready: restart each of them with this MASTER_KEY.",
 ];
 
 async function main(args: readonly string[]): Promise<number> {
@@ -57,7 +59,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function rotate(db: RawDb, box: SecretBox): Promise<void> {
-  // By the same clock the API judges how long a retired key is kept.
+  // The database's clock, because the API uses it to decide how long a retired key is kept.
   const now = await serverTime(db);
   const clock = { ...systemClock, now: () => now };
   const { retired, current, next } = await rotateKeys({ db, box, clock });
@@ -72,7 +74,7 @@ async function resealAll(db: RawDb, box: SecretBox, isForced: boolean): Promise<
   }
   const { lines, done } = reportOf(await rotateMaster(db, box));
   for (const line of lines) console.log(line);
-  // A process that was started meanwhile may not have the key either.
+  // Checks again, because a process that started meanwhile may lack the key.
   const late = lackOf(await runningProcesses(db), box);
   for (const line of late.length === 0 ? [] : ["", ...late, "", ...LEFT_BEHIND])
     console.error(line);
@@ -82,7 +84,7 @@ async function resealAll(db: RawDb, box: SecretBox, isForced: boolean): Promise<
 async function list(db: RawDb): Promise<void> {
   const keys = await listKeyUse(db, await serverTime(db));
   if (keys.length === 0) {
-    console.log("The ring is empty: the API makes its keys at its first start.");
+    console.log("There are no keys yet: the API creates them at its first start.");
     return;
   }
   for (const { kid, state, tokens, ...at } of keys) {

@@ -1,5 +1,5 @@
-// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal of the product at a
-// time and runs the tests of that area. A mutant that no test fails on has survived: a fault there would go unnoticed.
+// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal at a time and
+// runs the tests of that area. If no test fails, the mutant survives, and a real bug there could go unnoticed.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ interface Area {
   readonly mutate: readonly string[];
   /** Unit tests, which take a tenth of a second. */
   readonly tests: readonly string[];
-  /** Tests on PostgreSQL and Redis that a mutant runs against once it has passed the unit tests: these take seconds. */
+  /** Tests on PostgreSQL and Redis, which take seconds. They run only for mutants that pass the unit tests. */
   readonly flows?: readonly string[];
-  /** Seeds of the simulation that a mutant runs against once it has passed the tests. */
+  /** The number of simulation seeds. They run only for mutants that pass the tests. */
   readonly seeds?: number;
 }
 
@@ -96,11 +96,11 @@ const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
-/** A test that takes longer hangs: a mutant may make it wait for what never comes. */
+/** The limit for one test: a mutant may wait for something that never happens. */
 const HANGING_MS = 20_000;
-/** What a mutant may take beyond half as long again as no mutant: the machine may be loaded. */
+/** The time that a mutant may take on top of one and a half times the normal run, because the machine may be loaded. */
 const LOADED_MS = 30_000;
-/** Lines of a block of `--sample`: a few mutants that stand together. */
+/** The lines of one block in `--sample`, so that neighbouring mutants are sampled together. */
 const BLOCK = 10;
 
 const USAGE = `bun run mutate [area …] [--sample N]
@@ -152,7 +152,7 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** Every Nth block of lines of these files. */
+/** Returns every Nth block of lines of these files. */
 function sampled(patterns: readonly string[], every: number): string[] {
   return patterns
     .flatMap((pattern) => globSync(pattern, { cwd: ROOT }).toSorted())
@@ -194,7 +194,8 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
     clearTextReporter: { reportTests: false },
     jsonReporter: { fileName: paths.report },
     tempDirName: paths.sandbox,
-    // Not rewritten in the sandbox, because StrykerJS calls the compiler API that TypeScript 7 no longer has.
+    // StrykerJS must not rewrite tsconfig.json in its sandbox: it calls a compiler API that TypeScript 7 no longer
+    // has.
     tsconfigFile: "none",
     disableTypeChecks: false,
     timeoutMS: LOADED_MS,
@@ -202,7 +203,7 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
   };
 }
 
-/** One step after the other; a mutant is caught by the first test that fails. */
+/** Builds the test command. The steps run one after the other, and the first failing test kills the mutant. */
 function commandOf({ tests, flows, seeds }: Area): string {
   const bun = process.execPath;
   const testing = (files: readonly string[]) =>
@@ -214,7 +215,7 @@ function commandOf({ tests, flows, seeds }: Area): string {
   ].join(" && ");
 }
 
-/** The sandbox needs the sources and the tests, and links `node_modules`. */
+/** The files that StrykerJS copies to its sandbox; it links `node_modules`. */
 const COPIED = [
   "package.json",
   "bunfig.toml",

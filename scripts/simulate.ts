@@ -1,4 +1,4 @@
-// Runs the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
+// Simulates the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
@@ -9,11 +9,11 @@ import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
 
 const USAGE = `bun run simulate [options]
   --seeds N     how many seeds to run (1000)
-  --from N      the first of them (1)
+  --from N      the first seed (1)
   --workers N   processes (one per core)
-  --seed N      one seed; with --trace everything that happens in it
-  --inject NAME with this bug injected
-  --inject-all  each of those bugs, until it is found`;
+  --seed N      run one seed; with --trace print everything that happens
+  --inject NAME with an injected fault
+  --inject-all  run each injected fault until it is found`;
 
 const FAULT_SEEDS = 5_000;
 const FAILURES_SHOWN = 20;
@@ -54,7 +54,10 @@ function range(): SeedRange {
   };
 }
 
-/** Injects the fault before the dispatcher is imported, so this file imports that only afterwards. */
+/**
+ * Injects the fault, if one is named. It must be active before the dispatcher is imported, so this file imports the
+ * dispatcher dynamically.
+ */
 async function prepare(): Promise<void> {
   if (values.inject !== undefined) await inject(findInjectedFault(values.inject));
 }
@@ -102,7 +105,7 @@ async function simulateAll(): Promise<number> {
   console.log(`${failures.length} seeds failed. The first of them:\n`);
   await showSeed(first.seed, false);
   const injected = values.inject === undefined ? "" : ` --inject ${values.inject}`;
-  console.log(`\nAgain, with everything: bun run simulate --seed ${first.seed} --trace${injected}`);
+  console.log(`\nRepeat with a trace: bun run simulate --seed ${first.seed} --trace${injected}`);
   return 1;
 }
 
@@ -121,7 +124,7 @@ function describe({ seeds, virtualMs, faults, posts }: Total, startedMs: number)
   return `${seeds} seeds, ${(seeds / seconds).toFixed(0)} a second; ${hours} virtual hours, ${faults} faults, ${posts} POSTs`;
 }
 
-/** Searches for every injected fault. Each has to be found, by an invariant that it violates. */
+/** Checks that the simulation finds every injected fault, through an invariant that the fault breaks. */
 async function searchAll(): Promise<number> {
   let missed = 0;
   for (const injected of INJECTED_FAULTS) {
@@ -140,7 +143,7 @@ async function searchAll(): Promise<number> {
   return missed === 0 ? 0 : 1;
 }
 
-/** Searches from the seed that is known to show the fault, so that the search is short. */
+/** Starts the search at a seed that is known to show the fault, so that it is short. */
 async function search({
   name,
   seed,

@@ -1,6 +1,6 @@
-// Writes tests/vectors: what a receiver gets for every event in both modes, and what it must refuse. From the real
-// envelope and signature; everything in it is fixed, so that a second run changes nothing.
-//   bun scripts/vectors.ts
+// Writes tests/vectors with `bun scripts/vectors.ts`: the delivery of every event in both modes, and deliveries that
+// a receiver must reject. They are made with the real envelope and signature from fixed input, so that a second run
+// changes nothing.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -14,7 +14,7 @@ import {
 } from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";
 
-/** A delivery as it arrives, and whether a receiver may trust it. */
+/** A delivery, and whether a receiver may trust it. */
 export interface Vector {
   readonly name: string;
   readonly valid: boolean;
@@ -22,7 +22,7 @@ export interface Vector {
   readonly reason?: string;
   readonly secret: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact text; its UTF-8 bytes are what was signed. */
+  /** The exact text; its UTF-8 bytes are signed. */
   readonly body: string;
 }
 
@@ -44,7 +44,7 @@ const CONTENT = {
   reviewed_at: "2026-06-01T11:58:00.000+00:00",
 };
 
-/** What each review event says beyond the review itself. */
+/** The metadata of each review event. */
 const METADATA: Partial<Record<EventValue, object>> = {
   review_received: CONTENT,
   review_updated: { changed: ["rate", "content"], ...CONTENT, restored: false },
@@ -173,7 +173,7 @@ function goodVectors(mode: PayloadMode): Vector[] {
   }));
 }
 
-/** Deliveries that differ from a good one in one thing each. */
+/** Deliveries that each differ from a good one in one way. */
 function badVectors(): Vector[] {
   const good = { valid: false, secret: SECRET, ...delivery("review_received", "full") };
   const signature = good.headers["X-SVC-Signature"] ?? "";
@@ -224,7 +224,7 @@ function badVectors(): Vector[] {
   ];
 }
 
-/** During the grace period of a rotation a receiver that still has the former secret reads the other header. */
+/** Deliveries during the grace period of a rotation: a receiver with the former secret checks the other header. */
 function graceVectors(): Vector[] {
   const { headers, body } = delivery("review_received", "full", OTHER_SECRET);
   const previous = headers["X-SVC-Signature-Previous"] ?? "";
@@ -240,7 +240,7 @@ function graceVectors(): Vector[] {
   ];
 }
 
-/** Path below tests/vectors → text of the file. Two folders hold the events, by payload mode; the third, signatures. */
+/** Path below tests/vectors → content. Two folders hold the events by payload mode, the third signatures. */
 export function vectorFiles(): Map<string, string> {
   const folders: Readonly<Record<string, readonly Vector[]>> = {
     full: goodVectors("full"),
@@ -254,7 +254,7 @@ export function vectorFiles(): Map<string, string> {
   );
 }
 
-/** The bodies that the events guide shows. */
+/** Returns the bodies that the events guide shows. */
 export function eventExamples(): string {
   const bodies = CATALOG.map(({ value }) => [
     value,

@@ -52,7 +52,7 @@ export function commentsOf(path: string, source: string): Passage[] {
   });
 }
 
-/** Prose of a Markdown file: fenced and inline code and the targets of links are blanked, so that lines keep their number. */
+/** Prose of a Markdown file: code and link targets are blanked, so that lines keep their numbers. */
 export function proseOf(source: string): Passage[] {
   const text = source
     .replaceAll(/^( *)```[\s\S]*?^\1```/gm, (block) => block.replaceAll(/[^\n]/g, " "))

@@ -47,7 +47,7 @@ test("a database that is not to be had fails nobody, and is said", async () => {
     answer = give;
     const result = await advisories();
     expect(result.status).toBe(0);
-    expect(result.said).toStartWith("Nothing was checked: no database of advisories");
+    expect(result.said).toStartWith("Nothing was checked: no advisory database");
     expect(result.said).toContain(said);
   }
   const away = await advisories(1);

@@ -113,7 +113,7 @@ describe("beside processes that have the old key alone", () => {
     const operations = await startDispatcher(OLD);
     const { status, said } = await rotate("--force");
     expect(status).toBe(0);
-    expect(said).toContain("Everything stored is sealed with MASTER_KEY");
+    expect(said).toContain("All stored secrets are encrypted with MASTER_KEY");
     expect(said).toContain("restart each of them with this MASTER_KEY");
     await untilUnready(api.root);
     await untilUnready(operations);

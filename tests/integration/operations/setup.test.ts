@@ -141,8 +141,8 @@ describe("run again", () => {
 
   test("says in words what there is", async () => {
     const { said } = await setUp([]);
-    expect(said).toContain("administrator  ada@acme.example, there already");
-    expect(said).toContain("google (Google), there already");
+    expect(said).toContain("administrator  ada@acme.example, already exists");
+    expect(said).toContain("google (Google), already exists");
     expect(said).toContain("bun run setup --new-link");
   });
 

@@ -1,4 +1,4 @@
-// What whoever runs the setup wants: by flags, else by settings, else asked at the terminal.
+// Determines the desired state: from flags, else from settings, else from questions at the terminal.
 import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 
@@ -16,16 +16,16 @@ import { isMailAddress } from "../../src/outbox/mail.ts";
 
 export const USAGE = `Usage: bun run setup [flags]
 
-Makes what an empty database lacks, and leaves alone what is there: run it as often as you like.
-What is not given is asked for at a terminal. Each flag may also be a setting of the environment.
+Creates missing records and changes no existing ones, so it can be run repeatedly. Missing values are asked for at
+a terminal. Each flag may also be given as an environment variable.
 
-  --company NAME              SETUP_COMPANY       who runs the platform
-  --admin-email ADDRESS       SETUP_ADMIN_EMAIL   an administrator, who is given a link to choose a password
+  --company NAME              SETUP_COMPANY       the company that runs the platform
+  --admin-email ADDRESS       SETUP_ADMIN_EMAIL   an administrator, who gets a link to choose a password
   --admin-name NAME           SETUP_ADMIN_NAME
-  --plan NAME=FEATURE,…       SETUP_PLANS         of accounts; several by several flags, or separated by ;
-  --review-site SLUG=NAME     SETUP_REVIEW_SITES  that reports reviews; several likewise
-  --new-link                                      another link for an administrator without a password
-  --json                                          the result as JSON`;
+  --plan NAME=FEATURE,…       SETUP_PLANS         plans for accounts; repeat the flag, or separate by ;
+  --review-site SLUG=NAME     SETUP_REVIEW_SITES  sites that report reviews; repeat or separate likewise
+  --new-link                                      a new link for an administrator without a password
+  --json                                          print the result as JSON`;
 
 const OPTIONS = {
   company: { type: "string" },
@@ -38,12 +38,12 @@ const OPTIONS = {
   help: { type: "boolean", default: false },
 } as const;
 
-/** What is wanted is not said in a way that can be understood. */
+/** The desired state is malformed. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-export interface Wishes {
+export interface DesiredState {
   company: string | undefined;
   /** The email is normalised. */
   admin: { email: string; name: string } | undefined;
@@ -52,21 +52,21 @@ export interface Wishes {
   newLink: boolean;
 }
 
-/** What the database lacks, so that it has to be asked for. */
-export interface Lacks {
+/** The records that the database does not have yet, which the setup asks for. */
+export interface MissingRecords {
   readonly company: boolean;
   readonly admin: boolean;
   readonly plans: boolean;
   readonly sites: boolean;
 }
 
-export function readWishes(args: readonly string[], env: Env) {
+export function readDesiredState(args: readonly string[], env: Env) {
   const { values } = parseStrictly(args);
   const text = (flag: string | undefined, setting: string) => flag ?? settingOf(env, setting);
   const list = (flags: readonly string[] | undefined, setting: string) =>
     flags ?? splitList(settingOf(env, setting) ?? "");
   const email = text(values["admin-email"], "SETUP_ADMIN_EMAIL");
-  const wishes: Wishes = {
+  const desired: DesiredState = {
     company: text(values.company, "SETUP_COMPANY"),
     admin:
       email === undefined
@@ -76,7 +76,7 @@ export function readWishes(args: readonly string[], env: Env) {
     sites: list(values["review-site"], "SETUP_REVIEW_SITES").map(siteOf),
     newLink: values["new-link"],
   };
-  return { wishes, asJson: values.json, isHelpWanted: values.help };
+  return { desired, asJson: values.json, isHelpWanted: values.help };
 }
 
 function parseStrictly(args: readonly string[]) {
@@ -126,49 +126,55 @@ function siteOf(text: string): NewProvider {
   return site;
 }
 
-/** What stands before and behind the first `=`; the second is absent where there is none. */
+/** Splits at the first `=`; the second element is absent if there is none. */
 function pairOf(text: string): string[] {
   const at = text.indexOf("=");
   const parts = at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
   return parts.map((part) => part.trim());
 }
 
-/** Asks for what is lacking and was not given, where somebody can answer. Throws a UsageError where nobody can. */
-export async function completeWishes(wishes: Wishes, lacks: Lacks): Promise<Wishes> {
-  const asks = isAnswered(wishes, lacks) ? undefined : askAtTerminal();
+/**
+ * Asks for missing records that no flag or setting names, if there is a terminal. Throws a UsageError without a
+ * terminal if the administrator is missing.
+ */
+export async function completeDesiredState(
+  desired: DesiredState,
+  missing: MissingRecords,
+): Promise<DesiredState> {
+  const asks = isAnswered(desired, missing) ? undefined : askAtTerminal();
   if (asks === undefined) {
-    if (lacks.admin && wishes.admin === undefined)
+    if (missing.admin && desired.admin === undefined)
       throw new UsageError(
-        "There is no administrator yet: name one by --admin-email (or SETUP_ADMIN_EMAIL), or run this at a terminal.",
+        "There is no administrator yet: name one with --admin-email (or SETUP_ADMIN_EMAIL), or run this at a terminal.",
       );
-    return wishes;
+    return desired;
   }
   const { ask, close } = asks;
   try {
-    const { company, admin, plans, sites } = wishes;
+    const { company, admin, plans, sites } = desired;
     return {
-      ...wishes,
+      ...desired,
       company:
         company ??
-        (lacks.company
-          ? await ask("Name of the company that runs this", "ReviewRelay")
+        (missing.company
+          ? await ask("Name of the company that runs the platform", "ReviewRelay")
           : undefined),
       admin:
         admin ??
-        (lacks.admin
+        (missing.admin
           ? adminOf(
               await ask("Email of the first administrator"),
               await ask("Their name", "Administrator"),
             )
           : undefined),
       plans:
-        plans.length > 0 || !lacks.plans
+        plans.length > 0 || !missing.plans
           ? plans
           : splitList(await ask("Plans of accounts, as NAME=feature,feature; …", "Standard")).map(
               planOf,
             ),
       sites:
-        sites.length > 0 || !lacks.sites
+        sites.length > 0 || !missing.sites
           ? sites
           : splitList(await ask("Review sites, as slug=Name; …", "google=Google")).map(siteOf),
     };
@@ -177,12 +183,15 @@ export async function completeWishes(wishes: Wishes, lacks: Lacks): Promise<Wish
   }
 }
 
-function isAnswered({ company, admin, plans, sites }: Wishes, lacks: Lacks): boolean {
+function isAnswered(
+  { company, admin, plans, sites }: DesiredState,
+  missing: MissingRecords,
+): boolean {
   const open = [
-    lacks.company && company === undefined,
-    lacks.admin && admin === undefined,
-    lacks.plans && plans.length === 0,
-    lacks.sites && sites.length === 0,
+    missing.company && company === undefined,
+    missing.admin && admin === undefined,
+    missing.plans && plans.length === 0,
+    missing.sites && sites.length === 0,
   ];
   return !open.includes(true);
 }

@@ -1,4 +1,4 @@
-// What receivers got, beside what was offered.
+// Compares the receivers' requests with the offered load.
 import { encodeTime } from "ulid";
 
 import { quantile, round } from "../figures.ts";
@@ -9,17 +9,20 @@ import type { LiveRig } from "./rig.ts";
 
 export interface Received {
   readonly missing: number;
-  /** The same event again. */
+  /** Duplicate deliveries of an event. */
   readonly repeated: number;
-  /** An event behind a later one of its subscription: by what the one client saw that sent both, or by their sequence. */
+  /**
+   * Events that arrived after a later one of their subscription, in the order in which one client sent them, or by
+   * sequence.
+   */
   readonly inversions: number;
   readonly lastAt: number;
-  /** By event: from the request's first byte to the receiver, and from the answer to the receiver. */
+  /** Delays per event: from the request's first byte, and from its answer, to the receiver. */
   readonly fromPublishMs: readonly number[];
   readonly fromAnswerMs: readonly number[];
 }
 
-export function judge(
+export function evaluate(
   requests: Requests,
   offered: Offered,
   arrivals: readonly Arrival[],
@@ -38,7 +41,7 @@ export function judge(
     }
     seen.add(key);
     const { n, i } = place;
-    // A client sends a request when the one before is answered: what it sent later was accepted later.
+    // A client sends a request after the previous one was answered, so its later events were accepted later.
     const chain = `${host} ${offered.client[n]}`;
     const order = n * requests.perRequest + i;
     if (order < (newest.get(chain) ?? -1)) inversions += 1;
@@ -58,7 +61,7 @@ export function judge(
   };
 }
 
-/** Events that reached their receiver behind one of a higher sequence; attempts tell the sequences. */
+/** Counts events that arrived after one with a higher sequence; the sequences come from the attempts. */
 export async function sequenceInversions(
   { db, tenants }: LiveRig,
   arrivals: readonly Arrival[],

@@ -21,7 +21,7 @@ export function sign(body: string, secret = SECRET): string {
   return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** The instants of the sound facts: an entry every second, each answered 10 ms after it came. */
+/** The times of the valid facts: one entry per second, each answered 10 ms after its arrival. */
 export const at = (sequence: number): number => 10_000 + sequence * 1_000;
 
 export const subscription: Subscription = {
@@ -69,7 +69,7 @@ export function post(sequence: number, changes: Partial<Post> = {}): Post {
   };
 }
 
-/** The record of a request. */
+/** Builds the record of a request. */
 export function record(sequence: number, of: Post, changes: Partial<AttemptRow> = {}): AttemptRow {
   return {
     id: `A${sequence}-${of.attempt}-${of.atMs}`,
@@ -104,7 +104,7 @@ export function settled(sequence: number, reason: SettledRow["reason"]): Settled
   return { ...entry, ...times, isTest: false, reviewId: 1, round: 1 };
 }
 
-/** An event of a provider about the one review. */
+/** Builds an accepted event about the review R1. */
 export function accepted(sequence: number, changes: Partial<Accepted> = {}): Accepted {
   return { eventId: `P${sequence}`, review: "1 R1", marker: `m${sequence}`, ...changes };
 }
@@ -129,7 +129,7 @@ export function crash(startedMs: number, changes: Partial<Fault> = {}): Fault {
 export const POSTS = [post(1), post(2), post(3)] as const;
 export const RECORDS = POSTS.map((one, n) => record(n + 1, one));
 
-/** Three events of one subscription, delivered one after the other. */
+/** Builds the facts of three events of one subscription, delivered one after the other. */
 export function facts(changes: Partial<Facts> = {}): Facts {
   return {
     retryDelaysMs: [200, 400, 800],
