@@ -24,7 +24,7 @@ import { disable, settle, startWebhooks, type WebhookWorld } from "../../support
 
 const RUNBOOK = readFileSync(join(import.meta.dir, "../../../docs/operations/runbook.md"), "utf8");
 const [, SKIP = ""] =
-  /^```sql run tests\/integration\/missing-history.test.ts\n([\s\S]*?)^```$/m.exec(RUNBOOK) ?? [];
+  /^```sql run tests\/integration\/dispatcher\/missing-history.test.ts\n([\s\S]*?)^```$/m.exec(RUNBOOK) ?? [];
 
 let world: WebhookWorld;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
