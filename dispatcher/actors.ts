@@ -62,8 +62,8 @@ export class Turns {
 }
 
 /**
- * The actors in memory: one for each subscription that has something to do, up to a limit. The other woken subscriptions
- * wait for their turn, and those whose host is saturated are parked. Both kinds are held as ids only.
+ * The actors in memory: one for each subscription that has something to do, up to a limit. The other woken
+ * subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as ids only.
  */
 export class Actors {
   readonly #clock: Clock;
@@ -136,7 +136,7 @@ export class Actors {
     this.#fresh.delete(actor);
   }
 
-  /** Removes and returns the subscription whose turn it is, if there is room for an actor. */
+  /** Removes and returns the next waiting subscription, if there is room for an actor. */
   next(): Wake | undefined {
     if (!this.#hasRoom) return undefined;
     const next = this.#waitingFirst.take() ?? this.#waiting.take();

@@ -181,7 +181,7 @@ export class Dispatcher {
     if (actor !== undefined) this.#advance(actor, { kind: "woken" });
   }
 
-  /** Wakes the subscriptions whose turn it is while there is room for actors. */
+  /** Wakes waiting subscriptions in turn while there is room for actors. */
   #admit(): void {
     for (let wake = this.#actors.next(); wake !== undefined; wake = this.#actors.next())
       this.#wake(wake, false);

@@ -2,8 +2,8 @@ import type { Entry, Subscription } from "./event.ts";
 import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
 
 /*
- * Attempts in doubt. A dispatcher that crashes may have made POSTs whose records it never committed. The next holder of
- * its shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
+ * Attempts in doubt. A dispatcher that crashes may have made POSTs without a committed record. The next holder of its
+ * shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
  */
 
 /** The contract counts one entry under way and 16 uncommitted (7.4); a lane has one fewer of them at a time. */
@@ -13,7 +13,7 @@ const PER_LANE = SEND_AHEAD + 1;
  */
 export const IN_DOUBT_LOAD = PER_LANE + 1;
 /**
- * The most lanes of one subscription whose entries are marked. A crashed process has attempts without a record in at most
+ * The most lanes of one subscription with marked entries. A crashed process has attempts without a record in at most
  * MAX_UNRECORDED lanes, but each of these may follow many lanes that wait for a retry or were never sent from.
  */
 const MAX_LANES = 32 * MAX_UNRECORDED;

@@ -26,7 +26,7 @@ export class Lane {
   sending = false;
   /** The sequence of the entry that is under way or was sent last. */
   sent = 0;
-  /** The number of answered entries whose record is not committed yet. */
+  /** The number of answered entries without a committed record. */
   uncommitted = 0;
   /** The last attempt did not succeed, so nothing is sent until its record is committed. */
   halted = false;

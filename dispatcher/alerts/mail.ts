@@ -17,7 +17,7 @@ import type { PartnerRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Queues one mail with all pending alerts to each recipient of the partners whose digest is due. */
+/** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
 export async function mailAlerts(
   tx: Tx,
   deps: { readonly box: SecretBox; readonly config: { readonly serverRoot: string } },

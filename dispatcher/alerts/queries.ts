@@ -68,8 +68,8 @@ const trouble = statement({
 
 /**
  * Finds the subscriptions that fail, wait for a retry or are disabled, and those with an open incident. `everywhere`
- * adds those that had a backlog at the last count, at most ten minutes ago. A disabled one whose incident has the
- * disabling already is left out, because nothing changes until an enable or a delete.
+ * adds those that had a backlog at the last count, at most ten minutes ago. A disabled one is left out if its incident
+ * has the disabling already, because nothing changes until an enable or a delete.
  *
  * The subscriptions of a partner are adjacent, so that one mail has the alerts of all. Also returns the partners that
  * have alerts to be mailed.
@@ -243,7 +243,7 @@ const POSTS_AT_ONCE = 16;
 /** The time of a claim, longer than a POST may take. After it another process repeats the attempt under the same id. */
 const CLAIM_MS = 60_000;
 
-/** Claims alerts whose POST is due for `CLAIM_MS`. */
+/** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another one sends them after that. */
 export async function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })

@@ -8,7 +8,7 @@ export interface DeliveryRequest {
   readonly url: string;
   /** All headers except `Host` and `Content-Length`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact bytes that were signed, or the text whose UTF-8 bytes were signed. */
+  /** The signed bytes, or the text that was signed as UTF-8. */
   readonly body: string | Uint8Array;
 }
 
@@ -35,7 +35,7 @@ export type PostResult =
 /** Makes one POST unless `mayBegin` forbids it. Every behaviour of the receiver is a result and never throws. */
 export type Deliver = (request: DeliveryRequest, control?: PostControl) => Promise<PostResult>;
 
-/** The most URLs whose check is remembered (our choice). */
+/** The most URLs that are remembered as checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
 interface DeliverDeps {
@@ -90,7 +90,7 @@ const MIN_PARTNERS = 10;
 /**
  * Whether our own network or resolver fails (contract 7.8). The state begins when more than half of at least 20 hosts
  * of at least 10 partners cannot be reached. It lasts while more than half cannot be reached, however few are tried.
- * `unreached` counts the hosts whose last attempt did not reach them.
+ * `unreached` counts the hosts that the last attempt did not reach.
  */
 export function isOurNetwork(
   lasts: boolean,

@@ -3,8 +3,8 @@ export type Limits = Readonly<typeof LIMITS>;
 
 export const LIMITS = {
   /**
-   * Requests at once to hosts whose last response came within a second, and as many again to all other hosts: hosts
-   * that hang take no slot from hosts that answer.
+   * Requests at once to hosts with a last response within a second, and as many again to all other hosts: hosts that
+   * hang take no slot from hosts that answer.
    */
   requests: 1_024,
   /**

@@ -51,7 +51,7 @@ interface RunningRequest {
 const HANGING_MS = 1_000;
 /** The time that a lane waits for an entry that cannot be sent, before the entry is read again. */
 const QUARANTINE_MS = 30_000;
-/** The most URLs whose host is remembered (our choice). */
+/** The most URLs that are remembered with their host (our choice). */
 const MAX_HOSTS_KEPT = 10_000;
 
 /** Makes the POSTs of the actors: waits for a slot, composes and sends the request, and has its record committed. */

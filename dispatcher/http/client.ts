@@ -131,7 +131,7 @@ class Exchange implements ConnectionUser, Expiring {
   #addresses: string[] = [];
   /** The address of the current connection. */
   #address = "";
-  /** The request runs on a kept connection, whose death may say nothing about the receiver. */
+  /** The request runs on a kept connection. The death of one may say nothing about the receiver. */
   #isReused = false;
   #isAnswering = false;
   /** The number of times that the request was written. */

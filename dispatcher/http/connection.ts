@@ -149,7 +149,7 @@ export class Connection implements Expiring {
     socket.write(encodeConnect(proxy, this.#route));
   }
 
-  /** Notes that the socket reaches the receiver, whose bytes arrive from here on. */
+  /** Notes that the socket reaches the receiver: from here on bytes come from it. */
   #connected(): void {
     if (this.phase === "closed") return;
     const { target, sessions } = this.#route;

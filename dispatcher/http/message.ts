@@ -44,7 +44,7 @@ const MAX_HEADS_KEPT = 1_000;
 const BAD_CHUNK = "the answer's body has a malformed chunk";
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
-/** The body of every response whose head has not arrived. Nothing is ever pushed into it. */
+/** The body of every response until its head has arrived. Nothing is ever pushed into it. */
 const NO_BODY = new BodyRecord({});
 
 /** Names are lower-cased before this test, so it has no capitals. */
@@ -100,7 +100,10 @@ export class ResponseParser {
   #line = "";
   #trailerBytes = 0;
 
-  /** `isToConnect`: the request was CONNECT, whose response has no body, whatever its fields say (RFC 9110, 9.3.6). */
+  /**
+   * `isToConnect`: the request was CONNECT. Its response has no body, and fields about a body are ignored (RFC 9110,
+   * 9.3.6).
+   */
   constructor(isToConnect = false) {
     this.#isToConnect = isToConnect;
   }

@@ -84,7 +84,7 @@ function timedOut(timeoutMs: number): MailOutcome {
   };
 }
 
-/** The commands whose replies are about the mail or its recipient. Replies to other commands are about this client. */
+/** The commands with replies about the mail or its recipient. Replies to other commands are about this client. */
 const OF_THE_MAIL: readonly unknown[] = ["RCPT TO", "DATA"];
 /** RFC 5321, 4.3.2: bad sequence of commands, which does not condemn the mail. */
 const BAD_SEQUENCE = 503;

@@ -21,7 +21,7 @@ const JOB = {
   /** The pace in seconds, like the other times. */
   pace: value("double precision"),
   lease: value("double precision"),
-  /** Jobs after whose last run this one rests for half an hour. */
+  /** The job rests for half an hour after the last run of these jobs. */
   after: value("text[]"),
   /** This process runs the job. */
   running: value("boolean"),
@@ -67,8 +67,8 @@ const taking = statement({
 export type Begun = ValuesOf<typeof BEGUN>;
 
 /**
- * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job whose lease
- * has expired is claimed again and continues after its last chunk. `isSteady`: the previous run began within the last
+ * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job with an
+ * expired lease is claimed again and continues after its last chunk. `isSteady`: the previous run began within the last
  * two hours, by the clock of PostgreSQL. Otherwise maintenance stood still or that clock was set, and rows may only
  * look old.
  */

@@ -160,7 +160,7 @@ export async function removeOldHistory(db: RawDb, { days, reached }: Old): Promi
 const OLD = { days: value("integer"), limit: value("bigint") };
 /**
  * The parameters of statements that handle a bounded part of the next subscription that has old rows. They find it
- * (`candidate`) by index probes, whatever plan the statistics suggest for the tables.
+ * (`candidate`) by index probes, independent of the statistics of the tables.
  */
 const OF_NEXT = {
   params: { after: webhookSubscriptions.id, ...OLD },
@@ -301,5 +301,8 @@ const batchExpiry = statement({
     select id, (select count(*) from gone) as rows from candidate`,
 });
 
-/** Removes events that have waited too long for the batch of a disabled subscription, or whose batch never comes. */
+/**
+ * Removes events that have waited too long for the batch of a disabled subscription, or that wait for a batch which
+ * never comes.
+ */
 export const removeBatchEntries = nextChunk(batchExpiry);

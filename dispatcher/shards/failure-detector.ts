@@ -60,7 +60,7 @@ export class FailureDetector {
   /** Called when shards became free. */
   readonly #onFreed: () => void;
   readonly #heartbeats = new Heartbeats();
-  /** The dispatchers whose lease is being expired. */
+  /** The dispatchers with a lease that is being expired. */
   readonly #expiring = new Set<string>();
   /** All dispatchers that had a lease at the last check. */
   #living: ReadonlySet<string> = new Set();

@@ -127,7 +127,7 @@ const selected = (settles: (column: string) => string) =>
 const SELECTED = selected((column) => `case when e.sequence is not null then ${column} end`);
 const RUN = selected((column) => column);
 
-/** Whether a run of failures reaches the 20th, whatever follows it. */
+/** Whether a run of failures reaches the 20th, even if a success follows. */
 const REACHED = sql`
     (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
 

@@ -129,7 +129,7 @@ async function windowOf(
 
 const appending = statement({
   name: "batch.appendChunk",
-  // Raw SQL because it moves and numbers the rows in one statement, whose walks are as long as the chunk.
+  // Raw SQL because it moves and numbers the rows in one statement. Its walks are as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,

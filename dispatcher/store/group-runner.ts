@@ -112,7 +112,7 @@ export class GroupRunner<T, R> {
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
-  /** Makes each quarantined key due whose first item matches, also if a try of it is under way and fails. */
+  /** Makes each quarantined key due if its first item matches, also if a try of it is under way and fails. */
   retryNow(fits: (item: T) => boolean): void {
     for (const one of this.#quarantine.values()) {
       const [first] = one.pending;
@@ -138,7 +138,7 @@ export class GroupRunner<T, R> {
     }
   }
 
-  /** Forgets all items, whose results nobody needs any more. */
+  /** Forgets all items, because their results are not needed any more. */
   clear(): void {
     this.#quarantine.clear();
     this.#current.abort("cleared");

@@ -86,7 +86,7 @@ export class Loader {
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
 
-  /** Forgets all open requests, whose results nobody needs any more. */
+  /** Forgets all open requests, because their results are not needed any more. */
   clear(): void {
     this.#queue = [];
     this.#urgent = [];

@@ -22,7 +22,7 @@ const SWEPT = {
   shard: outbox.shard,
   /** The time until the subscription is due by the clock of PostgreSQL; 0 or less if it is due now. */
   dueInMs: value("double precision"),
-  /** The time for which its first entry, tests aside, could have been sent; below 0 while the entry waits. */
+  /** The time for which its first entry, except tests, could have been sent; below 0 while the entry waits. */
   waitedMs: nullable(value("double precision")),
 };
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-/** On a failure fast-check prints its seed, the path, and the shortest failing sequence. */
+/** fast-check prints the seed of a failure, the path, and the shortest failing sequence. */
 describe("the simulated store and Postgres answer and hold the same", () => {
   for (const seed of SEEDS) {
     test(

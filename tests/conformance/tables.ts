@@ -61,7 +61,7 @@ interface ShardState {
 }
 
 export interface TablesState {
-  /** By name. */
+  /** The subscriptions, sorted by name. */
   readonly subscriptions: readonly SubscriptionState[];
   readonly dispatchers: readonly string[];
   /** All shards that were claimed at least once. */

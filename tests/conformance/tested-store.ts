@@ -26,7 +26,7 @@ export interface NewSubscription {
   readonly shard: number;
   /** The number of permanent failures in a row at the start. */
   readonly failures: number;
-  /** For a batch subscription. */
+  /** The interval of a batch subscription. */
   readonly intervalHours: number;
 }
 

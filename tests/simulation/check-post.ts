@@ -153,8 +153,8 @@ const checkRepeat: Check = (deps, post) => {
 function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
   const progressMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
   const laneMs = Math.max(progressMs, watch.dispatchedMs);
-  if (entry.isTest) return Math.max(laneMs, watch.testsCrowdedMs);
-  return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
+  if (entry.isTest) return Math.max(laneMs, watch.testsSaturatedMs);
+  return ordering === "review" ? Math.max(laneMs, watch.saturatedMs) : watch.progressMs;
 }
 
 /** The number of rows in the loads that a load waits for on a slow server. */

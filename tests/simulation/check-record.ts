@@ -63,7 +63,7 @@ function overtakes({ record, subscription }: Commit, { entry, ordering }: Post):
 }
 
 function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post | undefined {
-  // After a step back of the clock an earlier POST may have the same time.
+  // An earlier POST may have the same time after a step back of the clock.
   return watch.posts
     .get(record.sequence)
     ?.findLast(

@@ -24,7 +24,7 @@ const STARVED_MS = 30_000;
  */
 const PAUSE_MS = 8_000;
 /** The longest wait in runs with few requests at once, each of which may hang for 15 s. */
-const CROWDED_PAUSE_MS = 120_000;
+const SATURATED_PAUSE_MS = 120_000;
 /** The time after a crash within which another dispatcher must have taken over. */
 const TAKEOVER_MS = 8_000;
 
@@ -44,8 +44,8 @@ function checkTakeover({ world, tables, cluster }: RunDeps): void {
   if (cluster.serving.length === 0 || world.nowMs - sinceMs <= TAKEOVER_MS) return;
   const living = cluster.running.filter((one) => one.process.alive);
   const ids = new Set(living.map((one) => one.process.dispatcherId));
-  const orphan = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
-  if (orphan >= 0) world.violate("takeover", `shard ${orphan} is of ${tables.owners[orphan]}`);
+  const lost = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
+  if (lost >= 0) world.violate("takeover", `shard ${lost} is of ${tables.owners[lost]}`);
 }
 
 function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
@@ -53,7 +53,7 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const watch = monitor.watch(subscription.id);
   const { progressMs, reorderedMs, hinderedMs } = watch;
   const sinceMs = Math.max(progressMs, subscription.changedMs, reorderedMs, hinderedMs);
-  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : CROWDED_PAUSE_MS;
+  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : SATURATED_PAUSE_MS;
   if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= pauseMs) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
   const limitMs = world.nowMs - pauseMs;

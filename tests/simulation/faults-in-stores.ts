@@ -61,7 +61,7 @@ export const FAULTS_IN_STORES: readonly InjectedFault[] = [
     breaks: ["no invented record"],
   },
   {
-    name: "crowded-tests",
+    name: "starved-tests",
     seed: 641,
     bug: "Tests that wait for a retry keep due tests from being read.",
     async inject() {

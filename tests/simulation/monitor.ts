@@ -113,10 +113,10 @@ export class Monitor {
     post.endedMs = this.#world.nowMs;
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
-    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
+    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.saturatedMs = this.#world.nowMs;
     let tests = 0;
     for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
-    if (tests >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
+    if (tests >= PARALLEL_TESTS) watch.testsSaturatedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;

@@ -119,7 +119,7 @@ export function drawSettings(random: Prng): Settings {
   // Each load reads all rows of left-out reviews again. With a load for every few events of a flood, a slow server
   // would take hundreds of times as long as with the real window.
   if (drawn.rowMs > 0 && drawn.eventsPerWrite > FLOOD) drawn.window = FULL_WINDOW;
-  // With two requests at once a flood takes longer than a run.
+  // A flood takes longer than a run with two requests at once.
   if (drawn.limits === LIMITS) return drawn;
   return { ...drawn, eventsPerWrite: Math.min(drawn.eventsPerWrite, FLOOD) };
 }

@@ -106,7 +106,7 @@ export interface SubscriptionRow {
   /** All sequences that an event ever had, in the order of their commits. */
   readonly sequencesOf: Map<string, number[]>;
   readonly settled: Map<number, SettledRow>;
-  /** By id. */
+  /** The attempts by id. */
   readonly attempts: Map<string, AttemptRow>;
   batch: HistoryRow[];
   window: WindowRow | undefined;

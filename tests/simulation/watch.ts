@@ -69,9 +69,9 @@ export interface Watch {
    * were under way.
    */
   readonly laneProgressMs: Map<LaneKey, number>;
-  crowdedMs: number;
+  saturatedMs: number;
   /** The last time at which all tests that a subscription may have at once were under way. */
-  testsCrowdedMs: number;
+  testsSaturatedMs: number;
   /** The events that a batch must have, and those that a batch had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
@@ -119,8 +119,8 @@ export function createWatch(): Watch {
     disabled: false,
     progressMs: 0,
     laneProgressMs: new Map(),
-    crowdedMs: 0,
-    testsCrowdedMs: 0,
+    saturatedMs: 0,
+    testsSaturatedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
     recorded: new Set(),

@@ -13,7 +13,7 @@ const delivered = { kind: "delivered" } as const;
 const failed = { kind: "failed" } as const;
 const interrupted = { kind: "interrupted" } as const;
 
-/** PostResultKind → what follows after attempts 1, 2, 3 and 4 (contract 7.7). */
+/** The decisions after attempts 1, 2, 3 and 4, by result (contract 7.7). */
 const TABLE: Record<PostResultKind, readonly unknown[]> = {
   accepted: [delivered, delivered, delivered, delivered],
   rejected: [after(60_000), after(300_000), after(1_800_000), failed],

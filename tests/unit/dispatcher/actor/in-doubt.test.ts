@@ -23,7 +23,7 @@ beforeEach(() => {
   inDoubt.ordering = "review";
 });
 
-/** Shows these entries of a review, each of which is a lane, due as is said. */
+/** Shows these entries of a review, each of which is a lane, with this due time. */
 function show(reviewId: number, sequences: number[], dueAt: Date | null = null): void {
   for (const sequence of sequences) {
     markInDoubt(inDoubt, entry(sequence, { dueAt, reviewId }));

@@ -20,7 +20,7 @@ import {
 
 type Flag = boolean | undefined;
 
-/** One line of the table above `decideLoad`; an undefined flag stands for either. */
+/** One row of the table above `decideLoad`; an undefined flag matches both values. */
 interface Line {
   readonly when: {
     readonly repeats: Flag;

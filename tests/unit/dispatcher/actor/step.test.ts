@@ -24,7 +24,7 @@ beforeEach(() => {
 
 const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
 
-/** Wakes the actor and answers its load. */
+/** Wakes the actor and returns the effects of its load. */
 function loaded(
   entries: Entry[],
   tests: Entry[] = [],
@@ -57,7 +57,7 @@ describe("one lane", () => {
       Array.from({ length: count }, (_, i) => entry(from + i, { reviewId: from + i }));
     let asked: LoadRequest | undefined;
     let count = 0;
-    // Each review has one event; every POST is answered at once and no commit comes.
+    // Each review has one event. Every POST is answered at once, and no commit succeeds.
     let effects = loaded(byReview(1, 64), [], { ordering: "review" });
     for (;;) {
       asked = effects.find((effect) => effect.kind === "load")?.request ?? asked;

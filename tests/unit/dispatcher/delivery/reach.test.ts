@@ -43,7 +43,7 @@ describe("an attempt says something about our network", () => {
     [failed("connect", false), true],
     [failed("tls", false), true],
     [failed("timeout", false), true],
-    // The request left: time-outs and resets after that count.
+    // The request was sent, so later timeouts and resets count.
     [failed("timeout", true), false],
     [failed("reset", true), false],
     [failed("tls", true), false],

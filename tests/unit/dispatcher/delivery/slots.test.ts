@@ -40,8 +40,8 @@ function end(host: string): void {
   if (slot !== undefined) slots.release(slot);
 }
 
-/** Lets hosts answer at once, so that they are known to be swift. */
-function callSwift(...hosts: string[]): void {
+/** Lets hosts answer at once, so that they are known to be fast. */
+function makeFast(...hosts: string[]): void {
   for (const host of hosts) {
     acquire(host);
     end(host);
@@ -107,7 +107,7 @@ test("waiting requests of a shard can be cancelled, and the others keep their tu
 
 describe("a host that hangs", () => {
   test("takes no slot from those that answer, known to hang or not known", () => {
-    callSwift("well");
+    makeFast("well");
     for (let host = 0; host < 8; host++) acquire(`hanging${host}`);
     acquire("hanging", 2);
     acquire("well", 3);
@@ -117,7 +117,7 @@ describe("a host that hangs", () => {
 
   test("though it answered before, gives up its place among those that answer within about a second", async () => {
     const hosts = Array.from({ length: 8 }, (_, n) => `h${n}`);
-    callSwift("well", ...hosts);
+    makeFast("well", ...hosts);
     for (const host of hosts) acquire(host);
     acquire("well");
     expect(started).not.toContain("well");
@@ -127,7 +127,7 @@ describe("a host that hangs", () => {
     expect(started.filter((host) => host === "h1")).toHaveLength(1);
   });
 
-  test("is swift again with its first answer within a second", async () => {
+  test("is fast again after its first response within a second", async () => {
     acquire("a");
     await pass(3_000);
     end("a");
@@ -151,8 +151,8 @@ describe("a saturated host group", () => {
     expect(slots.hasDrained("a")).toBe(true);
   });
 
-  test("is all that is not known to be swift, when enough wait", () => {
-    callSwift("well");
+  test("is that of all hosts which are not known to be fast, when enough requests wait", () => {
+    makeFast("well");
     for (let host = 0; host < 12; host++) acquire(`h${host}`);
     expect([slots.saturatedGroupOf("other"), slots.saturatedGroupOf("well")]).toEqual([
       SLOW_HOSTS,
@@ -162,7 +162,7 @@ describe("a saturated host group", () => {
 });
 
 test("a host is not slow while its request has a slot but has not begun", async () => {
-  callSwift("a");
+  makeFast("a");
   slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
   for (let host = 0; host < 9; host++) acquire(`hanging${host}`);
   await pass(3_000);

@@ -87,7 +87,7 @@ describe("a compressed body", () => {
       const excerpt = await excerptOf(bomb, { "content-encoding": coding });
       for (const [piece] of push.mock.calls) unpacked += piece?.length ?? 0;
       push.mockRestore();
-      // Streams hand over pieces of 16 KiB, and one may be on its way.
+      // Streams emit pieces of 16 KiB, and one may be under way.
       expect(unpacked).toBeWithin(EXCERPT_BYTES, 2 * 16 * 1024 + 1);
       expect(excerpt).toEqual({ text: "\ufffd".repeat(EXCERPT_BYTES), truncated: true });
     },

@@ -12,7 +12,7 @@ let clock: FakeClock;
 let rows: Heartbeat[];
 let isAway: boolean;
 let expired: string[];
-/** What Postgres answers to a burial. */
+/** The response of PostgreSQL to an expiry. */
 let expiry: () => Promise<number | undefined>;
 let freed: number;
 let logged: unknown[][];
@@ -43,7 +43,7 @@ beforeEach(() => {
   detector = new FailureDetector({ clock, log, leases: leases as Leases }, () => void (freed += 1));
 });
 
-/** Looks every second until after the TTL of those that do not move, while these do. */
+/** Checks every second until after the TTL. Only the leases in `moving` are renewed. */
 async function lookUntilDead(...moving: string[]): Promise<void> {
   for (let ms = 0; ms <= LEASE_TTL_MS + 1_000; ms += 1_000) {
     rows = rows.map((row) => (moving.includes(row.id) ? { ...row, renewedAt: clock.now() } : row));
@@ -130,7 +130,7 @@ beforeEach(() => {
   nowMs = 0;
 });
 
-/** Looks after so many ms at dispatchers that were renewed at these times, by whatever clock; answers the dead. */
+/** Reads heartbeats with these renewal times after `afterMs` and returns the expired ones. */
 function look(afterMs: number, renewed: Record<string, number>, tookMs = 0): string[] {
   nowMs += afterMs;
   const read = Object.entries(renewed).map(([id, ms]) => ({ id, renewedAt: new Date(ms) }));

@@ -14,24 +14,24 @@ const FIVE = [1, 2, 3, 4, 5];
 const claim = (epoch = 1, unclean = false): Claim => ({ epoch, unclean });
 
 let clock: FakeClock;
-/** What the machine's wall clock was set forward by. */
+/** The time by which the wall clock of the machine was set forward. */
 let aheadMs: number;
 let ended: AbortController;
-/** The shards that are this dispatcher's in Postgres. */
+/** The shards of this dispatcher in PostgreSQL. */
 let owned: Map<number, Claim>;
 let surplus: number;
-/** Ids that somebody has declared dead. */
+/** The ids of expired leases. */
 let fenced: Set<string>;
-/** Shards of which something is under way, of which that has been for long, and of which entries may have to be repeated. */
+/** The shards with work, with work that hangs, and with attempts in doubt. */
 let busy: Set<number>;
 let lingering: Set<number>;
 let inDoubt: Set<number>;
-/** What Postgres was asked, and what the rest of the process was told. */
+/** The calls of PostgreSQL, and the reported events. */
 let asked: unknown[][];
 let told: unknown[][];
 let logged: unknown[][];
 let checks: number;
-/** Before Postgres answers that. */
+/** Promises that delay the responses of PostgreSQL. */
 let answering: { renew?: Promise<void>; assign?: Promise<void>; release?: Promise<void> };
 let holdings: Holdings;
 let running: Promise<void>;
@@ -112,7 +112,7 @@ function lose(id: string): void {
   if (holdings.lose(id)) told.push(["lost"]);
 }
 
-/** So many seconds, with a renewal and an assignment in each. */
+/** Passes seconds, with a renewal and an assignment in each. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     clock.advance(1_000);
@@ -120,7 +120,7 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-/** What was asked of this kind. */
+/** Returns the calls of one kind. */
 const all = (kind: string) => asked.filter(([one]) => one === kind);
 
 describe("shards that are ours from now on", () => {
@@ -292,7 +292,7 @@ describe("a lease that is lost", () => {
       ["join", "D2"],
     ]);
     expect(logged).toContainEqual(["lease.lost", { dispatcher_id: "D1" }]);
-    // What was closed under the old one is not broken off under the new one before its time.
+    // A shard that was closed under the old lease is not overdue under the new one.
     await pass(1);
     expect(told.at(-1)).toEqual(["closed", 5]);
   });
@@ -328,7 +328,7 @@ describe("a lease that is lost", () => {
       ["join", "D1"],
       ["join", "D2"],
     ]);
-    // One at the start, one of the new lease.
+    // One check is that of the start, and one that of the new lease.
     expect(checks).toBe(2);
   });
 

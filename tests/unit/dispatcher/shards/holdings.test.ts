@@ -19,7 +19,7 @@ let hasInDoubt: boolean;
 let rows: Heartbeat[];
 let looks: number;
 let assignments: number;
-/** While set, Postgres does not answer a renewal, or anything about shards. */
+/** Delays the responses of PostgreSQL to renewals, or to calls about shards. */
 let isRenewing: Promise<void> | undefined;
 let isAssigning: Promise<void> | undefined;
 let running: Promise<void>;
@@ -98,7 +98,7 @@ afterEach(async () => {
   await running;
 });
 
-/** So many seconds, with a renewal in each. */
+/** Passes seconds, with a renewal in each. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second <= seconds; second++) {
     if (second > 0) clock.advance(1_000);
@@ -239,7 +239,7 @@ test("the shards of a lease that another process expired are claimed at the next
   expect(assignments).toBe(before + 1);
 });
 
-/** So many times 200 ms. */
+/** Passes this many intervals of 200 ms. */
 async function glance(times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     clock.advance(200);

@@ -9,14 +9,14 @@ import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
 const SHARD = 7;
 const wake = (subscriptionId: string, shard = SHARD): Wake => ({ subscriptionId, shard });
-/** The instant so many ms after the start of a test. */
+/** Returns the instant `ms` after the start of a test. */
 const at = (ms: number) => addMs(start, ms);
 
 let clock: FakeClock;
 let start: Date;
 let ended: AbortController;
 let held: Map<number, unknown>;
-/** Subscriptions that were woken for, with a star those that a sweep has found. */
+/** The woken subscriptions; those that a sweep found have a star. */
 let woken: string[];
 let swept: number[];
 let warned: unknown[][];
@@ -24,10 +24,10 @@ let publish: (wake: Wake) => void;
 let planned: (Wake & { readonly at: Date })[];
 /** The subscriptions of each command that removes some from the sorted sets. */
 let cleared: string[][];
-/** When each look at the sorted set of a shard was, in ms since the start. */
+/** The time of each read of a sorted set, in ms since the start. */
 let looks: [shard: number, ms: number][];
 let limits: number[];
-/** What the next look at a sorted set finds. */
+/** Returns the result of the next read of a sorted set. */
 let find: () => { due: string[]; nextAt: Date | undefined };
 let inPostgres: SweptSubscription[];
 let schedule: Schedule;
@@ -87,7 +87,7 @@ async function stop(): Promise<void> {
   await running;
 }
 
-/** Time passes in steps of 10 ms, and what is due runs. */
+/** Passes time in steps of 10 ms and runs due work. */
 async function pass(ms: number): Promise<void> {
   await Bun.sleep(0);
   for (let n = 0; n < ms / 10; n++) {
@@ -181,7 +181,7 @@ describe("a sorted set", () => {
     held.delete(SHARD);
     await pass(100);
     expect(looks).toEqual([[8, 50]]);
-    // Nor is it when the shard comes back: whoever claims it looks at it at once.
+    // A shard that comes back is read by its claim and not by this plan.
     held.set(SHARD, {});
     await pass(1_000);
     expect(looks).toEqual([[8, 50]]);
@@ -189,7 +189,7 @@ describe("a sorted set", () => {
 
   test("is read within 200 ms after the clock is set forward past its time", async () => {
     await scheduler.plan(wake("A"), at(3_600_000));
-    // The sleep that has begun does not hear of it.
+    // The running sleep does not notice the change.
     const { now } = clock;
     clock.now = () => addMs(now(), 3_600_000);
     await pass(200);

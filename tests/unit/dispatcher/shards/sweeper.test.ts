@@ -13,12 +13,12 @@ let clock: FakeClock;
 let stop: AbortController;
 let held: Map<number, unknown>;
 let asked: number[][];
-/** How many subscriptions of each shard each query asked for. */
+/** The limit of each query. */
 let limits: (number | undefined)[];
 let told: string[];
 /** The shards that were logged as stuck. */
 let stuck: unknown[];
-/** Before each query answers. */
+/** Runs before the response to each query. */
 let answer: () => Promise<void>;
 let sweeper: Sweeper;
 
@@ -141,7 +141,7 @@ describe("a sweep", () => {
     expect(new Set(swept())).toEqual(new Set(others.map(String)));
     expect(new Set(stuck)).toEqual(new Set([8, 9]));
     failing.delete(8);
-    // A shard that fails is tried again after 30 s at most.
+    // A failing shard is retried after 30 s at most.
     await passing(30_000);
     expect(swept()).toContain("8");
     expect(swept()).not.toContain("9");

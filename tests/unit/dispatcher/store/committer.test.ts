@@ -12,12 +12,12 @@ function failure(code: string): Error {
 }
 
 const record = (id: string): AttemptRecord =>
-  // A committer looks at nothing else of it.
+  // The committer reads no other field.
   ({ shard: 0, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
 
 /**
- * A committer over a store whose commits are told to `answer`, which fails by throwing. `done` has the records in the order
- * in which their actors heard of them, `stuck` those that were logged as errors.
+ * Makes a committer on a store that calls `answer` for each commit, which fails if `answer` throws. `done` has the
+ * committed records in order, and `errors` the logged errors.
  */
 function committing(answer: (ids: readonly string[]) => typeof FINE) {
   const clock = createFakeClock();
@@ -51,7 +51,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
   return { committer, commit, done, tried, errors };
 }
 
-/** Commits that each take until `answer`, by a clock that is moved by hand. */
+/** Makes a committer whose commits last until `answer`, with a clock that is moved by hand. */
 function slowly() {
   const clock = createFakeClock();
   const tried: string[] = [];
@@ -237,7 +237,7 @@ test("a record that comes while a shorter try in quarantine runs is not lost", a
   let isLocked = true;
   const { committer, commit, done } = committing((ids) => {
     if (isLocked) throw failure("55P03");
-    // After the success of B1 a try takes two records, and there is one.
+    // The try after the success of B1 may take two records, but only one is there.
     if (ids.join(" ") === "B2") commit("B3");
     return FINE;
   });

@@ -7,7 +7,10 @@ function failure(code: string): Error {
   return Object.assign(new Error(code), { code });
 }
 
-/** A runner whose work is told to `answer`, which fails by throwing. An item is a key and a number, such as `A1`. */
+/**
+ * Makes a runner that calls `answer` for each group, which fails if `answer` throws. An item is a key and a number,
+ * such as `A1`.
+ */
 function running(answer: (items: readonly string[]) => void) {
   const clock = createFakeClock();
   const tried: string[] = [];
@@ -37,7 +40,7 @@ function running(answer: (items: readonly string[]) => void) {
       retryMs: 500,
     },
   );
-  /** Time passes in steps, and what is due runs. */
+  /** Passes time in steps and runs due work. */
   const pass = async (ms: number) => {
     for (let n = 0; n < ms / 100; n++) {
       clock.advance(100);
@@ -47,7 +50,7 @@ function running(answer: (items: readonly string[]) => void) {
   return { runner, tried, triedAtMs, done, logged, pass };
 }
 
-/** In seconds. */
+/** Returns the pauses in seconds. */
 function pausesOf(triedAtMs: readonly number[]): number[] {
   return triedAtMs.slice(1).map((atMs, i) => (atMs - (triedAtMs[i] ?? 0)) / 1_000);
 }

@@ -15,7 +15,7 @@ const ask = (id: string): LoadRequest => ({
   exceptReviews: [],
 });
 
-/** A loader over a store whose loads are told to `answer`, which fails by throwing. */
+/** Makes a loader on a store that calls `answer` for each load, which fails if `answer` throws. */
 function loaderWith(answer: (ids: readonly string[]) => void) {
   const store = {
     load: async (requests: readonly LoadRequest[]) => {
@@ -23,7 +23,7 @@ function loaderWith(answer: (ids: readonly string[]) => void) {
       return requests.map((request): Loaded => ({ request, found: undefined }));
     },
   } as unknown as DispatchStore;
-  // Between two tries no time passes.
+  // No time passes between two tries.
   return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
 }
 
@@ -69,7 +69,7 @@ test("a subscription that cannot be read keeps none of the others from being rea
   clock.advance(100);
   while (stuck.length === 0) await Bun.sleep(0);
   expect(stuck).toEqual([["load.stuck", "L7"]]);
-  // Asked for beside one that can be read, it waits behind its first load.
+  // A second request for L7 waits behind its first one.
   loader.load(ask("L7"), () => taken.push("L7 again"), { turn: "first" });
   loader.load(ask("M"), () => taken.push("M"));
   while (!taken.includes("M")) await Bun.sleep(0);
@@ -112,7 +112,7 @@ test("the settings for a waiting send are read ahead of the loads, in a separate
   expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
 });
 
-/** A loader over a store in which the windows of these are full until so many were passed. */
+/** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
 function loaderWithFull(left: Record<string, number>) {
   const passed: string[] = [];
   const store: Pick<DispatchStore, "load" | "passWindow"> = {
@@ -175,7 +175,7 @@ test("a request that is wanted no more is answered with nothing, at once and als
   const load = (id: string) =>
     loader.load(ask(id), ({ found }) => void taken.push([id, found]), { isWanted: () => isWanted });
   load("A");
-  // Five failures: the next try is seconds away.
+  // The next try is seconds away after five failures.
   for (let n = 0; n < 40; n++) {
     await Bun.sleep(0);
     clock.advance(100);
