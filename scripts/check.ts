@@ -17,6 +17,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["links", [process.execPath, "scripts/check/links.ts"]],
   ["blocks", [process.execPath, "scripts/check/blocks.ts"]],
   ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
+  ["language", [process.execPath, "scripts/check/language.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

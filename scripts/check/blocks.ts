@@ -1,6 +1,6 @@
 // Part of `bun run check`: every code block in our documents must declare how it is tested. "run FILE" means that
 // FILE runs the block unchanged and names the document; "not-run" needs a reason. Blocks without a language are
-// output and drawings. tests/integration/guides/docs.test.ts checks the guides at /docs, which show the reason.
+// output, and Mermaid blocks are drawings. tests/integration/guides/docs.test.ts checks the guides at /docs, which show the reason.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -15,7 +15,7 @@ for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
 function errorsIn(file: string): string[] {
-  const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(\S.*)$/gm);
+  const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(?!mermaid$)(\S.*)$/gm);
   return [...blocks].flatMap(([, info = ""]) => {
     const mark = MARK.exec(info);
     if (mark === null) return [`a block says neither who runs it nor why nobody does: ${info}`];

@@ -97,7 +97,7 @@ async function insertAuditRow(
   await insertion(tx, row);
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   readonly action: string | undefined;
   readonly actorId: number | undefined;
   readonly companyId: number | undefined;
