@@ -5,10 +5,10 @@ import { runChild } from "../../simulation/pool.ts";
 import type { Failure } from "../../simulation/seeds.ts";
 import { SIMULATION_TIMEOUT_MS } from "../../support/seeds.ts";
 
-/** A plant is found within so many seeds of the one that is known to show it. */
+/** How many seeds may be needed from the seed that is known to show the fault. */
 const PLANT_SEEDS = 1_000;
 
-describe("a bug put in on purpose is found", () => {
+describe("an injected fault is found", () => {
   for (const { name, bug, breaks, seed } of PLANTS) {
     test(
       `${name}: ${bug}`,
