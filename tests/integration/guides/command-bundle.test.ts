@@ -1,4 +1,4 @@
-// The command as partners get it: one file, for Node 20 as well.
+// Tests the command as partners download it: one file that runs on Node 20, too.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { startProduct, type Product } from "../../support/product.ts";
 
-/** Of the language and of Node's library, what Node 20 lacks. */
+/** Language features and library functions that Node 20 lacks. */
 const NEWER = [
   /Promise\.(?:withResolvers|try)\b/,
   /Array\.fromAsync\b/,
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the bundle uses nothing that Node 20 lacks", async () => {
+test("the bundle uses only features of Node 20", async () => {
   const text = await Bun.file(file).text();
   expect(text.length).toBeGreaterThan(1_000);
   expect(NEWER.flatMap((one) => one.exec(text)?.[0] ?? [])).toEqual([]);

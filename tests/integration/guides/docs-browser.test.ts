@@ -1,4 +1,4 @@
-// The guides as people meet them. With SCREENSHOTS=<folder> it leaves pictures there.
+// Tests the guides in a real browser. SCREENSHOTS=<folder> saves screenshots there.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 
@@ -29,13 +29,13 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
   test.each([
     [390, "light"],
     [1280, "dark"],
-  ] as const)("%p px wide, %s, nothing is out of reach for anybody", async (width, colorScheme) => {
+  ] as const)("%p px wide, %s, everything is accessible", async (width, colorScheme) => {
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
     const page = await context.newPage();
     for (const path of ["/docs", "/docs/getting-started", "/docs/events", "/docs/oauth"]) {
       await page.goto(root + path);
       await page.getByRole("searchbox").waitFor();
-      // The policy allows no script that the page does not have: axe comes by the driver.
+      // The page's content security policy blocks foreign scripts, so the driver injects axe.
       await page.evaluate(axeSource);
       const found = await page.evaluate("axe.run(document, { resultTypes: ['violations'] })");
       const { violations } = found as { violations: { id: string; nodes: { html: string }[] }[] };
@@ -51,7 +51,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await context.close();
   });
 
-  test("a search leads to the section, and a block is copied", async () => {
+  test("the search leads to a section, and code blocks can be copied", async () => {
     const context = await browser.newContext({
       permissions: ["clipboard-read", "clipboard-write"],
     });
@@ -70,7 +70,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await context.close();
   });
 
-  test("everything is read without a script", async () => {
+  test("everything is readable without JavaScript", async () => {
     const context = await browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     await page.goto(`${root}/docs`);

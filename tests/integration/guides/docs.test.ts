@@ -9,9 +9,9 @@ import { CATALOG } from "../../../src/outbox/event.ts";
 import { startApi, type TestApi } from "../../support/api.ts";
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
-/** The paths of all fields, with dots for nesting. */
+/** Returns the paths of all fields, with dots for nesting. */
 function fieldsOf(value: unknown, path = ""): string[] {
-  // What is in metadata depends on the event.
+  // The content of metadata depends on the event.
   if (typeof value !== "object" || value === null || path === "metadata") return [path];
   return Object.entries(value).flatMap(([name, one]) =>
     fieldsOf(one, path === "" ? name : `${path}.${name}`),
@@ -36,7 +36,7 @@ const pages = [...GUIDES.map(({ path }) => path), "/docs/reference"];
 const ROOT = "http://localhost:3000";
 
 describe.each(pages)("%s", (path) => {
-  test("is a page for every screen, with nothing from elsewhere", async () => {
+  test("is a responsive page without external resources", async () => {
     const { status, headers, text } = await get(path);
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -47,7 +47,7 @@ describe.each(pages)("%s", (path) => {
     expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\bstyle="|\bon\w+="/);
   });
 
-  test("links only to what is there, down to the heading", async () => {
+  test("links only to existing pages and headings", async () => {
     const { text } = await get(path);
     const links = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = ""]) => link);
     for (const link of links.filter((one) => !one.startsWith("data:"))) {
@@ -58,25 +58,25 @@ describe.each(pages)("%s", (path) => {
     }
   });
 
-  test("leads back to the dashboard, and is read without a script", async () => {
+  test("links to the dashboard and is readable without JavaScript", async () => {
     const { text } = await get(path);
     expect(text).toContain('<a class="back" href="/dashboard">');
     for (const guide of GUIDES) expect(text).toContain(`<a href="${guide.path}"`);
   });
 
-  test("names itself in the navigation", async () => {
+  test("is marked in the navigation", async () => {
     const { text } = await get(path);
     expect(text).toContain(`<a href="${path}" aria-current="page">`);
   });
 });
 
 describe("the guides", () => {
-  test("are those in the contents, each of a file", () => {
+  test("are the ones in the table of contents, each with a file", () => {
     const files = readdirSync(join(DOCS, "guides")).map((name) => name.replace(".md", ""));
     expect(files.toSorted()).toEqual(GUIDES.map(({ name }) => name).toSorted());
   });
 
-  test("run every block, or say why not", () => {
+  test("run every block, or state why not", () => {
     const marks = GUIDES.flatMap(({ name }) =>
       [...markdownOf(name).matchAll(/^```(\S.*)$/gm)].map(([, info = ""]) => `${name}: ${info}`),
     );
@@ -88,7 +88,7 @@ describe("the guides", () => {
     for (const path of pages) expect((await get(path)).text).not.toContain("{{");
   });
 
-  test("show every verification snippet as it was tested", async () => {
+  test("show every verification snippet as tested", async () => {
     const { text } = await get("/docs/receiving");
     const shown = Bun.escapeHTML;
     for (const name of readdirSync(join(DOCS, "verify"))) {
@@ -107,7 +107,7 @@ describe("the guides", () => {
     }
   });
 
-  test("name every field of every event, and no other", () => {
+  test("describe every field of every event, and no other", () => {
     const named = new Set(
       [...markdownOf("events").matchAll(/^\| (`.*?`(?:, `.*?`)*) \|/gm)].flatMap(([, names = ""]) =>
         names.split(", ").map((one) => one.replaceAll("`", "")),
@@ -122,7 +122,7 @@ describe("the guides", () => {
     expect([...named].toSorted()).toEqual([...new Set(found)].toSorted());
   });
 
-  test("name limits that the code has", async () => {
+  test("state the limits of the code", async () => {
     const { text } = await get("/docs/errors-and-limits");
     const { perUser } = STREAM_LIMITS;
     for (const fact of [
@@ -137,7 +137,7 @@ describe("the guides", () => {
       expect(text).toContain(code);
   });
 
-  test("are found by their words", async () => {
+  test("are found by the search", async () => {
     const index = JSON.parse((await get("/docs/search.json")).text) as Record<string, string>[];
     for (const { path = "" } of index)
       expect((await get(path.replace(/#.*/, ""))).status).toBe(200);
@@ -146,7 +146,7 @@ describe("the guides", () => {
   });
 });
 
-test("headings can be linked to, tables scroll for themselves, and a block says that it is not run", () => {
+test("headings have links, tables scroll separately, and blocks show that they are not run", () => {
   const { html, sections } = renderGuide(
     "## Two `words`\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n```sh not-run it <needs> a person\na < b\n```\n",
     ROOT,
@@ -159,7 +159,7 @@ test("headings can be linked to, tables scroll for themselves, and a block says 
   expect(sections).toMatchObject([{ id: "two-words", title: "Two words", depth: 2 }]);
 });
 
-test("a page is packed as its reader takes it, and not sent again to who has it", async () => {
+test("a page is compressed as the client accepts, and answered 304 if unchanged", async () => {
   const ask = (headers: Record<string, string>) =>
     api.call("GET", "/docs/events", { root: true, headers });
   const { headers, text } = await ask({ "Accept-Encoding": "identity" });
@@ -173,7 +173,7 @@ test("a page is packed as its reader takes it, and not sent again to who has it"
   expect((await ask({ "If-None-Match": 'W/"other"' })).text).toBe(text);
 });
 
-test("the reference is the one of this server", async () => {
+test("the reference shows this server's API", async () => {
   expect((await get("/docs/reference.js")).text).toContain('url: "/openapi.json"');
   const bundle = await get("/docs/swagger-ui-bundle.js");
   expect(bundle.text.length).toBeGreaterThan(500_000);

@@ -1,4 +1,4 @@
-// Runs the commands of the guides as they stand, in an empty folder, against a running product.
+// Runs the commands of the guides unchanged, in an empty folder, against a running product.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -22,11 +22,11 @@ afterAll(() => product.stop());
 
 interface Run {
   readonly name: string;
-  /** What the reader has from an earlier page. */
+  /** Variables that the reader has from an earlier page. */
   readonly env?: () => Record<string, string> | Promise<Record<string, string>>;
-  /** What the reader types, line by line. */
+  /** The lines that the reader types. */
   readonly typed?: () => readonly string[];
-  /** What has to be seen, in this order. */
+  /** The expected output, in this order. */
   readonly sees: readonly (string | RegExp)[];
 }
 
@@ -81,7 +81,7 @@ function script(name: string, port: number): string {
   return text.replaceAll("{{root}}", product.root).replaceAll("4000", String(port));
 }
 
-test("every guide with a block to run is run here", () => {
+test("every guide with blocks marked run is covered here", () => {
   const withBlocks = GUIDES.filter(({ name }) => script(name, 0) !== "");
   expect(RUNS.map(({ name }) => name).toSorted()).toEqual(
     withBlocks.map(({ name }) => name).toSorted(),
@@ -89,11 +89,11 @@ test("every guide with a block to run is run here", () => {
 });
 
 test.skipIf(missing.length > 0).each(RUNS.map((one) => [one.name, one] as const))(
-  "%s runs as it stands",
+  "%s runs unchanged",
   async (name, { env, typed, sees }) => {
     const folder = mkdtempSync(join(tmpdir(), "guide-"));
     const port = await freePort();
-    // A reader's `set -e` is their eye; what was begun ends with the shell.
+    // `-e` stops at errors, which a reader would notice; the trap ends background jobs with the shell.
     const trap = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT";
     const shell = Bun.spawn(
       ["bash", "--norc", "-e", "-o", "pipefail", "-c", `${trap}\n${script(name, port)}`],

@@ -46,7 +46,7 @@ async function listen(args: readonly string[], env: Record<string, string> = {})
 }
 
 describe("bun run listen", () => {
-  test("shows a delivery and says that its signature is valid", async () => {
+  test("shows a delivery and a valid signature", async () => {
     const { output, post } = await listen(["--secret", good.secret]);
     expect((await post(good)).status).toBe(200);
     await until("the body", () => output.text.includes('"rate": 2'));
@@ -57,7 +57,7 @@ describe("bun run listen", () => {
     expect(output.text).not.toContain(good.secret);
   });
 
-  test("tells a wrong signature, a missing one, and a delivery that it has seen", async () => {
+  test("reports a wrong signature, a missing one, and a duplicate delivery", async () => {
     const { output, post } = await listen(["--plain"], { WEBHOOK_SECRET: good.secret });
     await post(vector("changed-byte"));
     await until("the first", () => output.text.includes("x-svc-signature: NOT VALID"));
@@ -67,7 +67,7 @@ describe("bun run listen", () => {
     expect(output.text).toContain(good.body);
   });
 
-  test("checks the signature of the former secret too", async () => {
+  test("also checks the signature of the former secret", async () => {
     const grace = vector("grace-new-secret");
     const { output, post } = await listen(["--secret", grace.secret]);
     await post(grace);
@@ -75,14 +75,14 @@ describe("bun run listen", () => {
     expect(output.text).toContain("x-svc-signature: valid");
   });
 
-  test("fails as often as it is told, then answers the status it is told", async () => {
+  test("fails the requested number of times, then answers the requested status", async () => {
     const { post } = await listen(["--fail", "2", "--status", "204"]);
     const statuses = [];
     for (let i = 0; i < 3; i++) statuses.push((await post(good)).status);
     expect(statuses).toEqual([500, 500, 204]);
   });
 
-  test("hangs when it is told to", async () => {
+  test("hangs on request", async () => {
     const { output, post } = await listen(["--hang"]);
     const give = new AbortController();
     const answer = post(good, give.signal).then(
@@ -100,7 +100,7 @@ describe("bun run listen", () => {
     ["--port", "65536"],
     ["--slow", "1.5"],
     ["--nonsense", "1"],
-  ])("refuses %s %s", async (flag, value) => {
+  ])("rejects %s %s", async (flag, value) => {
     const child = Bun.spawn([process.execPath, "scripts/listen.ts", flag, value], {
       cwd: ROOT,
       stderr: "pipe",

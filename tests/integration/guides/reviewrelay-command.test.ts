@@ -24,7 +24,7 @@ import { Receiver, until } from "../../support/network/receiver.ts";
 const MAIN = "src/cli/main.ts";
 let product: Product;
 let folder: string;
-/** What the subscription's address is. */
+/** The receiver at the subscription's address. */
 let endpoint: Receiver;
 let subscription: { id: string; secret: string };
 let token: string;
@@ -63,7 +63,7 @@ const as = (bearer: string, more: Readonly<Record<string, string>> = {}) =>
 const command = (args: readonly string[], env: Record<string, string> = as(token), input = "") =>
   runCommand([MAIN, ...args], env, input);
 
-/** A command that goes on until it is ended. */
+/** Starts a command that runs until it is ended. */
 function begin(args: readonly string[], env: Readonly<Record<string, string>>) {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../..", MAIN), ...args], {
     env: { PATH: process.env["PATH"] ?? "", ...env },
@@ -87,7 +87,7 @@ function begin(args: readonly string[], env: Readonly<Record<string, string>>) {
   return { child, said, copies };
 }
 
-/** What a browser does at the sign-in page, and where it ends. */
+/** Acts as a browser at the sign-in page; returns the final address. */
 async function signInByBrowser(address: string, email: string): Promise<string> {
   const page = await fetch(address);
   const cookie = (page.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
@@ -110,7 +110,7 @@ async function signInByBrowser(address: string, email: string): Promise<string> 
 describe("login", () => {
   const file = () => join(folder, "reviewrelay", "credentials.json");
 
-  test("gets a token for webhooks alone by the browser, and keeps it for its user alone", async () => {
+  test("gets a token for webhooks through the browser and stores it readable only by its user", async () => {
     const { said, child } = begin(["login", "--no-browser"], envOf());
     await until("the address", () => said.err.includes("state="));
     const address = /\S+\/oauth\/authorize\S+/.exec(said.err)?.[0] ?? "";
@@ -122,7 +122,7 @@ describe("login", () => {
     expect(statSync(join(folder, "reviewrelay")).mode & 0o777).toBe(0o700);
     expect(said.out + said.err).not.toContain("eyJ");
 
-    // Without the variables: the server and the token are known.
+    // No variables are needed, because the server and the token are stored.
     const listed = await command(["webhooks"], { XDG_CONFIG_HOME: folder });
     expect(listed).toEqual({ status: 0, said: expect.stringContaining(subscription.id) });
     const kept = JSON.parse(readFileSync(file(), "utf8")).servers[product.root];
@@ -132,7 +132,7 @@ describe("login", () => {
     expect([clients.status, clients.body["code"]]).toEqual([403, "insufficient_scope"]);
   });
 
-  test("renews its token, also when several commands do so at once", async () => {
+  test("renews its token, even in several concurrent commands", async () => {
     const all = JSON.parse(readFileSync(file(), "utf8"));
     const before = all.servers[product.root];
     all.servers[product.root] = { ...before, expiresAtMs: 0 };
@@ -144,7 +144,7 @@ describe("login", () => {
     expect(await command(["webhooks"], envOf())).toMatchObject({ status: 0 });
   });
 
-  test("renews its token also beside a lock that a dead command left", async () => {
+  test("renews its token despite a stale lock of a dead command", async () => {
     const all = JSON.parse(readFileSync(file(), "utf8"));
     all.servers[product.root] = { ...all.servers[product.root], expiresAtMs: 0 };
     writeFileSync(file(), JSON.stringify(all));
@@ -155,7 +155,7 @@ describe("login", () => {
     expect(existsSync(`${file()}.lock`)).toBe(false);
   });
 
-  test("is ended by logout, here and at the server", async () => {
+  test("is ended by logout, locally and on the server", async () => {
     const { accessToken } = JSON.parse(readFileSync(file(), "utf8")).servers[product.root];
     expect(await command(["logout"], envOf())).toMatchObject({ status: 0 });
     expect(existsSync(file())).toBe(false);
@@ -163,7 +163,7 @@ describe("login", () => {
     expect(await command(["webhooks"], as(accessToken))).toMatchObject({ status: 77 });
   });
 
-  test("takes a pasted address, where the browser is on another machine", async () => {
+  test("accepts a pasted address from a browser on another machine", async () => {
     const child = Bun.spawn([process.execPath, MAIN, "login", "--no-browser"], {
       cwd: join(import.meta.dir, "../../.."),
       env: { PATH: process.env["PATH"] ?? "", ...envOf() },
@@ -183,7 +183,7 @@ describe("login", () => {
     expect(await child.exited).toBe(0);
   });
 
-  test("takes a token on standard input, and refuses one that is none", async () => {
+  test("accepts a token on standard input and rejects an invalid one", async () => {
     expect(await command(["login", "--with-token"], envOf(), `${token}\n`)).toMatchObject({
       status: 0,
     });
@@ -194,7 +194,7 @@ describe("login", () => {
     expect(readFileSync(file(), "utf8")).toBe(before);
   });
 
-  test("looks at the given token, and not at the variable's", async () => {
+  test("checks the given token and not the one of the variable", async () => {
     const fresh = { XDG_CONFIG_HOME: join(folder, "fresh"), REVIEWRELAY_SERVER: product.root };
     const env = { ...fresh, REVIEWRELAY_TOKEN: token };
     expect(await command(["login", "--with-token"], env, "wrong")).toMatchObject({ status: 77 });
@@ -202,15 +202,15 @@ describe("login", () => {
     const good = { ...fresh, REVIEWRELAY_TOKEN: "wrong" };
     expect(await command(["login", "--with-token"], good, token)).toEqual({
       status: 0,
-      said: expect.stringContaining("REVIEWRELAY_TOKEN is set, and is used before"),
+      said: expect.stringContaining("REVIEWRELAY_TOKEN is set and takes precedence"),
     });
-    // An empty variable is none.
+    // An empty variable counts as absent.
     expect(await command(["webhooks"], { ...fresh, REVIEWRELAY_TOKEN: "" })).toMatchObject({
       status: 0,
     });
   });
 
-  test("says what to do where the client is not known, or the address is another", async () => {
+  test("suggests a remedy for an unknown client or a wrong address", async () => {
     const id = crypto.randomUUID();
     const unknown = await command(["login", "--no-browser", "--client-id", id], envOf());
     expect(unknown).toEqual({ status: 1, said: expect.stringContaining("bun run setup") });
@@ -221,7 +221,7 @@ describe("login", () => {
 });
 
 describe("listen", () => {
-  test("forwards the exact bytes and headers, and settles nothing", async () => {
+  test("forwards the exact bytes and headers without affecting the delivery", async () => {
     const local = await ExactReceiver.start();
     local.answer = () => 500;
     const { said, copies } = begin(
@@ -249,7 +249,7 @@ describe("listen", () => {
     await local.stop();
   });
 
-  test("loses nothing when the API restarts, and tells another partner nothing", async () => {
+  test("loses nothing when the API restarts and shows nothing to other partners", async () => {
     const local = await Receiver.start();
     const foreign = await product.api().login(product.tenants.partners[1].owner.email);
     const theirs = await product.api().call("POST", "/partner/webhooks", {
@@ -285,7 +285,7 @@ describe("listen", () => {
     await local.stop();
   });
 
-  test("goes on after a copy that is named, ends after so many, and shows where nobody listens", async () => {
+  test("starts after a given attempt, ends after a count, and reports a closed port", async () => {
     await product.emit(2);
     const list = await command(["deliveries", "--limit", "2", "--json"]);
     const [newest, before] = JSON.parse(list.said) as { id: string; event_id: string }[];
@@ -311,7 +311,7 @@ describe("listen", () => {
     [["--after", "yesterday"], "no"],
     [["--count", "0"], "no"],
     [["--nonsense"], "no"],
-  ])("refuses %p", async (args) => {
+  ])("rejects %p", async (args) => {
     expect(await command(["listen", ...args])).toMatchObject({ status: 64 });
   });
 });
@@ -348,14 +348,14 @@ describe("the other commands", () => {
     }
   }, 120_000);
 
-  test("subscribe once, and say where the subscription is changed", async () => {
+  test("subscribe once, and name the page for changes", async () => {
     const { status, said } = await command(["subscribe", "https://hooks.partner.example/"]);
     expect([status, said]).toEqual([1, expect.stringContaining(`${product.root}/dashboard`)]);
     const foreign = await command(["subscribe", "http://10.0.0.1/"], as("wrong"));
     expect(foreign).toMatchObject({ status: 77 });
   });
 
-  test("recover what was not delivered", async () => {
+  test("recover undelivered events", async () => {
     endpoint.answer = () => 410;
     await product.emit(2);
     const failed = () => command(["deliveries", "--outcome", "failed", "--json"]);
@@ -369,7 +369,7 @@ describe("the other commands", () => {
     expect(future).toEqual({ status: 64, said: expect.stringContaining("in the past") });
   });
 
-  test("verify a body, and say whether it is old", async () => {
+  test("verify a body and report its age", async () => {
     const [last] = endpoint.received.filter(({ body }) => body.includes("delivered_at")).slice(-1);
     const signature = last?.headers["x-svc-signature"] ?? "";
     const secret = { WEBHOOK_SECRET: subscription.secret };
@@ -379,7 +379,7 @@ describe("the other commands", () => {
     expect(await verify(["--max-age", "600"])).toMatchObject({ status: 0 });
     expect(await verify([], `${last?.body} `)).toMatchObject({ status: 1 });
     expect(await verify([], last?.body, as(token))).toMatchObject({ status: 0 });
-    // With an empty key anybody could sign.
+    // An empty key would let anybody compute a signature.
     const forged = `sha256=${new Bun.CryptoHasher("sha256", "").update("{}").digest("hex")}`;
     const empty = as(token, { WEBHOOK_SECRET: "" });
     expect(await command(["verify", "--signature", forged], empty, "{}")).toMatchObject({
@@ -391,7 +391,7 @@ describe("the other commands", () => {
     expect(await verify(["--max-age", "600", file])).toMatchObject({ status: 1 });
   });
 
-  test("tell refusals from wrong usage, and nobody from a wrong token", async () => {
+  test("have different exit codes for errors, wrong usage and missing sign-in", async () => {
     const nobody = { XDG_CONFIG_HOME: join(folder, "nobody") };
     const statuses = await Promise.all([
       command([]),

@@ -13,7 +13,7 @@ import { pythonWith } from "../../support/processes/python.ts";
 import { Receiver } from "../../support/network/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
 
-// Clients that generators make of the description, against the running API and its dispatcher.
+// Generates clients from the OpenAPI description and runs them against the API and its dispatcher.
 
 const FLOWS = join(import.meta.dir, "../../sdk");
 let world: WebhookWorld;
@@ -69,7 +69,7 @@ const isOnline = installGenerator();
 if (!isOnline) console.log("The TypeScript client is not made: its generator is out of reach.");
 
 test.skipIf(!isOnline)(
-  "a TypeScript client signs in, subscribes, pages and knows errors",
+  "a generated TypeScript client signs in, subscribes, pages and handles errors",
   async () => {
     const made = join(folder, "client");
     await makeClient("typescript", root, made);
@@ -86,7 +86,7 @@ if (python === undefined)
     "The Python client is not made: there is no Python, or its generator is out of reach.",
   );
 
-test.skipIf(python === undefined)("a Python client does the same", async () => {
+test.skipIf(python === undefined)("a generated Python client does the same", async () => {
   process.env["PATH"] = `${dirname(python ?? "")}:${path}`;
   await makeClient("python", root, join(folder, "reviewrelay_client"));
   process.env["PATH"] = path;

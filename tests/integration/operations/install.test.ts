@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { installHooks } from "../../../scripts/install/install.ts";
 
 const hasGit = spawnSync("git", ["--version"]).status === 0;
-// The settings of whoever runs this have no say.
+// Ignores the git configuration of the user who runs the tests.
 const ALONE = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" };
 const before = Object.keys(ALONE).map((name) => [name, process.env[name]] as const);
 
@@ -34,7 +34,7 @@ const git = (...args: string[]) =>
     .stdout.toString()
     .trim();
 
-test.skipIf(!hasGit)("points a fresh clone to the hooks, once, and says so", () => {
+test.skipIf(!hasGit)("sets the hooks of a fresh clone once and reports it", () => {
   git("init", "-q");
   installHooks(folder);
   installHooks(folder);
@@ -42,7 +42,7 @@ test.skipIf(!hasGit)("points a fresh clone to the hooks, once, and says so", () 
   expect(said).toEqual(["Commits are checked by the hooks in scripts/hooks."]);
 });
 
-test.skipIf(!hasGit)("leaves hooks alone that somebody has chosen", () => {
+test.skipIf(!hasGit)("keeps hooks that are already configured", () => {
   git("init", "-q");
   git("config", "core.hooksPath", "mine");
   installHooks(folder);
@@ -50,7 +50,7 @@ test.skipIf(!hasGit)("leaves hooks alone that somebody has chosen", () => {
   expect(said).toEqual([]);
 });
 
-test("says nothing in a copy without .git", () => {
+test("does nothing in a copy without .git", () => {
   installHooks(folder);
   expect(said).toEqual([]);
 });

@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
 
-/** `bun run keys …` as an operator runs it. */
+/** Runs `bun run keys …` as an operator does. */
 async function keys(args: readonly string[], env: Record<string, string> = {}) {
   const child = Bun.spawn([process.execPath, "scripts/keys.ts", ...args], {
     cwd: `${import.meta.dir}/../../..`,
@@ -42,14 +42,14 @@ async function keys(args: readonly string[], env: Record<string, string> = {}) {
 }
 
 describe("the keys command", () => {
-  test("says of an empty ring that the API makes it, and does not rotate it", async () => {
+  test("reports an empty key ring and does not rotate it", async () => {
     expect(await keys([])).toMatchObject({ status: 0, out: expect.stringContaining("empty") });
     const refused = await keys(["rotate"]);
     expect(refused.status).toBe(1);
     expect(refused.error).toContain("start the API once");
   });
 
-  test("lists the ring with its use and without a secret", async () => {
+  test("lists the keys with their use and without secrets", async () => {
     api = await startApi({ db: database.db, config: { masterKey } });
     const token = await api.login(tenants.superAdmin.email);
     const { status, out } = await keys([]);
@@ -64,7 +64,7 @@ describe("the keys command", () => {
     expect(out).not.toContain("v1.");
   });
 
-  test("rotates, also twice, and tokens of the first key stay good", async () => {
+  test("rotates twice, and tokens of the first key stay valid", async () => {
     const token = await api.login(tenants.superAdmin.email);
     for (const retired of [1, 2]) {
       const { status, out } = await keys(["rotate"]);
@@ -77,7 +77,7 @@ describe("the keys command", () => {
       expect((await on.call("GET", "/verify-token", { token })).status).toBe(200);
   });
 
-  test("refuses other words with a line on how it is used", async () => {
+  test("rejects unknown arguments with a usage line", async () => {
     for (const args of [["turn"], ["rotate", "now"]]) {
       const { status, error } = await keys(args);
       expect(status).toBe(64);
@@ -85,7 +85,7 @@ describe("the keys command", () => {
     }
   });
 
-  test("names every setting that is missing", async () => {
+  test("names every missing setting", async () => {
     const { status, error } = await keys([], { DATABASE_URL: "", MASTER_KEY: "" });
     expect(status).toBe(78);
     expect(error).toContain("DATABASE_URL is required");

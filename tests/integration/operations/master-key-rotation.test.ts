@@ -1,4 +1,4 @@
-// `keys rotate-master` beside real processes, with and without the new key.
+// Tests `keys rotate-master` with real processes that have or lack the new key.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
@@ -17,7 +17,7 @@ const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
 const OLD = { MASTER_KEY: oldKey.toString("base64") };
 const NEW = { MASTER_KEY: newKey.toString("base64") };
 const BOTH = { ...NEW, MASTER_KEY_PREVIOUS: OLD.MASTER_KEY };
-/** What a process has before it seals with the new key: it opens with both. */
+/** A prepared process opens values with both keys and still seals with the old one. */
 const PREPARED = { ...OLD, MASTER_KEY_PREVIOUS: NEW.MASTER_KEY };
 const idOf = (key: Uint8Array) => createSecretBox({ current: key }).keyIds[0] ?? "";
 
@@ -58,7 +58,7 @@ async function startApi(keys: Record<string, string>): Promise<ApiProcess> {
   return api;
 }
 
-/** Answers where its operations are. */
+/** Starts a dispatcher; returns the address of its operations endpoints. */
 async function startDispatcher(keys: Record<string, string>): Promise<string> {
   const port = await freePort();
   const at = { METRICS_PORT: String(port) };
@@ -75,7 +75,7 @@ const readiness = async (root: string) => {
   return answer && { status: answer.status, body: Object(await answer.json()) };
 };
 
-/** Resolves when the process says that it lacks a key. */
+/** Resolves when the process reports that it lacks a key. */
 const untilUnready = (root: string) =>
   until(`${root} is not ready`, async () => {
     const told = await readiness(root);
@@ -92,8 +92,8 @@ async function sealingKeys(): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-describe("beside processes that have the old key alone", () => {
-  test("it is refused with the name of each, nothing changes, and they go on", async () => {
+describe("while processes have only the old key", () => {
+  test("it is rejected with a list of them, nothing changes, and they keep working", async () => {
     const api = await startApi(OLD);
     await startDispatcher(OLD);
     const { status, said } = await rotate();
@@ -108,7 +108,7 @@ describe("beside processes that have the old key alone", () => {
     await until("it is delivered", () => receiver.received.length === 1);
   });
 
-  test("--force goes on, and both processes are no longer ready, by the check master_key", async () => {
+  test("--force continues, and both processes fail their readiness check master_key", async () => {
     const api = await startApi(OLD);
     const operations = await startDispatcher(OLD);
     const { status, said } = await rotate("--force");
@@ -117,13 +117,13 @@ describe("beside processes that have the old key alone", () => {
     expect(said).toContain("restart each of them with this MASTER_KEY");
     await untilUnready(api.root);
     await untilUnready(operations);
-    // Another start of the same process is refused, so that it cannot come back with the wrong key.
+    // A restart of the same process is rejected, so that it cannot return with the wrong key.
     const [exit, line] = await ApiProcess.fail({ ...settings(), ...OLD });
     expect([exit, line]).toEqual([78, expect.stringContaining("The master key is wrong")]);
   });
 });
 
-test("beside processes with both keys it runs, while events are taken and delivered without an interruption", async () => {
+test("with both keys in all processes it runs without interrupting events and deliveries", async () => {
   const first = await startApi(PREPARED);
   const second = await startApi(BOTH);
   await startDispatcher(BOTH);
@@ -152,7 +152,7 @@ test("beside processes with both keys it runs, while events are taken and delive
     expect(listed.said).toMatch(new RegExp(`pid ${pid} .* ${idOf(sealing)}, ${idOf(other)} `));
 });
 
-test("a process that starts with the old key while it runs is named at the end, and is not ready", async () => {
+test("a process that starts with the old key meanwhile is reported at the end and is not ready", async () => {
   const { db } = database;
   let release = () => {};
   const held = new Promise<void>((resolve) => (release = resolve));
@@ -174,7 +174,7 @@ test("a process that starts with the old key while it runs is named at the end, 
   await untilUnready(api.root);
 });
 
-describe("a process that does not renew its row", () => {
+describe("a process that stops renewing its row", () => {
   const insert = (ageS: number) => database.db.sql`
     insert into processes (id, role, host, pid, master_keys, seen_at)
     values ('other', 'api', 'elsewhere', 7, ${[idOf(oldKey)]}, now() - make_interval(secs => ${ageS}))`;
@@ -187,13 +187,13 @@ describe("a process that does not renew its row", () => {
     });
   });
 
-  test("is forgotten after a minute, as one that was killed", async () => {
+  test("is forgotten after a minute, like a killed one", async () => {
     await insert(61);
     expect(await rotate()).toMatchObject({ status: 0 });
   });
 });
 
-test("a process that stops in order is forgotten at once", async () => {
+test("a process that stops gracefully is forgotten immediately", async () => {
   const api = await startApi(OLD);
   api.signal("SIGTERM");
   expect(await api.exited()).toBe(0);

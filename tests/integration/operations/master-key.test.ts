@@ -30,7 +30,7 @@ let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 const oldKey = randomBytes(32);
 const newKey = randomBytes(32);
 const both = createSecretBox({ current: newKey, previous: oldKey });
-/** The keys that the API runs with: what a rolling restart changes. */
+/** The keys of the running API, which a rolling restart changes. */
 let running = createSecretBox({ current: oldKey });
 const box: SecretBox = {
   get keyIds() {
@@ -57,7 +57,7 @@ const nameOfSealed = ({ sealed }: SealedColumn) =>
 const filled = (column: SealedColumn, value: number) =>
   Object.fromEntries(boundBy(column).map(({ name }) => [name, value]));
 
-/** Puts a value of the real code into every sealed column. */
+/** Fills every sealed column through the real code. */
 async function fillColumns(): Promise<void> {
   const { id } = await world.subscribe();
   await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
@@ -99,7 +99,7 @@ describe("the list of sealed columns", () => {
     expect(rows.map(nameOf).toSorted()).toEqual(SEALED_COLUMNS.map(nameOfSealed).toSorted());
   });
 
-  test("knows the contexts of the code that seals", async () => {
+  test("uses the associated data of the code that seals", async () => {
     await fillColumns();
     const values = await sealedValues();
     for (const value of values) expect(value.open(box)).not.toBe("");
@@ -107,7 +107,7 @@ describe("the list of sealed columns", () => {
     expect(SEALED_COLUMNS.map(nameOfSealed).filter((name) => !covered.has(name))).toEqual([]);
   });
 
-  test("ties every value to its row: another row's key opens none", async () => {
+  test("binds every value to its row: it does not open in another row", async () => {
     for (const column of SEALED_COLUMNS) {
       const associatedData = associatedDataOf(column, filled(column, 1));
       const sealed = both.seal("secret", associatedData);
@@ -118,7 +118,7 @@ describe("the list of sealed columns", () => {
 });
 
 describe("rotate-master", () => {
-  test("seals everything anew under load, and every delivery verifies", async () => {
+  test("re-encrypts everything under load, and every delivery verifies", async () => {
     await fillColumns();
     const receiver = await Receiver.start();
     const { id, secret } = await world.subscribe({ webhook_url: receiver.url });
@@ -145,7 +145,7 @@ describe("rotate-master", () => {
     const alone = createSecretBox({ current: newKey });
     for (const value of await sealedValues()) expect(value.open(alone)).not.toBe("");
     expect(await masterKeyError(db, alone)).toBeUndefined();
-    // With the old key gone everything still works, the key ring too.
+    // Everything still works without the old key, including the key ring.
     running = alone;
     const api = await startApi({ db, box: alone, clock: world.clock });
     const shown = await api.call("GET", "/account/api-token", { token: world.tokens.owner });
@@ -153,7 +153,7 @@ describe("rotate-master", () => {
     await world.emit(1);
   });
 
-  test("says what it could not open, leaves it as it is, and that the old key must stay", async () => {
+  test("reports values that it cannot open, keeps them, and asks to keep the old key", async () => {
     const { db } = world.database;
     const next = randomBytes(32);
     running = createSecretBox({ current: next, previous: newKey });
@@ -171,7 +171,7 @@ describe("rotate-master", () => {
     expect(await masterKeyError(db, createSecretBox({ current: next }))).toBeUndefined();
   });
 
-  test("takes more rows than one batch", async () => {
+  test("processes more rows than one batch", async () => {
     const database = await createDatabase();
     const first = createSecretBox({ current: oldKey });
     for (let i = 0; i < 401; i++) await addProvider(database.db, first, `many-${i}`);
@@ -185,7 +185,7 @@ describe("a wrong master key", () => {
   test.each([
     ["src/main.ts", "api"],
     ["dispatcher/main.ts", "dispatcher"],
-  ])("stops the start of %s with one clear line", async (file, role) => {
+  ])("stops the start of %s with one line", async (file, role) => {
     const database = await createDatabase();
     await addProvider(database.db, createSecretBox({ current: oldKey }));
     const child = Bun.spawn([process.execPath, file, role], {
@@ -210,7 +210,7 @@ describe("a wrong master key", () => {
   });
 });
 
-test("no secret stands in the database in the clear, nor in any log", async () => {
+test("no secret is in the database in plain text, nor in any log", async () => {
   const { id, secret } = await world.subscribe();
   const { body } = await world.ask("POST", `/${id}/rotate-secret`, {
     body: { grace_period_hours: 1 },

@@ -1,4 +1,4 @@
-// Holds alert rules, dashboard, runbook and log to each other and to the product.
+// Checks that alert rules, dashboard, runbook and log events agree with each other and with the product.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Everything that a dispatcher and an API tell. */
+/** Returns all metrics of a dispatcher and an API. */
 function allMetrics() {
   const clock = systemClock;
   const watches = new PoolWatches(0, () => {});
@@ -72,7 +72,7 @@ function allMetrics() {
     pools: watches.pools,
   });
   const measured = new DispatcherMetrics(metrics, clock);
-  // They are only wrapped: nothing of them is called.
+  // The functions are only wrapped and never called.
   measured.deliver(() => Promise.reject(new Error("unused")));
   measured.store(Object.create(null));
   measured.mails();
@@ -104,7 +104,7 @@ describe("the alert rules", () => {
     ]);
   });
 
-  test("are each tried where they fire and where they do not, and have an entry in the runbook", () => {
+  test("are tested in firing and silent cases, and have an entry in the runbook", () => {
     const { tests }: Cases = Object(Bun.YAML.parse(read("deploy/prometheus/rules.test.yaml")));
     const cases = tests.flatMap((one) => one.alert_rule_test);
     for (const { alert, annotations } of rules) {
@@ -116,7 +116,7 @@ describe("the alert rules", () => {
     expect(entries).toEqual(rules.map(({ alert }) => alert));
   });
 
-  test("and the dashboard ask for nothing that the processes do not tell", async () => {
+  test("and the dashboard use only metrics that the processes expose", async () => {
     const { types } = parsePrometheus(await allMetrics().text());
     const dashboard: Dashboard = JSON.parse(read("deploy/grafana/reviewrelay.json"));
     const asked = [
@@ -128,12 +128,12 @@ describe("the alert rules", () => {
       types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ""),
     );
     expect([...new Set(families.filter((name) => !types.has(name)))]).toEqual([]);
-    // And the other way around: whatever is told is shown.
+    // Conversely, every metric is shown on the dashboard.
     expect([...types.keys()].filter((name) => !families.includes(name))).toEqual([]);
   });
 });
 
-test("the runbook's queries run as they stand", async () => {
+test("the runbook's queries run unchanged", async () => {
   const queries = [...runbook.matchAll(/^```sql run .*\n([\s\S]*?)^```$/gm)].map(
     ([, text = ""]) => text,
   );
@@ -141,7 +141,7 @@ test("the runbook's queries run as they stand", async () => {
   for (const query of queries) await database.db.sql.unsafe(query);
 });
 
-test("the pages of operations lead nowhere that is not there", () => {
+test("the pages of operations link only to existing targets", () => {
   const folder = "docs/operations";
   const broken = [...new Bun.Glob("*.md").scanSync(join(ROOT, folder))].flatMap((page) =>
     [...read(join(folder, page)).matchAll(/\]\(([^)#\s]*)(?:#([\w-]+))?\)/g)].flatMap(
@@ -163,7 +163,7 @@ test("the pages of operations lead nowhere that is not there", () => {
   expect(broken).toEqual([]);
 });
 
-test("the runbook explains every event of the log", () => {
+test("the runbook explains every log event", () => {
   const events = ["src", "dispatcher"].flatMap((folder) =>
     [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT)].flatMap((path) =>
       [...read(path).matchAll(/\blog\.(?:info|warn|error)\(\s*"([a-z_.]+)"/g)].map(
@@ -187,7 +187,7 @@ async function subscribed() {
   return { subscriptionId, tenant };
 }
 
-test("the backlog is told by state, with the age of the oldest entry, and mails and jobs beside it", async () => {
+test("the backlog is reported by state with the age of the oldest entry, and mails and jobs with it", async () => {
   const { db } = database;
   const { subscriptionId, tenant } = await subscribed();
   const actions = Array.from({ length: 3 }, () => reviewAction(tenant));
@@ -214,7 +214,7 @@ test("the backlog is told by state, with the age of the oldest entry, and mails 
   );
 });
 
-test("the backlog is counted up to its bound, and no further", async () => {
+test("the backlog is counted up to its limit", async () => {
   const { db } = database;
   const { subscriptionId, tenant } = await subscribed();
   await forgetQueue(db);
@@ -228,7 +228,7 @@ test("the backlog is counted up to its bound, and no further", async () => {
   expect(await pending()).toBe(FIGURES_AT_MOST);
 });
 
-test("figures are left out while Postgres does not answer, and the others told", async () => {
+test("figures of Postgres are omitted while it does not answer, and others are reported", async () => {
   const clock = systemClock;
   const metrics = createProcessMetrics({ clock, checks: {} });
   new DispatcherMetrics(metrics, clock).figures(() => Promise.reject(new Error("away")));
@@ -239,7 +239,7 @@ test("figures are left out while Postgres does not answer, and the others told",
 });
 
 describe("a pool", () => {
-  test("names its slow statements, of either kind, and counts what waits for a connection", async () => {
+  test("logs slow statements of both kinds and counts waits for a connection", async () => {
     const told: { statement: string }[] = [];
     const watches = new PoolWatches(1, (slow) => void told.push(slow));
     const db = connect(database.url, { max: 1, name: "reviewrelay-one", watches });
@@ -253,7 +253,7 @@ describe("a pool", () => {
     expect([watch?.waiting, watch?.waited]).toEqual([0, 2]);
     expect(watch?.waitedMs).toBeGreaterThan(0);
 
-    // Whatever it takes to wait for the only connection is part of a statement.
+    // The wait for the only connection counts as part of the statement.
     const { promise: again, resolve: go } = Promise.withResolvers<void>();
     const holder = db.transaction(() => again);
     const asked = readFigures(db, []);
@@ -265,7 +265,7 @@ describe("a pool", () => {
     await db.close();
   });
 
-  test("calls no statement slow where nobody wants to know", async () => {
+  test("logs no slow statements if that is switched off", async () => {
     const watches = new PoolWatches(0, () => {});
     const db = connect(database.url, { max: 1, name: "reviewrelay-one", watches });
     await db.sql`select pg_sleep(0.01)`;

@@ -31,7 +31,7 @@ const FIRST = [
 let database: TestDatabase;
 let folder: string;
 let settings: Record<string, string>;
-/** What the first run answered. */
+/** The result of the first run. */
 let made: Record<string, unknown>;
 let api: TestApi;
 
@@ -85,7 +85,7 @@ afterAll(async () => {
 });
 
 describe("on an empty database", () => {
-  test("makes all that is lacking, and says what is next", async () => {
+  test("creates all missing records and prints the next steps", async () => {
     expect(made).toMatchObject({
       server_root: "https://reviews.example",
       company: { name: "Acme", made: true },
@@ -102,13 +102,13 @@ describe("on an empty database", () => {
     expect(await counts()).toEqual({ companies: 1, users: 1, plans: 2, sites: 1, keys: 2 });
   });
 
-  test("writes the master key where its setting says, for its user alone", () => {
+  test("writes the master key to the configured file, readable only by its user", () => {
     const path = settings["MASTER_KEY_FILE"] ?? "";
     expect(Buffer.from(readFileSync(path, "utf8"), "base64")).toHaveLength(32);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  test("audits what it made as done by nobody who is signed in", async () => {
+  test("audits created records without an actor", async () => {
     const rows = await database.db.sql<{ action: string }[]>`
       select action from audit_log where actor_id is null order by id`;
     expect(rows.map(({ action }) => action)).toEqual([
@@ -124,7 +124,7 @@ describe("on an empty database", () => {
 });
 
 describe("run again", () => {
-  test("changes nothing, shows no secret and keeps the link that it has shown", async () => {
+  test("changes nothing, shows no secret and keeps the earlier link", async () => {
     const before = await counts();
     const answer = await again(...FIRST.filter((one) => one !== "--json"));
     expect(answer).toMatchObject({
@@ -139,14 +139,14 @@ describe("run again", () => {
     expect(await counts()).toEqual(before);
   });
 
-  test("says in words what there is", async () => {
+  test("prints the existing records", async () => {
     const { said } = await setUp([]);
     expect(said).toContain("administrator  ada@acme.example, already exists");
     expect(said).toContain("google (Google), already exists");
     expect(said).toContain("bun run setup --new-link");
   });
 
-  test("makes another link where that is asked for, and the administrator signs in by the last one", async () => {
+  test("makes a new link on request, and only the last link works", async () => {
     const link = linkOf(await again("--new-link")) ?? "";
     expect(link).toStartWith("https://reviews.example/dashboard/welcome#invitation=");
     const accept = (code: string) =>
@@ -162,9 +162,9 @@ describe("run again", () => {
   });
 
   test.each([
-    ["with a secret, for its user alone", "--review-site=angi=Angi", 0o600],
-    ["without one, as it is", "--review-site=angi=Angi", 0o644],
-  ])("leaves the file that its answer goes into, %s", async (_title, site, mode) => {
+    ["with a secret, readable only by its user", "--review-site=angi=Angi", 0o600],
+    ["without a secret, unchanged", "--review-site=angi=Angi", 0o644],
+  ])("leaves the file of a redirected output %s", async (_title, site, mode) => {
     const path = join(folder, "setup.json");
     writeFileSync(path, "");
     chmodSync(path, 0o644);
@@ -179,13 +179,13 @@ describe("run again", () => {
     expect(readFileSync(path, "utf8")).toContain("angi");
   });
 
-  test("makes another administrator, who is named", async () => {
+  test("creates another named administrator", async () => {
     const answer = await again("--admin-email=bob@acme.example");
     expect(answer["admin"]).toMatchObject({ email: "bob@acme.example", made: true });
     expect(linkOf(answer)).toContain("invitation=");
   });
 
-  test("four times at once makes each thing once", async () => {
+  test("four times concurrently creates each record once", async () => {
     const args = ["--admin-email=eve@acme.example", "--plan=Large", "--review-site=yelp=Yelp"];
     const answers = await Promise.all(Array.from({ length: 4 }, () => again(...args)));
     const count = (is: (answer: Record<string, unknown>) => boolean) => answers.filter(is).length;
@@ -194,14 +194,14 @@ describe("run again", () => {
   });
 });
 
-describe("is refused", () => {
+describe("is rejected", () => {
   test.each([
     ["an unknown flag", ["--nonsense"]],
-    ["an address that is none", ["--admin-email=nobody"]],
-    ["a slug that is none", ["--review-site=Not A Slug=Name"]],
-    ["a feature that is none", ["--plan=Name=Not A Feature"]],
+    ["an invalid address", ["--admin-email=nobody"]],
+    ["an invalid slug", ["--review-site=Not A Slug=Name"]],
+    ["an invalid feature", ["--plan=Name=Not A Feature"]],
     ["a password on the command line", ["--admin-password=secret"]],
-  ])("%s, before anything is done", async (_title, args) => {
+  ])("%s, before any change", async (_title, args) => {
     const before = await counts();
     const { status, said } = await setUp(args);
     expect([status, said]).toEqual([EXIT_USAGE, expect.not.stringContaining("    at ")]);
@@ -218,14 +218,14 @@ describe("is refused", () => {
     expect([status, said]).toEqual([EXIT_USAGE, expect.stringContaining("another company")]);
   });
 
-  test("where nobody can be asked for the first administrator", async () => {
+  test("without a terminal and a first administrator", async () => {
     const empty = await emptyDatabase();
     const { status, said } = await setUp([], { DATABASE_URL: empty.url });
     await empty.drop();
     expect([status, said]).toEqual([EXIT_USAGE, expect.stringContaining("--admin-email")]);
   });
 
-  test("with a master key that does not open the database, and a key file made for nothing is gone", async () => {
+  test("with a wrong master key, and removes a newly created key file", async () => {
     const file = join(folder, "other.key");
     const { status, said } = await setUp([], { MASTER_KEY_FILE: file });
     expect([status, said]).toEqual([
@@ -241,14 +241,14 @@ describe("the doctor", () => {
     runCommand(["scripts/doctor.ts", ...args], { ...settings, ...env });
   const redis = { REDIS_URL: process.env["TEST_REDIS_URL"] ?? "", SERVER_ROOT: "http://localhost" };
 
-  test("finds a service that was set up in order", async () => {
+  test("reports no fault for a complete setup", async () => {
     const { status, said } = await doctor(redis);
     expect([status, said]).toEqual([0, expect.not.stringContaining("FAULT")]);
     for (const line of ["PostgreSQL 1", "current", "the master key opens", "Redis ", "plans: 3"])
       expect(said).toContain(line);
   });
 
-  test("names every fault with what to do, and ends with 1", async () => {
+  test("reports every fault with a remedy and exits with 1", async () => {
     const { status, said } = await doctor({
       SMTP_URL: "smtp://127.0.0.1:9",
       MASTER_KEY_FILE: "",
@@ -260,7 +260,7 @@ describe("the doctor", () => {
     expect(said).toMatch(/FAULT {3}mail .*\n +Look at SMTP_URL/);
   });
 
-  test("finds a database that stores nothing, as with a full disk", async () => {
+  test("finds a database that cannot write, as with a full disk", async () => {
     const full = await emptyDatabase();
     await full.db.sql.unsafe(
       `alter database ${new URL(full.url).pathname.slice(1)} set temp_file_limit = 0`,
@@ -275,7 +275,7 @@ describe("the doctor", () => {
     ]);
   });
 
-  test("names the link where the administrator has not followed it", async () => {
+  test("mentions the link that the administrator has not used yet", async () => {
     const fresh = await emptyDatabase();
     const env = { ...redis, DATABASE_URL: fresh.url };
     await setUp(FIRST, { ...env, MASTER_KEY_FILE: join(folder, "fresh.key") });
@@ -284,7 +284,7 @@ describe("the doctor", () => {
     expect(said).toMatch(/administrators who can sign in: 0.*\n +Follow the link.*--new-link/);
   });
 
-  test("advises on names that are nearly ours", async () => {
+  test("warns about variables that resemble settings", async () => {
     const { status, said } = await doctor({ ...redis, RETENTION_DAY: "9" });
     expect([status, said]).toEqual([
       0,
@@ -292,7 +292,7 @@ describe("the doctor", () => {
     ]);
   });
 
-  test("names each bad setting, and a database that is away or not migrated", async () => {
+  test("reports each bad setting, and a database that is unreachable or not migrated", async () => {
     const bad = await doctor({ PORT: "x", SMTP_URL: "x" });
     expect([bad.status, bad.said]).toEqual([
       1,
@@ -307,7 +307,7 @@ describe("the doctor", () => {
     expect([bare.status, bare.said]).toEqual([1, expect.stringContaining("Run `bun run migrate`")]);
   });
 
-  test("tries a place that deliveries have to reach, by TLS alone", async () => {
+  test("tests a receiver's host with a TLS handshake only", async () => {
     const answer = await doctor(
       { ...redis, WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" },
       "--https=https://127.0.0.1:9/",
@@ -319,7 +319,7 @@ describe("the doctor", () => {
 });
 
 const toolsAreThere = ["bash", "openssl"].every((tool) => Bun.which(tool) !== null);
-test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup wrote", async () => {
+test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup created", async () => {
   const fresh = await emptyDatabase();
   const env = { DATABASE_URL: fresh.url, MASTER_KEY_FILE: join(folder, "first.key") };
   expect(await setUp(FIRST, env)).toMatchObject({ status: 0 });

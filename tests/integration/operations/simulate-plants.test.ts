@@ -8,7 +8,7 @@ import { SIMULATION_TIMEOUT_MS } from "../../support/seeds.ts";
 /** The number of seeds, from the one that is known to show a fault, within which it must be found. */
 const FAULT_SEEDS = 1_000;
 
-describe("a bug put in on purpose is found", () => {
+describe("an injected fault is found", () => {
   for (const { name, bug, breaks, seed } of INJECTED_FAULTS) {
     test(
       `${name}: ${bug}`,

@@ -1,4 +1,4 @@
-// What the processes and commands say where they cannot work: one plain line, and no stack.
+// Tests the messages of processes and commands that cannot start: one plain line and no stack.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const PROCESSES = [
   ["the API", ["src/main.ts", "api"]],
   ["a dispatcher", ["dispatcher/main.ts", "dispatcher"]],
 ] as const;
-/** Nobody listens there: the port of discard, which root alone may take. */
+/** An address where nothing listens: the discard port, which only root may bind. */
 const NOBODY = "127.0.0.1:9";
 
 let database: TestDatabase;
@@ -47,7 +47,7 @@ async function freePort(): Promise<number> {
 const STACK = /^\s+at /m;
 
 describe.each(PROCESSES)("%s", (_name, args) => {
-  test("says that the database lacks migrations, and which command brings them", async () => {
+  test("reports missing migrations and the command that applies them", async () => {
     const empty = await createDatabase();
     await empty.db.sql`drop schema drizzle cascade`;
     const { status, said } = await runCommand(args, { ...settings, DATABASE_URL: empty.url });
@@ -59,7 +59,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     expect(status).toBe(EXIT_CONFIG);
   });
 
-  test("refuses a database whose migrations are of another line", async () => {
+  test("rejects a database with foreign migrations", async () => {
     const foreign = await createDatabase();
     await foreign.db.sql`update drizzle.__drizzle_migrations set created_at = created_at - 1`;
     const { status, said } = await runCommand(args, { ...settings, DATABASE_URL: foreign.url });
@@ -68,7 +68,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     expect(status).toBe(EXIT_CONFIG);
   });
 
-  test("names METRICS_PORT where it is taken", async () => {
+  test("names METRICS_PORT if it is in use", async () => {
     const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const port = String(taken.port);
     const { status, said } = await runCommand(args, { ...settings, METRICS_PORT: port });
@@ -78,7 +78,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     expect(status).toBe(1);
   });
 
-  test("names METRICS_HOST where it is another machine's", async () => {
+  test("names METRICS_HOST if it is not an address of this machine", async () => {
     const env = { ...settings, METRICS_PORT: "9464", METRICS_HOST: "203.0.113.1" };
     const { status, said } = await runCommand(args, env);
     expect(said).toContain("that host is not an address of this machine");
@@ -86,7 +86,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     expect(status).toBe(1);
   });
 
-  test("says what to do about a master key that is not the database's", async () => {
+  test("suggests a remedy for a master key of another database", async () => {
     const other = await createDatabase();
     await other.db.sql`
       insert into review_sites (slug, name, sealed_secret) values ('x', 'X', 'v1.0badc0de.x')`;
@@ -97,7 +97,7 @@ describe.each(PROCESSES)("%s", (_name, args) => {
   });
 });
 
-test("the API names PORT where it is taken", async () => {
+test("the API names PORT if it is in use", async () => {
   const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const port = String(taken.port);
   const { status, said } = await runCommand(["src/main.ts", "api"], { ...settings, PORT: port });
@@ -107,7 +107,7 @@ test("the API names PORT where it is taken", async () => {
   expect(status).toBe(1);
 });
 
-test("the API names PORT where another API has it", async () => {
+test("the API names PORT if another API uses it", async () => {
   const first = await ApiProcess.start(settings);
   const port = new URL(first.root).port;
   const { status, said } = await runCommand(["src/main.ts", "api"], { ...settings, PORT: port });
@@ -117,7 +117,7 @@ test("the API names PORT where another API has it", async () => {
   expect(status).toBe(1);
 });
 
-test("a user who may not read the list of migrations is let pass", async () => {
+test("a user without access to the list of migrations is accepted", async () => {
   const { db, url } = database;
   const name = `reader_${crypto.randomUUID().slice(0, 8)}`;
   await db.sql.unsafe(`create role ${name} login password 'reader'`);
@@ -145,14 +145,14 @@ describe("migrate", () => {
     expect(status).toBe(1);
   });
 
-  test("names its one setting", async () => {
+  test("names its only setting", async () => {
     expect(await migrate({})).toEqual({
       status: EXIT_CONFIG,
       said: "DATABASE_URL is required (postgres:// or postgresql://…).\n",
     });
   });
 
-  test("takes the address from a file", async () => {
+  test("reads the address from a file", async () => {
     const file = join(folder, "url");
     writeFileSync(file, `${database.url}\n`);
     expect(await migrate({ DATABASE_URL_FILE: file })).toEqual({
@@ -172,7 +172,7 @@ describe("migrate", () => {
   });
 });
 
-test("try.ts says what to start where nothing runs", async () => {
+test("try.ts suggests starting the demo if it does not run", async () => {
   const demo = { server_root: `http://${NOBODY}`, base_url: `http://${NOBODY}/api/v1` };
   const users = [{ role: "partner_owner", email: "a@b.example", password: "x", partner_id: 1 }];
   writeFileSync(join(folder, "demo.json"), JSON.stringify({ ...demo, users }));
@@ -182,7 +182,7 @@ test("try.ts says what to start where nothing runs", async () => {
   expect(status).toBe(1);
 });
 
-test("try.ts says what to do where the partner has a subscription already", async () => {
+test("try.ts suggests a remedy if the partner already has a subscription", async () => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

@@ -1,4 +1,4 @@
-// Runs the real start command, as its users do, on folders of its own.
+// Runs the real start command in temporary folders.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -26,7 +26,7 @@ import { proxyBefore } from "../../support/network/tcp-proxy.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const UP_WITHIN_MS = 60_000;
-// The issue's own bounds.
+// Time limits that the start command must meet.
 const STOP_WITHIN_MS = 10_000;
 const RESTART_WITHIN_MS = 5_000;
 const REFUSE_WITHIN_MS = 30_000;
@@ -34,7 +34,7 @@ const TIMEOUT_MS = 120_000;
 
 interface Started {
   process: ChildProcess;
-  /** Everything that the screen would have shown. */
+  /** Returns the whole screen output. */
   screen(): string;
   hasEnded: () => boolean;
 }
@@ -67,7 +67,7 @@ function freePort(): Promise<number> {
 function launch(settings: Record<string, string>): Started {
   const child = spawn(process.execPath, ["scripts/start.ts"], {
     cwd: ROOT,
-    // Nothing of the surroundings but what a program needs: no store and no setting from outside.
+    // A minimal environment, without stores or settings from outside.
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: tmpdir(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -84,7 +84,7 @@ function launch(settings: Record<string, string>): Started {
   return one;
 }
 
-/** Waits until the start command says that all is up. */
+/** Waits until the start command reports that everything is up. */
 async function untilUp(one: Started): Promise<void> {
   await waitUntil(
     () => one.screen().includes("Ctrl-C stops everything") || one.hasEnded(),
@@ -110,7 +110,7 @@ function demoUsers(dataDir: string): unknown {
   return (JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8")) as { users: unknown }).users;
 }
 
-/** Every process that works for this folder: its environment names it, or it lives in there. */
+/** Returns every process that belongs to this folder: its environment names the folder, or it runs in it. */
 function processesOf(dataDir: string): number[] {
   if (process.platform !== "linux") {
     const { pid, children } = readState(dataDir);
@@ -170,14 +170,14 @@ describe("the start command", () => {
     expect(roles.toSorted()).toEqual(["api", "dispatcher", "dispatcher"]);
   });
 
-  test("writes what is secret for its own user only", () => {
+  test("writes secrets readable only by its user", () => {
     for (const name of ["demo.json", "run.json", "master.key", "logs/api.log"]) {
       expect([name, statSync(join(dataDir, name)).mode & 0o777]).toEqual([name, 0o600]);
     }
   });
 
   test(
-    "starts a part again that was killed",
+    "restarts a killed part",
     async () => {
       for (const role of ["dispatcher", "api"]) {
         const before = readState(dataDir).children;
@@ -199,7 +199,7 @@ describe("the start command", () => {
   );
 
   test(
-    "refuses a second start on the same data and is not harmed by it",
+    "rejects a second start on the same data without being affected",
     async () => {
       const before = readState(dataDir);
       const second = await refusal({ ...settings, PORT: String(await freePort()) });
@@ -214,7 +214,7 @@ describe("the start command", () => {
   );
 
   test(
-    "refuses an occupied port by name",
+    "rejects an occupied port and names the setting",
     async () => {
       const second = await refusal({ ...settings, DATA_DIR: temporaryFolder() });
       expect(second.status).toBe(1);
@@ -224,7 +224,7 @@ describe("the start command", () => {
   );
 
   test(
-    "starts its stores again, at the same addresses, when they die",
+    "restarts its stores at the same addresses when they die",
     async () => {
       const data = join(realpathSync(join(dataDir, "postgres")), "data");
       const postmaster = () =>
@@ -272,8 +272,8 @@ describe("the start command", () => {
   );
 });
 
-describe("the start command refuses", () => {
-  test("a folder that holds somebody else's files", async () => {
+describe("the start command rejects", () => {
+  test("a folder with other files", async () => {
     const foreign = temporaryFolder();
     writeFileSync(join(foreign, "thesis.txt"), "mine");
     const { status, screen } = await refusal({ DATA_DIR: foreign });
@@ -282,7 +282,7 @@ describe("the start command refuses", () => {
     expect(readdirSync(foreign)).toEqual(["thesis.txt"]);
   });
 
-  test("a folder that cannot be made", async () => {
+  test("a folder that cannot be created", async () => {
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
     const { status, screen } = await refusal({ DATA_DIR: join(file, "below") });
@@ -290,7 +290,7 @@ describe("the start command refuses", () => {
     expect(screen).toContain(`DATA_DIR ${file}/below cannot be used`);
   });
 
-  test("wrong settings, naming every fault at once", async () => {
+  test("wrong settings, and reports all of them at once", async () => {
     const { status, screen } = await refusal({
       DATA_DIR: temporaryFolder(),
       PORT: "many",
@@ -305,7 +305,7 @@ describe("the start command refuses", () => {
     }
   });
 
-  test("stores that were given and do not answer, without telling the password", async () => {
+  test("given stores that do not answer, without showing the password", async () => {
     const limits = { stop: new AbortController().signal, patienceMs: 100 };
     const nobody = `127.0.0.1:${await freePort()}`;
     const failures = await Promise.allSettled([
@@ -322,7 +322,7 @@ describe("the start command refuses", () => {
 });
 
 test(
-  "the start command says that all is up only once /readyz does",
+  "the start command reports success only after /readyz does",
   async () => {
     const redis = await proxyBefore(process.env["TEST_REDIS_URL"] ?? "", { delayMs: 700 });
     const port = String(await freePort());
@@ -344,7 +344,7 @@ test(
   TIMEOUT_MS,
 );
 
-test("an API that does not become ready is told with what it said", async () => {
+test("an API that does not become ready is reported with its readiness answer", async () => {
   const body = { status: "unavailable", checks: { postgres: "ok", redis: "failed" } };
   const api = Bun.serve({
     port: 0,
@@ -359,7 +359,7 @@ test("an API that does not become ready is told with what it said", async () => 
   expect(await told()).toContain("/readyz said: nothing");
 });
 
-test("the SMTP sink keeps each mail as one file", async () => {
+test("the SMTP sink writes each mail to one file", async () => {
   const mailDir = join(temporaryFolder(), "mail");
   const sink = await startSmtpSink(mailDir);
   try {

@@ -59,7 +59,7 @@ describe("the embedded Valkey", () => {
     expect(failures).toEqual([]);
   });
 
-  test("keeps time with the machine", async () => {
+  test("uses the machine's time", async () => {
     const [seconds] = await redis.time();
     expect(Math.abs(Number(seconds) - Date.now() / 1000)).toBeLessThan(5);
   });
@@ -74,7 +74,7 @@ describe("the embedded Valkey", () => {
     expect(await redis.eval("return redis.pcall('nosuch').err", 0)).toContain("Unknown command");
   });
 
-  test("orders a sorted set by score and gives the earliest to who waits for it", async () => {
+  test("orders a sorted set by score and gives the lowest to a blocked client", async () => {
     const waiting = new Redis({ port: server.port });
     const taken = waiting.bzpopmin("due", 5);
     await redis.zadd("due", 20, "later", 10, "sooner");
@@ -90,7 +90,7 @@ describe("the embedded Valkey", () => {
     expect(await redis.get("short")).toBeNull();
   });
 
-  test("delivers what is published, in order", async () => {
+  test("delivers published messages in order", async () => {
     const subscriber = new Redis({ port: server.port });
     const received: string[] = [];
     subscriber.on("message", (_channel, message) => received.push(message));
@@ -162,7 +162,7 @@ describe("the embedded stores", () => {
     return Number(readFileSync(join(dataFolder(), "postmaster.pid"), "utf8").split("\n")[0]);
   }
 
-  test("ask for a password", async () => {
+  test("require a password", async () => {
     const stores = await start();
     try {
       const bare = new URL(stores.redisUrl ?? "");
@@ -179,7 +179,7 @@ describe("the embedded stores", () => {
     }
   });
 
-  test("keep what was committed when the server is killed, and come back at the same addresses", async () => {
+  test("keep committed data when the server is killed, and restart at the same addresses", async () => {
     const stores = await start();
     try {
       await query(stores, "create table kept as select generate_series(1, 1000) as id");
@@ -197,7 +197,7 @@ describe("the embedded stores", () => {
     }
   });
 
-  test("recover when their keeper is killed and the server lives on without it", async () => {
+  test("recover when their keeper is killed and the server survives it", async () => {
     const first = await start();
     const orphan = postmasterPid();
     process.kill(first.pid, "SIGKILL");
@@ -241,7 +241,7 @@ describe("the embedded stores", () => {
   });
 });
 
-/** The embedded server's programs with an initdb that waits until the other store says in the log that it is up. */
+/** Returns a copy of the server's programs whose initdb waits until the log shows that the other store is up. */
 function slowPrograms(folder: string, log: string): string {
   const real = dirname(
     fileURLToPath(
@@ -267,10 +267,10 @@ function slowPrograms(folder: string, log: string): string {
   return native;
 }
 
-test.skipIf(!hasRedisServer())("come up when initdb takes longer than Redis", async () => {
+test.skipIf(!hasRedisServer())("start if initdb takes longer than Redis", async () => {
   const folder = temporaryFolder();
   const log = join(folder, "stores.log");
-  // The account that runs PostgreSQL for root has to read it.
+  // Readable for the account that runs PostgreSQL when root starts it.
   writeFileSync(log, "", { mode: 0o644 });
   const stores = await startStores({
     folder,

@@ -51,7 +51,7 @@ afterAll(async () => {
   await api.stop();
   await database.drop();
 });
-// A review of its own for every test.
+// Every test has its own review.
 beforeEach(async () => {
   id = await addReview(site);
   wakes.length = 0;
@@ -99,13 +99,13 @@ describe("the response", () => {
     ]);
   });
 
-  test("that is not there cannot be deleted", async () => {
+  test("cannot be deleted if there is none", async () => {
     const { status, body } = await unrespond();
     expect([status, body["code"]]).toEqual([409, "no_response"]);
     expect(await events()).toEqual([]);
   });
 
-  test("is recorded by the user, now, with the facts of the review", async () => {
+  test("is recorded with the user, the time and the facts of the review", async () => {
     clock.advance(1_234);
     await respond("Thanks!");
     const row = (await historyOfSite(database.db, site)).findLast((one) => one.reviewId === id);
@@ -133,7 +133,7 @@ describe("the response", () => {
     expect(Object.keys(Object(unknown.body["errors"]))).toEqual(["more"]);
   });
 
-  test("to a removed review is refused, but can be deleted", async () => {
+  test("to a removed review is rejected, but can be deleted", async () => {
     await respond("Thanks!");
     const external = `review-${reviews}`;
     await report(api, google, [
@@ -178,7 +178,7 @@ describe("the flag", () => {
     expect([after.status, after.body["code"]]).toEqual([409, "no_open_flag"]);
   });
 
-  test("that is not there cannot be moved", async () => {
+  test("cannot be moved if there is none", async () => {
     expect((await move("accepted")).body["code"]).toBe("no_open_flag");
   });
 
@@ -211,7 +211,7 @@ describe("the flag", () => {
   });
 });
 
-describe("who may act on a review", () => {
+describe("access to a review", () => {
   const attempts = (token: string, review: unknown = id) => [
     api.call("POST", path("response", review), { token, body: { body: "x" } }),
     api.call("DELETE", path("response", review), { token }),
@@ -228,7 +228,7 @@ describe("who may act on a review", () => {
   }
 
   test.each(["sibling", "stranger", "partner"] as const)(
-    "not the %s: 403, an AUTHZ_DENIED row each, and nothing happens",
+    "is denied to the %s with 403 and an AUTHZ_DENIED row, without any effect",
     async (who) => {
       const before = await denials();
       expect(await statuses(attempts(tokens[who]))).toEqual([403, 403, 403, 403, 403]);
@@ -237,7 +237,7 @@ describe("who may act on a review", () => {
     },
   );
 
-  test("a location user in its own stores only", async () => {
+  test("is granted to a location user only for its own stores", async () => {
     expect((await respond("Thanks!", tokens.location)).status).toBe(200);
     const elsewhere = await addReview(secondSite);
     expect(await statuses(attempts(tokens.location, elsewhere))).toEqual([403, 403, 403, 403, 403]);
@@ -245,13 +245,13 @@ describe("who may act on a review", () => {
   });
 
   test.each(["0", "-1", "abc", "1.5", "%00", "99999999999", "9007199254740993", "2147483647"])(
-    "nobody on the id %s: 404",
+    "is answered 404 for the id %s",
     async (review) => {
       expect(await statuses(attempts(tokens.owner, review))).toEqual([404, 404, 404, 404, 404]);
     },
   );
 
-  test("the record is looked up before the fields and after the syntax", async () => {
+  test("is checked after the syntax and before the fields", async () => {
     const send = (review: unknown, body: string) =>
       api.call("POST", path("flag", review), { token: tokens.user, body });
     expect((await send(0, "{")).status).toBe(400);
@@ -310,7 +310,7 @@ describe("reading", () => {
     expect(await list(`${own}x`)).toEqual([]);
   });
 
-  test("finds a text of the review, its reviewer or its response, as it is and in any case", async () => {
+  test("finds text of the review, its reviewer or its response, literally and ignoring case", async () => {
     const found = async (q: string, token = tokens.owner) => {
       const search = `/account/reviews?q=${encodeURIComponent(q)}`;
       const { body } = await api.call("GET", search, { token });
@@ -353,7 +353,7 @@ describe("reading", () => {
     expect(seen).toHaveLength(row?.n ?? 0);
   });
 
-  test("searches 5,000 reviews a page, and goes on where it ended", async () => {
+  test("searches 5,000 reviews per page and continues after them on the next page", async () => {
     const other = tenants.partners[0].accounts[1];
     const there = await connectStore(database.db, other, { provider: google });
     await report(api, google, [created(there, "hidden", { content: "a needle" })]);

@@ -32,19 +32,19 @@ const box = createSecretBox({ current: KEY });
 let database: TestDatabase;
 let api: TestApi;
 let provider: TestProvider;
-/** The first one of the first partner. */
+/** The first account of the first partner. */
 let account: TestAccount;
-/** By partner. */
+/** The site and the subscription of each partner. */
 const sites: number[] = [];
 const subscriptions: string[] = [];
 
-/** What a test does to the transactions of groups. */
-let around: WriterPool["group"] | undefined;
-/** How many there were. */
-let groups = 0;
-/** How many requests were judged alone. */
-let alone = 0;
-/** How many secrets were opened: a request that passes its signature joins a group right after. */
+/** Wraps the transactions of batches; set by a test. */
+let wrapBatch: WriterPool["group"] | undefined;
+/** The number of batch transactions. */
+let batches = 0;
+/** The number of requests that were processed individually. */
+let individually = 0;
+/** The number of opened secrets: a request with a valid signature joins a batch right afterwards. */
 let opened = 0;
 
 beforeAll(async () => {
@@ -60,8 +60,8 @@ beforeAll(async () => {
   }
   const real = createWriterPool(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
   const group: WriterPool["group"] = (work) => {
-    groups++;
-    return (around ?? real.group)(work);
+    batches++;
+    return (wrapBatch ?? real.group)(work);
   };
   api = await startApi({
     db,
@@ -71,12 +71,12 @@ beforeAll(async () => {
       ...real,
       group,
       transaction: (partnerIds, work) => {
-        alone++;
+        individually++;
         return real.transaction(partnerIds, work);
       },
     },
   });
-  // From here on it is known whose sites these are.
+  // These requests teach the process the partners of the sites.
   for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
 });
 afterAll(async () => {
@@ -84,9 +84,9 @@ afterAll(async () => {
   await database.drop();
 });
 beforeEach(() => {
-  around = undefined;
-  groups = 0;
-  alone = 0;
+  wrapBatch = undefined;
+  batches = 0;
+  individually = 0;
 });
 
 let serial = 0;
@@ -94,15 +94,18 @@ const fresh = () => `r-${++serial}`;
 const site = (partner: number) => sites[partner] ?? 0;
 const report = (events: readonly unknown[]) => send(api, provider, { events });
 
-/** Makes these requests while a group is under way, one after the other, so that they are one group in this order. */
-async function inOneGroup(
+/**
+ * Sends these requests one after the other while a batch is in progress, so that they form the next batch in this
+ * order.
+ */
+async function inOneBatch(
   requests: readonly (() => Promise<Answer>)[],
 ): Promise<readonly Promise<Answer>[]> {
   const begun = Promise.withResolvers<void>();
   const ready = Promise.withResolvers<void>();
-  const inner = around;
-  around = async (work) => {
-    around = inner;
+  const inner = wrapBatch;
+  wrapBatch = async (work) => {
+    wrapBatch = inner;
     begun.resolve();
     await ready.promise;
     return database.db.transaction(work);
@@ -136,14 +139,14 @@ const heldBy = async (tx: Tx & { sql: TestDatabase["db"]["sql"] }, partner: numb
     select from outbox_sequences where subscription_id = ${subscriptions[partner] ?? ""} for update`;
 };
 
-describe("requests that come while a group is under way", () => {
-  test("are taken by the next transaction, in their order", async () => {
+describe("requests that arrive while a batch is in progress", () => {
+  test("are written by the next transaction, in their order", async () => {
     const names = Array.from({ length: 8 }, fresh);
-    const asked = await inOneGroup(
+    const asked = await inOneBatch(
       names.map((name, i) => () => report([created(site(i % 2), name)])),
     );
     expect(bodies(await Promise.all(asked))).toEqual(names.map(() => ONE));
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     for (const partner of [0, 1]) {
       const rows = await historyOfSite(database.db, site(partner));
       const own = rows.slice(-4).map(({ review }) => review?.["external_review_id"]);
@@ -152,7 +155,7 @@ describe("requests that come while a group is under way", () => {
     }
   });
 
-  test("see what those before them did to the same review", async () => {
+  test("see the changes that earlier requests made to the same review", async () => {
     const name = fresh();
     const changed = providerEvent("review.updated", site(0), {
       review: reportedReview(name, { rate: 1 }),
@@ -161,7 +164,7 @@ describe("requests that come while a group is under way", () => {
       review: { external_review_id: name },
     });
     const posted = providerEvent("response.posted", site(0), { external_review_id: name });
-    const asked = await inOneGroup([
+    const asked = await inOneBatch([
       () => report([created(site(0), name)]),
       () => report([changed]),
       () => report([created(site(0), name, { rate: 1 })]),
@@ -173,7 +176,7 @@ describe("requests that come while a group is under way", () => {
       ONE,
       { accepted: 2, duplicates: 0 },
     ]);
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     const rows = await historyOfSite(database.db, site(0));
     expect(rows.slice(-5).map(({ event }) => event)).toEqual([
       "review_received",
@@ -188,10 +191,10 @@ describe("requests that come while a group is under way", () => {
     expect({ ...row }).toEqual({ rate: 1, removed_at: expect.any(Date) });
   });
 
-  test("count an event id once, whichever of them brings it", async () => {
+  test("count an event id once across requests", async () => {
     const event = created(site(0), fresh());
     const other = created(site(0), fresh());
-    const asked = await inOneGroup([
+    const asked = await inOneBatch([
       () => report([event]),
       () => report([event]),
       () => report([event, other, other]),
@@ -201,26 +204,26 @@ describe("requests that come while a group is under way", () => {
       REPEATED,
       { accepted: 1, duplicates: 2 },
     ]);
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     expect((await report([event])).body).toEqual(REPEATED);
     await expectNoGap(0);
   });
 
-  test("claim an event id for their own provider, though another one of the group uses the same", async () => {
+  test("claim an event id per provider, even if another provider in the batch uses it", async () => {
     const other = await addProvider(database.db, box, "other-provider");
     const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
     const event = created(site(0), fresh());
     const namesake = { ...created(otherSite, fresh()), id: event["id"] };
-    // The process knows the site's partner only after a first request about it.
+    // The process learns a site's partner only from a first request about it.
     const first = { events: [created(otherSite, fresh())] };
     expect((await send(api, other, first)).body).toEqual(ONE);
-    groups = 0;
-    const asked = await inOneGroup([
+    batches = 0;
+    const asked = await inOneBatch([
       () => report([event]),
       () => send(api, other, { events: [namesake] }),
     ]);
     expect(bodies(await Promise.all(asked))).toEqual([ONE, ONE]);
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     const claims = await database.db.sql`
       select review_site_id from provider_events where id = ${String(event["id"])} order by 1`;
     expect(claims.map((row) => row["review_site_id"])).toEqual([provider.id, other.id]);
@@ -229,10 +232,10 @@ describe("requests that come while a group is under way", () => {
     await expectNoGap(0);
   });
 
-  test("are refused one by one, and nothing of those is kept", async () => {
+  test("are rejected individually, and nothing of the rejected ones is written", async () => {
     const [good, unknown, faulty, orphan, last] = [fresh(), fresh(), fresh(), fresh(), fresh()];
     const update = providerEvent("review.updated", site(0), { review: reportedReview(orphan) });
-    const asked = await inOneGroup([
+    const asked = await inOneBatch([
       () => report([created(site(0), good)]),
       () => report([created(site(0), unknown), created(999_999, unknown)]),
       () => send(api, { ...provider, secret: "another" }, { events: [created(site(0), fresh())] }),
@@ -242,7 +245,7 @@ describe("requests that come while a group is under way", () => {
     ]);
     const answers = await Promise.all(asked);
     expect(answers.map(({ status }) => status)).toEqual([200, 422, 401, 422, 422, 200]);
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     expect(answers[1]?.body["errors"]).toEqual({
       "events.1.store_review_site_id": ["is not a store's connection with this provider"],
     });
@@ -253,19 +256,19 @@ describe("requests that come while a group is under way", () => {
       select count(*)::int as n from reviews
        where external_review_id in (${unknown}, ${faulty}, ${orphan})`;
     expect(n).toBe(0);
-    // Its ids are not claimed either.
+    // The ids of the rejected requests are not claimed either.
     expect((await report([{ ...update, type: "review.created" }])).body).toEqual(ONE);
     await expectNoGap(0);
   });
 });
 
-describe("what somebody else holds", () => {
-  test("a partner's sequence: it keeps nobody else of the group waiting", async () => {
+describe("locks held by another transaction", () => {
+  test("on a partner's sequence do not delay the other requests of the batch", async () => {
     const { db } = database;
     const waits: Promise<Answer>[] = [];
     await db.transaction(async (tx) => {
       await heldBy(tx, 0);
-      const asked = await inOneGroup([
+      const asked = await inOneBatch([
         () => report([created(site(0), fresh())]),
         () => report([created(site(1), fresh())]),
         () => report([created(site(0), fresh()), created(site(1), fresh())]),
@@ -280,13 +283,13 @@ describe("what somebody else holds", () => {
     for (const partner of [0, 1]) await expectNoGap(partner);
   });
 
-  test("a review: whoever reports it waits alone, and reports what is there then", async () => {
+  test("on a review make its request wait individually and see the committed state", async () => {
     const name = fresh();
     await report([created(site(0), name)]);
     let waits: Promise<Answer> | undefined;
     await database.db.transaction(async (tx) => {
       await tx.sql`update reviews set rate = 2 where external_review_id = ${name}`;
-      const asked = await inOneGroup([
+      const asked = await inOneBatch([
         () => report([created(site(0), name, { rate: 3 })]),
         () => report([created(site(0), fresh())]),
       ]);
@@ -298,14 +301,14 @@ describe("what somebody else holds", () => {
     expect(rows.at(-1)).toMatchObject({ event: "review_updated", metadata: { changed: ["rate"] } });
   });
 
-  test("an event id that is being claimed: the others of the group are taken one by one", async () => {
+  test("on a claimed event id make the requests of the batch be processed individually", async () => {
     const event = created(site(0), fresh());
     let waits: Promise<Answer> | undefined;
     await database.db.transaction(async (tx) => {
       await tx.sql`
         insert into provider_events (review_site_id, id, received_at)
         values (${provider.id}, ${String(event["id"])}, now())`;
-      const asked = await inOneGroup([
+      const asked = await inOneBatch([
         () => report([event]),
         () => report([created(site(0), fresh())]),
         () => report([created(site(1), fresh())]),
@@ -318,26 +321,26 @@ describe("what somebody else holds", () => {
   });
 });
 
-describe("requests that are large, faulty or change a connection", () => {
+describe("requests that are large, invalid or change a connection", () => {
   const many = (partner: number) =>
     Array.from({ length: 40 }, () => created(site(partner), fresh()));
 
-  test("are taken by a group like any other, but a large one, which keeps no other partner waiting", async () => {
+  test("enter a batch like any other, except large ones, which do not delay other partners", async () => {
     const large = many(0);
     await database.db.transaction(async (tx) => {
       await heldBy(tx, 0);
       const waits = report(large);
       const other = await report([created(site(1), fresh())]);
       expect(other.body).toEqual(ONE);
-      expect({ groups, alone }).toEqual({ groups: 1, alone: 1 });
-      void waits.then(() => alone++);
+      expect({ batches, individually }).toEqual({ batches: 1, individually: 1 });
+      void waits.then(() => individually++);
     });
-    await until("it is answered", () => alone === 2);
+    await until("it is answered", () => individually === 2);
     expect((await report(large)).body).toEqual({ accepted: 0, duplicates: 40 });
     await expectNoGap(0);
   });
 
-  test("name every fault of every event beside good ones, at once, whatever somebody else holds", async () => {
+  test("report every error of every event immediately, independent of locks", async () => {
     const known = fresh();
     const faulty = [
       created(site(0), fresh(), { rate: 6 }),
@@ -346,11 +349,11 @@ describe("requests that are large, faulty or change a connection", () => {
       created(site(0), known, { rate: 2 }),
     ];
     await report([created(site(0), known)]);
-    groups = 0;
+    batches = 0;
     await database.db.transaction(async (tx) => {
       await heldBy(tx, 0);
       await tx.sql`select from reviews where external_review_id = ${known} for update`;
-      const asked = await inOneGroup([
+      const asked = await inOneBatch([
         () => report([created(site(1), fresh())]),
         () => report(faulty),
         () => report([created(site(1), fresh())]),
@@ -363,14 +366,14 @@ describe("requests that are large, faulty or change a connection", () => {
         "events.1.store_review_site_id",
         "events.2.external_review_id",
       ]);
-      expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+      expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     });
     const [row] = await database.db
       .sql`select rate from reviews where external_review_id = ${known}`;
     expect({ ...row }).toEqual({ rate: 4 });
   });
 
-  test("change a connection in the order of the group, and its postings tell of the state by then", async () => {
+  test("change a connection in the order of the batch, and postings show the state at that point", async () => {
     const name = fresh();
     const changed = (connected: boolean) =>
       providerEvent("connection.changed", site(0), {
@@ -381,15 +384,15 @@ describe("requests that are large, faulty or change a connection", () => {
     const failed = () =>
       providerEvent("response.failed", site(0), { external_review_id: name, error_code: "E-012" });
     await report([created(site(0), name)]);
-    groups = 0;
-    const asked = await inOneGroup([
+    batches = 0;
+    const asked = await inOneBatch([
       () => report([failed()]),
       () => report([changed(false)]),
       () => report([failed()]),
       () => report([changed(true), changed(true)]),
     ]);
     for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200);
-    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
     const rows = (await historyOfSite(database.db, site(0))).slice(-4);
     expect(rows.map(({ event }) => event)).toEqual([
       "response_post_failed",
@@ -403,7 +406,7 @@ describe("requests that are large, faulty or change a connection", () => {
     expect(states).toEqual(["connected", "disconnected", "disconnected", "connected"]);
   });
 
-  test("wait alone for a connection that somebody else holds, and then see what became of it", async () => {
+  test("wait individually for a locked connection, and then see its committed state", async () => {
     const change = providerEvent("connection.changed", site(0), {
       axis: "pull",
       connected: false,
@@ -413,7 +416,7 @@ describe("requests that are large, faulty or change a connection", () => {
     await database.db.transaction(async (tx) => {
       await tx.sql`
         update store_review_sites set pull_connected = false, pull_error_code = 'E-001' where id = ${site(0)}`;
-      const asked = await inOneGroup([
+      const asked = await inOneBatch([
         () => report([change]),
         () => report([created(site(0), fresh())]),
       ]);
@@ -429,7 +432,7 @@ describe("requests that are large, faulty or change a connection", () => {
   });
 });
 
-test("a connection that changes is held from its look-up to the commit", async () => {
+test("a connection that changes is locked from its look-up to the commit", async () => {
   const { db } = database;
   const held: boolean[] = [];
   const isHeld = async () => {
@@ -437,8 +440,8 @@ test("a connection that changes is held from its look-up to the commit", async (
       select from store_review_sites where id = ${site(0)} for no key update skip locked`;
     held.push(free.length === 0);
   };
-  around = (work) => {
-    around = undefined;
+  wrapBatch = (work) => {
+    wrapBatch = undefined;
     return db.transaction((tx) => {
       const { run } = tx;
       const watched: Tx["run"] = async (statement, given) => {
@@ -457,11 +460,11 @@ test("a connection that changes is held from its look-up to the commit", async (
   expect(held).toEqual([true]);
 });
 
-test("a site is only its own provider's, also beside a request of that provider", async () => {
+test("a site belongs only to its own provider, even in a batch with a request of that provider", async () => {
   const other = await addProvider(database.db, box, "third-provider");
   const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
   const name = fresh();
-  const asked = await inOneGroup([
+  const asked = await inOneBatch([
     () => send(api, other, { events: [created(otherSite, name)] }),
     () => report([created(otherSite, fresh())]),
     () => send(api, other, { events: [created(site(0), fresh())] }),
@@ -473,7 +476,7 @@ test("a site is only its own provider's, also beside a request of that provider"
   expect(rows.map((row) => row["id"])).toEqual([site(0), otherSite].toSorted((a, b) => a - b));
 });
 
-test("of requests that wait for one sequence one that needs a held review leaves the others, too", async () => {
+test("a request that needs a locked review also leaves the queue of its partners", async () => {
   const name = fresh();
   await report([created(site(0), name)]);
   const waiting: Promise<Answer>[] = [];
@@ -498,7 +501,7 @@ test("of requests that wait for one sequence one that needs a held review leaves
   await expectNoGap(0);
 });
 
-test("requests that wait for one sequence are taken together once it is free", async () => {
+test("requests that wait for one sequence are written together once it is free", async () => {
   const waiting: Promise<Answer>[] = [];
   await database.db.transaction(async (tx) => {
     await heldBy(tx, 0);
@@ -508,21 +511,21 @@ test("requests that wait for one sequence are taken together once it is free", a
       await until("it has passed its signature", () => opened > before);
       if (n % 4 === 0) expect((await report([created(site(1), fresh())])).body).toEqual(ONE);
     }
-    expect(alone).toBe(1);
+    expect(individually).toBe(1);
   });
   expect(bodies(await Promise.all(waiting))).toEqual(waiting.map(() => ONE));
-  // The first that waited, and all who came meanwhile.
-  expect(alone).toBe(2);
+  // The first request that waited, then all others that arrived meanwhile.
+  expect(individually).toBe(2);
   await expectNoGap(0);
 });
 
 test.each(["providers.insertNew", "outbox.append"])(
-  "when the server loses the session right before %s nothing is written and nothing held",
+  "a session lost right before %s leaves nothing written and nothing locked",
   async (name) => {
     const { db } = database;
     const events = [created(site(0), fresh()), created(site(1), fresh())];
-    around = (work) => {
-      around = undefined;
+    wrapBatch = (work) => {
+      wrapBatch = undefined;
       return db.transaction(async (tx) => {
         const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
         const dying =
@@ -535,7 +538,7 @@ test.each(["providers.insertNew", "outbox.append"])(
         return work(Object.assign(tx, { run: dying(tx.run), runLast: dying(tx.runLast) }));
       });
     };
-    const asked = await inOneGroup(events.map((event) => () => report([event])));
+    const asked = await inOneBatch(events.map((event) => () => report([event])));
     for (const answer of await Promise.all(asked)) expect(answer.status).toBe(503);
     const [{ n } = { n: -1 }] = await db.sql<{ n: number }[]>`
       select count(*)::int as n from provider_events where id in ${db.sql(events.map(({ id }) => String(id)))}`;
@@ -546,7 +549,7 @@ test.each(["providers.insertNew", "outbox.append"])(
 );
 
 describe("statements", () => {
-  /** What goes out over the pool of a request alone, and in how many turns. */
+  /** Records the statements of an individually processed request and the number of round trips. */
   async function sentFor(
     events: () => readonly unknown[],
   ): Promise<{ sent: string[]; turns: number }> {
@@ -563,8 +566,8 @@ describe("statements", () => {
       },
       onRows: () => void (isAnswered = true),
     });
-    // The first one is described, and prepared.
-    around = (work) => db.transaction(work, { readsFirst: true });
+    // The first request describes and prepares the statements.
+    wrapBatch = (work) => db.transaction(work, { readsFirst: true });
     for (let n = 0; n < 2; n++) {
       [sent.length, turns, isAnswered] = [0, 0, true];
       expect((await report(events())).status).toBe(200);
@@ -573,12 +576,12 @@ describe("statements", () => {
     return { sent, turns };
   }
 
-  test("of a new review are four and the commit, in two turns", async () => {
+  test("for a new review are four and the commit, in two round trips", async () => {
     const { sent, turns } = await sentFor(() => [created(site(0), fresh())]);
     expect({ sent: sent.length, turns }).toEqual({ sent: 6, turns: 2 });
   });
 
-  test("of a group are one more for changed reviews and one for changed connections, in as many turns", async () => {
+  test("for a batch are one more for changed reviews and one for changed connections, in as many round trips", async () => {
     const known = fresh();
     await report([created(site(0), known)]);
     const { sent, turns } = await sentFor(() => [
@@ -594,11 +597,11 @@ describe("statements", () => {
   });
 });
 
-test("when the connection is lost at the commit all of the group are 503, and each can be repeated", async () => {
+test("a connection lost at the commit answers the whole batch with 503, and each request can be repeated", async () => {
   const { db } = database;
   const events = [created(site(0), fresh()), created(site(1), fresh()), created(site(0), fresh())];
-  around = (work) => {
-    around = undefined;
+  wrapBatch = (work) => {
+    wrapBatch = undefined;
     return db.transaction(async (tx) => {
       const result = await work(tx);
       const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
@@ -606,7 +609,7 @@ test("when the connection is lost at the commit all of the group are 503, and ea
       return result;
     });
   };
-  const asked = await inOneGroup(events.map((event) => () => report([event])));
+  const asked = await inOneBatch(events.map((event) => () => report([event])));
   const answers = await Promise.all(asked);
   expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
     events.map(() => [503, "unavailable"]),
@@ -619,14 +622,14 @@ test("when the connection is lost at the commit all of the group are 503, and ea
   for (const partner of [0, 1]) await expectNoGap(partner);
 });
 
-test("a secret that was changed holds for the next request, and the former one no more", async () => {
+test("a changed secret is valid for the next request, and the former one is not", async () => {
   const secret = newSecret();
   const events = () => ({ events: [created(site(0), fresh())] });
   expect((await send(api, provider, events())).status).toBe(200);
   const sealed = box.seal(secret, providerSecretContext(provider.slug));
   await database.db.sql`
     update review_sites set sealed_secret = ${sealed} where id = ${provider.id}`;
-  // Whatever else is wrong with them.
+  // Requests with further errors.
   const faulty: unknown[] = [
     { events: [] },
     { events: [1] },
@@ -639,7 +642,7 @@ test("a secret that was changed holds for the next request, and the former one n
   expect((await send(api, provider, events())).status).toBe(200);
 });
 
-test("two processes and 16 clients leave no gap, and nothing accepted out of the queue", async () => {
+test("two processes and 16 clients leave no gap, and every accepted event is queued", async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEY: KEY.toString("base64") };
   const processes = await Promise.all([ApiProcess.start(env), ApiProcess.start(env)]);
   try {
@@ -648,7 +651,7 @@ test("two processes and 16 clients leave no gap, and nothing accepted out of the
     const client = async (n: number) => {
       for (let i = 0; i < 20; i++) {
         const name = `c-${n}-${i}`;
-        // Each reports its own in order, half of them to the partner that all share.
+        // Each client reports its own events in order, half of them for the partner that all share.
         const events = [created(site(n % 4 === 3 ? 1 : 0), name)];
         const answer = await processes[(n + i) % 2]?.report(provider, events);
         expect(answer?.status).toBe(200);

@@ -55,14 +55,14 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** A real process of the API; answers `{server_root}` once it is ready. */
+/** Starts a real API process; returns its root URL once it is ready. */
 async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
   const port = await freePort();
   const child = spawn(process.execPath, ["src/main.ts", "api"], {
     cwd: ROOT,
     env: {
       PATH: process.env["PATH"] ?? "",
-      // Whatever waits here does so for as long as the test wants.
+      // Locks are waited for without a limit, so that the test controls the time.
       DATABASE_URL: `${database.url}?lock_timeout=0`,
       REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
       MASTER_KEY: KEY.toString("base64"),
@@ -82,7 +82,7 @@ async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
   return { root, child };
 }
 
-/** Undefined: the connection ended without an answer. */
+/** Undefined if the connection ended without an answer. */
 async function post(root: string, body: string, signal?: AbortSignal) {
   const digest = createHmac("sha256", provider.secret).update(body).digest("hex");
   try {
@@ -106,7 +106,7 @@ const fiveHundred = () =>
     events: Array.from({ length: 500 }, (_, i) => created(site, `r-${i}`, { content: `No. ${i}` })),
   });
 
-/** What stands in every table that a request writes. */
+/** Counts the rows of every table that a request writes. */
 async function rows() {
   const [row] = await database.db.sql`
     select (select count(*)::int from provider_events where review_site_id = ${provider.id}) as ids,
@@ -119,7 +119,7 @@ async function rows() {
 const NOTHING = { ids: 0, reviews: 0, history: 0, entries: 0 };
 const ALL = { ids: 500, reviews: 500, history: 500, entries: 500 };
 
-/** Holds the partner's sequence, which a request takes last: it has written everything else and waits here. */
+/** Locks the partner's sequence, which a request takes last: it has then written everything else and waits. */
 async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>): Promise<void> {
   const { db } = database;
   await db.transaction(async (tx) => {
@@ -144,7 +144,7 @@ const noBackends = async () => {
 };
 
 describe("a request of 500 events", () => {
-  test("with one bad item writes nothing and names it", async () => {
+  test("with one invalid item writes nothing and reports it", async () => {
     const { root } = await startProcess();
     const body = JSON.parse(fiveHundred()) as { events: Record<string, unknown>[] };
     body.events[437] = created(site, "bad", { rate: 6 });
@@ -153,7 +153,7 @@ describe("a request of 500 events", () => {
       body: { errors: { "events.437.review.rate": [expect.any(String)] } },
     });
     expect(await rows()).toEqual(NOTHING);
-    // One that only the database can find.
+    // An error that only the database can find.
     body.events[437] = created(999_999, "elsewhere");
     const answer = await post(root, JSON.stringify(body));
     expect(answer?.status).toBe(422);
@@ -163,7 +163,7 @@ describe("a request of 500 events", () => {
     expect(await rows()).toEqual(NOTHING);
   });
 
-  test("repeated after a time-out is written once", async () => {
+  test("repeated after a timeout is written once", async () => {
     const { root } = await startProcess();
     const body = fiveHundred();
     const gone = new AbortController();
@@ -185,7 +185,7 @@ describe("a request of 500 events", () => {
     expect(await rows()).toEqual(ALL);
   });
 
-  test("whose process is killed in the middle writes nothing, and everything when it is repeated", async () => {
+  test("writes nothing if its process is killed, and everything when it is repeated", async () => {
     const { root, child } = await startProcess();
     const body = fiveHundred();
     const before = (await queuedFor(database.db, subscription)).length;
@@ -204,7 +204,7 @@ describe("a request of 500 events", () => {
     });
     expect(await rows()).toEqual(ALL);
     const queued = (await queuedFor(database.db, subscription)).slice(before);
-    // Without a gap, in the order of the history.
+    // The numbers have no gap and are in the order of the history.
     const [first] = queued;
     expect(queued.map(({ sequence }) => sequence)).toEqual(
       queued.map((_, i) => (first?.sequence ?? 0) + i),

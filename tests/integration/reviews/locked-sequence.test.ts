@@ -19,14 +19,14 @@ import { addTenants, type Tenants } from "../../support/tenants.ts";
 
 const KEY = randomBytes(32);
 const box = createSecretBox({ current: KEY });
-/** More than there are connections, of which one partner may not have all. */
+/** More requests than the pool has connections; one partner may not use all of them. */
 const AT_ONCE = 24;
 
 let database: TestDatabase;
 let api: ApiProcess;
 let tenants: Tenants;
 let provider: TestProvider;
-/** By partner. */
+/** The site and the subscription of each partner. */
 const sites: number[] = [];
 const subscriptions: string[] = [];
 
@@ -68,7 +68,7 @@ const waiters = async () => {
   return row?.n ?? 0;
 };
 
-/** Holds the sequence of the first partner, as a session that nobody ends would. */
+/** Locks the sequence of the first partner, like an abandoned session. */
 async function whileLocked(work: () => Promise<void>): Promise<void> {
   await database.db.transaction(async (tx) => {
     await tx.sql`
@@ -82,12 +82,12 @@ function expectUnavailable(answer: ProcessAnswer): void {
   expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
 }
 
-test("one partner's locked sequence is 503 for that partner alone, and nothing of it is kept", async () => {
+test("one partner's locked sequence is 503 for that partner only, and nothing of its requests is written", async () => {
   const refused = Array.from({ length: AT_ONCE }, () => event(0));
   await whileLocked(async () => {
     const stuck = Promise.all(refused.map((events) => api.report(provider, events)));
     await until("somebody waits for the lock", async () => (await waiters()) > 0);
-    // Each of these would wait for as long as the lock is held if the pool were full of waiting requests.
+    // Each of these would wait until the lock is released if waiting requests filled the pool.
     for (let i = 0; i < 10; i++) {
       expect((await api.login(tenants.partners[0].owner.email, PASSWORD)).status).toBe(200);
       expect((await api.report(provider, event(1))).status).toBe(200);
@@ -103,11 +103,11 @@ test("one partner's locked sequence is 503 for that partner alone, and nothing o
   expect(await queued(0)).toEqual(Array.from({ length: AT_ONCE }, (_, i) => i + 1));
 });
 
-test("a request for several partners does not hold up the others while one of them is locked", async () => {
+test("a request for several partners does not block the others while one of them is locked", async () => {
   const before = await queued(1);
   await whileLocked(async () => {
     expectUnavailable(await api.report(provider, event(0)));
-    // Known to be stuck now, so that what is for both partners is refused before it takes anything.
+    // The sequence is known to be blocked now, so requests for both partners are rejected before they take any lock.
     const mixed = Promise.all(
       Array.from({ length: AT_ONCE }, () => api.report(provider, event(1, 0))),
     );
@@ -115,12 +115,12 @@ test("a request for several partners does not hold up the others while one of th
     for (const answer of await mixed) expectUnavailable(answer);
   });
   expect(await queued(1)).toHaveLength(before.length + 5);
-  // Somebody comes through again, so that it is not stuck any more.
+  // A successful request shows that the sequence is free again.
   expect((await api.report(provider, event(0))).status).toBe(200);
   expect((await api.report(provider, event(1, 0))).status).toBe(200);
 });
 
-test("a locked review or connection is 503 for the requests about it, and its partner's others go on", async () => {
+test("a locked review or connection is 503 only for requests about it", async () => {
   const { sql } = database.db;
   const [known] = event(0);
   expect((await api.report(provider, [known])).status).toBe(200);
@@ -147,7 +147,7 @@ test("a locked review or connection is 503 for the requests about it, and its pa
     expect((await api.report(provider, events)).body).toEqual({ accepted: 1, duplicates: 0 });
 });
 
-test("an event id that somebody else claims for long is 503 for its request, and the others go on", async () => {
+test("an event id that another transaction claims for long is 503 only for its request", async () => {
   const [claimed] = event(0);
   await database.db.transaction(async (tx) => {
     await tx.sql`
@@ -161,7 +161,7 @@ test("an event id that somebody else claims for long is 503 for its request, and
   expect((await api.report(provider, [claimed])).body).toEqual({ accepted: 0, duplicates: 1 });
 });
 
-test("what a user does waits as little, and nor does a call on the subscription", async () => {
+test("actions of users and calls on the subscription are not delayed either", async () => {
   const { body } = await api.login(tenants.partners[0].owner.email, PASSWORD);
   const headers = { Authorization: `Bearer ${String(body["token"])}` };
   const path = `${api.root}${BASE_PATH}/partner/webhooks/${subscriptions[0]}`;

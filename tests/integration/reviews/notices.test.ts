@@ -78,7 +78,7 @@ async function mails(): Promise<QueuedMail[]> {
 const posted = (id: string, siteId = site) =>
   providerEvent("response.posted", siteId, { external_review_id: id });
 
-/** A new review with an address, answered by the account and posted by the site. */
+/** Adds a review with an address, a response of the account, and its posting by the site. */
 async function answered(fields: Record<string, unknown> = {}, body?: string): Promise<number> {
   const external = `review-${++reviews}`;
   await report(world.api, provider, [created(site, external, { reviewer_email: ADA, ...fields })]);
@@ -121,7 +121,7 @@ describe("the notice to the homeowner", () => {
     expect(world.wakes).toContain(MAIL_WAKE.subscriptionId);
   });
 
-  test("shows every word of others as text", async () => {
+  test("escapes all text from outside", async () => {
     await answered({ reviewer: `<img src=x onerror="a">` }, `</blockquote><script>"&'</script>`);
     const [mail] = await mails();
     expect(mail?.html).not.toMatch(/<script|<img|<Plumbing/);
@@ -130,7 +130,7 @@ describe("the notice to the homeowner", () => {
     expect(mail?.text).toContain("A & B <Plumbing>");
   });
 
-  test("of a partner without white label is ours, and a colour that is none is not written", async () => {
+  test("of a partner without white label has our branding, and an invalid colour is ignored", async () => {
     const { sql } = world.database.db;
     const [partner] = world.tenants.partners;
     await sql`
@@ -144,13 +144,13 @@ describe("the notice to the homeowner", () => {
     expect(mail?.html).not.toContain("url(x)");
   });
 
-  test("goes to nobody without an address, and says so", async () => {
+  test("is not sent without an address, and the history says so", async () => {
     await answered({ reviewer_email: null });
     expect(await mails()).toEqual([]);
     expect(await outcomeOf("homeowner_notified_of_response")).toBe("no_address");
   });
 
-  test("is not queued by a request that is refused or repeated", async () => {
+  test("is not queued by a rejected or repeated request", async () => {
     await answered();
     const events = [posted(`review-${reviews}`)];
     await report(world.api, provider, events);
@@ -199,7 +199,7 @@ describe("the notice to the homeowner", () => {
 });
 
 describe("the mail about a flag", () => {
-  test("tells the account owner of the new status", async () => {
+  test("informs the account owner of the new status", async () => {
     const review = await answered({ reviewer: "<Ada>", reviewer_email: null });
     await moved(review, "under_review");
     const [mail, ...more] = await mails();
@@ -220,7 +220,7 @@ describe("the mail about a flag", () => {
     expect(world.wakes).toContain(MAIL_WAKE.subscriptionId);
   });
 
-  test("is not sent for the present status again, nor for a refused one", async () => {
+  test("is not sent for an unchanged or a rejected status", async () => {
     const review = await answered({ reviewer_email: null });
     await moved(review, "accepted");
     await act(review, "flag-status", { status: "accepted" });
@@ -228,7 +228,7 @@ describe("the mail about a flag", () => {
     expect(await mails()).toHaveLength(1);
   });
 
-  test("goes to nobody where the account has no active owner", async () => {
+  test("is not sent if the account has no active owner", async () => {
     const { sql } = world.database.db;
     const token = await world.api.login(account.user.email);
     const review = await answered({ reviewer_email: null });
@@ -243,18 +243,18 @@ describe("the mail about a flag", () => {
 
 describe("a subscription that suppresses native notifications", () => {
   const EVENTS = ["homeowner_notified_of_response", "flag_status_changed"];
-  /** Both mails are due once; answers what the history says became of them. */
+  /** Triggers both mails once; returns their results in the history. */
   async function both(): Promise<unknown[]> {
     await moved(await answered(), "accepted");
     return Promise.all(EVENTS.map(outcomeOf));
   }
   const kinds = async () => (await mails()).map(({ kind }) => kind);
 
-  test("stops both mails while it is active, and neither when disabled, deleted or told not to", async () => {
+  test("stops both mails only while it is active and set to suppress them", async () => {
     const { id } = await world.subscribe({ suppress_native_notifications: true });
     expect(await both()).toEqual(["suppressed", "suppressed"]);
     expect(await kinds()).toEqual([]);
-    // The webhooks are the same ones either way.
+    // The webhooks do not depend on the mails.
     expect((await queuedFor(world.database.db, id)).map(({ event }) => event)).toEqual([
       "review_received",
       "response_post_succeeded",
@@ -281,7 +281,7 @@ describe("a subscription that suppresses native notifications", () => {
     );
   });
 
-  test("does so for the partner's whole tree and for no other partner", async () => {
+  test("applies to all companies of the partner and to no other partner", async () => {
     await world.subscribe({ suppress_native_notifications: true });
     const [one, two] = world.tenants.partners;
     const outcomes: unknown[] = [];
@@ -300,7 +300,7 @@ describe("a subscription that suppresses native notifications", () => {
     expect(await mails()).toHaveLength(1);
   });
 
-  test("is an immediate one: a batch subscription stops nothing", async () => {
+  test("must be immediate: a batch subscription stops nothing", async () => {
     await world.subscribe({
       delivery_kind: "batch",
       batch_interval_hours: 1,
@@ -310,7 +310,7 @@ describe("a subscription that suppresses native notifications", () => {
   });
 });
 
-test("mails that find the mail server away arrive later, once, and none is lost", async () => {
+test("mails queued while the mail server is down arrive later, exactly once", async () => {
   const server = await MailServer.start();
   await server.stop();
   const transport = createMailTransport({
@@ -339,7 +339,7 @@ test("mails that find the mail server away arrive later, once, and none is lost"
   };
   await until("each was tried in vain", () => tried(2));
   await server.up();
-  // The minute until the next attempt, in short.
+  // Skips the minute until the next attempt.
   const now = new Date();
   await db.sql`update mails set due_at = ${now}`;
   await schedule.wake([MAIL_WAKE]);

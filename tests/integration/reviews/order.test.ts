@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 describe("two overlapping transactions", () => {
-  test("get their places in the order of commit, whichever began first", async () => {
+  test("get their numbers in the order of commit, not of begin", async () => {
     const { db } = database;
     const tenant = await insertTenant(db);
     const box = createSecretBox({ current: new Uint8Array(32) });
@@ -59,7 +59,7 @@ describe("two overlapping transactions", () => {
       await tx.sql`select 1`;
       ready.resolve();
       await recorded.promise;
-      // It began before the other one, and waits here until that one has committed.
+      // This transaction began first, and waits here until the other one has committed.
       const waiting = recordFirst(tx, [second]);
       release.resolve();
       await waiting;
@@ -82,7 +82,7 @@ describe("two overlapping transactions", () => {
     expect(rows.map(({ eventId }) => eventId)).toEqual([first.eventId, second.eventId]);
   });
 
-  test("leave no gap where one of them gives up", async () => {
+  test("leave no gap if one of them rolls back", async () => {
     const { db } = database;
     const tenant = await insertTenant(db);
     const box = createSecretBox({ current: new Uint8Array(32) });
@@ -107,7 +107,7 @@ describe("two overlapping transactions", () => {
 
 describe("transactions that write the same rows in opposite orders", () => {
   const many = Array.from({ length: 4_000 }, (_, i) => String(i).padStart(5, "0"));
-  /** The SQLSTATE of each; undefined of one that committed. */
+  /** Returns the SQLSTATE of each transaction; undefined for a committed one. */
   const inBothOrders = (work: (ids: string[]) => Promise<void>): Promise<unknown[]> =>
     Promise.all(
       [many, many.toReversed(), many, many.toReversed()].map((ids) =>
@@ -147,7 +147,7 @@ describe("transactions that write the same rows in opposite orders", () => {
 });
 
 describe("requests that touch the same reviews and sites in any order", () => {
-  test("all succeed: none waits for another in a circle", async () => {
+  test("all succeed without a deadlock", async () => {
     const { db } = database;
     const sites = [
       await connectStore(db, account, { provider }),

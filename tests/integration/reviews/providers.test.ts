@@ -46,7 +46,7 @@ afterAll(async () => {
   await api.stop();
   await database.drop();
 });
-// A provider and a site of its own for every test.
+// Every test has its own provider and site.
 beforeEach(async () => {
   google = await addProvider(database.db, api.deps.box, `google-${++slugs}`);
   site = await connectStore(database.db, account, { provider: google });
@@ -102,7 +102,7 @@ describe("the signature", () => {
     expect((await post(raw, sign(raw))).status).toBe(200);
   });
 
-  test("that is missing, wrong, of another provider or for an unknown one is the same 401", async () => {
+  test("that is missing, wrong, from another provider or for an unknown provider gives the same 401", async () => {
     const raw = JSON.stringify({ events: [created(site, "s2")] });
     const before = await counts();
     const answers = [
@@ -135,7 +135,7 @@ describe("the signature", () => {
 });
 
 describe("a request", () => {
-  test("of 500 events is taken and one of 501 or 0 refused", async () => {
+  test("of 500 events is accepted and one of 501 or 0 is rejected", async () => {
     const events = Array.from({ length: 501 }, (_, i) => created(site, `many-${i}`));
     expect((await send(api, google, { events })).status).toBe(422);
     expect((await send(api, google, { events: [] })).status).toBe(422);
@@ -143,7 +143,7 @@ describe("a request", () => {
     expect(await names()).toHaveLength(500);
   });
 
-  test("with one bad event of many writes nothing and names every bad field", async () => {
+  test("with one invalid event of many writes nothing and reports every bad field", async () => {
     const before = await counts();
     const { status, body } = await send(api, google, {
       events: [
@@ -168,7 +168,7 @@ describe("a request", () => {
     expect(await counts()).toEqual(before);
   });
 
-  test("that refers to what is not there writes nothing and names every reference", async () => {
+  test("with unknown references writes nothing and reports every one of them", async () => {
     const other = await connectStore(database.db, account, { provider: yelp, store: 1 });
     const before = await counts();
     const { status, body } = await send(api, google, {
@@ -194,13 +194,13 @@ describe("a request", () => {
     expect(await counts()).toEqual(before);
   });
 
-  test("whose sites are all unknown is refused like one of which some are", async () => {
+  test("is rejected in the same way if all or only some of its sites are unknown", async () => {
     const { status, body } = await send(api, google, { events: [created(999_999, "x")] });
     expect(status).toBe(422);
     expect(Object.keys(Object(body["errors"]))).toEqual(["events.0.store_review_site_id"]);
   });
 
-  test("may speak of a review before it reports another in the same request, in order", async () => {
+  test("may refer to a review that an earlier event of it creates", async () => {
     await report(api, google, [
       created(site, "o1"),
       updated("o1", { rate: 2 }),
@@ -218,7 +218,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("cannot refer to a review that only a later event of it reports", async () => {
+  test("cannot refer to a review that only a later event of it creates", async () => {
     const { status, body } = await send(api, google, {
       events: [updated("late"), created(site, "late")],
     });
@@ -242,7 +242,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("with one id twice takes the first of them", async () => {
+  test("with the same id twice accepts the first event", async () => {
     const first = created(site, "twice-1");
     const second = { ...created(site, "twice-2"), id: first["id"] };
     expect(await report(api, google, [first, second])).toEqual({ accepted: 1, duplicates: 1 });
@@ -270,7 +270,7 @@ describe("a request", () => {
     expect(await names()).toHaveLength(25);
   });
 
-  test("that holds the same ids in another order is no deadlock", async () => {
+  test("with the same ids in another order does not deadlock", async () => {
     const events = Array.from({ length: 300 }, (_, i) => created(site, `order-${i}`));
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>
@@ -280,7 +280,7 @@ describe("a request", () => {
     expect(answers.filter(({ accepted }) => accepted === 300)).toHaveLength(1);
   });
 
-  test("in parallel with one that reports the same reviews creates each once", async () => {
+  test("in parallel with another one about the same reviews creates each once", async () => {
     const reviews = Array.from({ length: 300 }, (_, i) => `same-${i}`);
     await Promise.all(
       Array.from({ length: 10 }, (_, i) => {
@@ -322,7 +322,7 @@ describe("the limits of a field", () => {
     expect(await bad({ ...created(site, "t"), occurred_at })).toEqual(["events.0.occurred_at"]);
   });
 
-  test("texts have their longest and their too long form", async () => {
+  test("texts have a maximum length", async () => {
     const event = (more: number) => ({
       ...created(site, "x".repeat(255 + more), {
         reviewer: "x".repeat(200 + more),
@@ -371,7 +371,7 @@ describe("the limits of a field", () => {
     expect(await bad(created(site, "rate", { rate }))).toEqual(["events.0.review.rate"]);
   });
 
-  test("an error code comes with a disconnection, and with nothing else", async () => {
+  test("an error code is required for a disconnection, and allowed for nothing else", async () => {
     const fields = { axis: "pull", connected: true };
     const event = (more: object) =>
       providerEvent("connection.changed", site, { ...fields, ...more });
@@ -384,7 +384,7 @@ describe("the limits of a field", () => {
 });
 
 describe("reviews", () => {
-  test("that are new are recorded with their facts, by the provider, at its time", async () => {
+  test("that are new are recorded with their facts, the provider and its time", async () => {
     await report(api, google, [created(site, "n1", { reviewer_email: "ada@mail.test" })]);
     const [row, ...rest] = await historyOfSite(database.db, site);
     expect(rest).toEqual([]);
@@ -412,7 +412,7 @@ describe("reviews", () => {
     expect(JSON.stringify(row)).not.toContain("ada@mail.test");
   });
 
-  test("that changed say what changed; the same report again says nothing", async () => {
+  test("that changed record the changed fields; an identical report records nothing", async () => {
     await report(api, google, [created(site, "u1")]);
     await report(api, google, [updated("u1", { rate: 1, content: "Worse." })]);
     await report(api, google, [updated("u1", { rate: 1, content: "Worse." })]);
@@ -427,13 +427,13 @@ describe("reviews", () => {
     expect(row?.review).toMatchObject({ rate: 1 });
   });
 
-  test("reported as new a second time are taken as changed", async () => {
+  test("reported as new a second time count as changed", async () => {
     await report(api, google, [created(site, "again")]);
     await report(api, google, [created(site, "again"), created(site, "again", { rate: 3 })]);
     expect(await names()).toEqual(["review_received", "review_updated"]);
   });
 
-  test("are removed once, and only a new report brings them back", async () => {
+  test("are removed once, and only a new report restores them", async () => {
     await report(api, google, [created(site, "gone"), removed("gone"), removed("gone")]);
     await report(api, google, [removed("gone"), updated("gone", { rate: 1 })]);
     expect(await names()).toEqual(["review_received", "review_removed"]);
@@ -507,14 +507,14 @@ describe("responses", () => {
     expect(JSON.stringify([posting, notice])).not.toContain("ada@mail.test");
   });
 
-  test("posted for every time they are reported", async () => {
+  test("are announced each time they are reported as posted", async () => {
     await report(api, google, [created(site, "a"), posted("a")]);
     await report(api, google, [posted("a")]);
     expect((await names()).filter((name) => name === "response_post_succeeded")).toHaveLength(2);
   });
 
   test.each(["E-999", "constructor", "x".repeat(64)])(
-    "that failed for %p, which nobody knows, are stored with the reason Unknown",
+    "that failed with the unknown code %p are stored with the reason Unknown",
     async (code) => {
       await report(api, google, [created(site, "f"), failed("f", code)]);
       const row = (await historyOfSite(database.db, site))[1];
@@ -539,14 +539,19 @@ describe("responses", () => {
     ["suppressed", { suppress_native_notifications: true }, null],
     ["queued", {}, "ada@mail.test"],
     ["no_address", {}, null],
-  ])("say %s with %j and the address %p", async (expected, fields, reviewer_email) => {
-    const id = await subscribe(fields);
-    await report(api, google, [created(site, "m", { reviewer_email }), posted("m")]);
-    const row = (await historyOfSite(database.db, site)).at(-1);
-    expect(row?.metadata).toEqual({ native_email: expected });
-    // The webhook goes out either way (contract 9.5).
-    expect((await queuedFor(database.db, id)).at(-1)?.event).toBe("homeowner_notified_of_response");
-  });
+  ])(
+    "record the mail as %s with %j and the address %p",
+    async (expected, fields, reviewer_email) => {
+      const id = await subscribe(fields);
+      await report(api, google, [created(site, "m", { reviewer_email }), posted("m")]);
+      const row = (await historyOfSite(database.db, site)).at(-1);
+      expect(row?.metadata).toEqual({ native_email: expected });
+      // The webhook is sent in both cases (contract 9.5).
+      expect((await queuedFor(database.db, id)).at(-1)?.event).toBe(
+        "homeowner_notified_of_response",
+      );
+    },
+  );
 
   test("are not suppressed by a disabled or deleted subscription", async () => {
     const id = await subscribe({ suppress_native_notifications: true });
@@ -566,7 +571,7 @@ describe("responses", () => {
 });
 
 describe("connections", () => {
-  test("announce a change of side only, each axis by itself", async () => {
+  test("are announced only when an axis connects or disconnects, each axis separately", async () => {
     await report(api, google, [
       connection("pull", null),
       connection("pull", "E-002"),
@@ -596,7 +601,7 @@ describe("connections", () => {
     expect(lost).toMatchObject({ review: null, reviewId: null });
   });
 
-  test("keep the latest code of a broken axis without announcing it", async () => {
+  test("store the latest code of a disconnected axis without announcing it", async () => {
     await report(api, google, [connection("pull", "E-002"), connection("pull", "E-007")]);
     expect(await names()).toEqual(["review_pull_disconnected"]);
     const [row] = await database.db.sql`
@@ -604,7 +609,7 @@ describe("connections", () => {
     expect(row?.["pull_error_code"]).toBe("E-007");
   });
 
-  test("reported 100 times in parallel announce one change", async () => {
+  test("reported 100 times in parallel are announced once", async () => {
     await Promise.all(
       Array.from({ length: 100 }, () => report(api, google, [connection("post", "E-008")])),
     );
@@ -625,7 +630,7 @@ describe("connections", () => {
       );
       const sides = rows.map((row) => row.event.endsWith("_disconnected"));
       expect(sides).toEqual(sides.map((_, i) => i % 2 === 0));
-      // What was told last is what is.
+      // The last report determines the state.
       const [row] = await database.db.sql`
         select pull_connected as pull, post_connected as post from store_review_sites where id = ${site}`;
       expect(row?.[axis]).toBe(!(sides.at(-1) ?? false));
@@ -634,7 +639,7 @@ describe("connections", () => {
 });
 
 describe("the outbox", () => {
-  test("gets what the filter asks for, in the order of the request, and is announced", async () => {
+  test("gets the events of the filter, in the order of the request, and wakes the dispatcher", async () => {
     const id = await subscribe({ events: ["review_received", "review_removed"] });
     await report(api, google, [created(site, "w"), updated("w", { rate: 1 }), removed("w")]);
     const queued = await queuedFor(database.db, id);
@@ -645,7 +650,7 @@ describe("the outbox", () => {
     expect(wakes.map(({ subscriptionId }) => subscriptionId)).toEqual([id]);
   });
 
-  test("holds nothing of a request that was refused or repeated", async () => {
+  test("contains nothing of a rejected or repeated request", async () => {
     const id = await subscribe();
     const event = created(site, "once");
     await report(api, google, [event]);

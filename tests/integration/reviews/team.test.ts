@@ -70,7 +70,7 @@ async function events(): Promise<[string, unknown][]> {
 }
 
 describe("assigning a review", () => {
-  test("moves it from user to user, and to whoever has it already not again", async () => {
+  test("moves it between users and ignores its present assignee", async () => {
     expect((await assign(account.user.id)).body).toMatchObject({
       id,
       assigned_user_id: account.user.id,
@@ -94,7 +94,7 @@ describe("assigning a review", () => {
     expect((body["data"] as { id: number }[]).map((one) => one.id)).toEqual([id]);
   });
 
-  test("to somebody who does not see it is a 422 on user_id", async () => {
+  test("to a user who cannot see it is a 422 on user_id", async () => {
     const inactive = await addUser(database.db, {
       companyId: account.id,
       role: "account_user",
@@ -156,7 +156,7 @@ describe("a note", () => {
   });
 });
 
-test("neither is for strangers, for partners, or for other stores: 403", async () => {
+test("assignments and notes are 403 for other accounts, partners and other stores", async () => {
   const west = await addReview(westSite);
   for (const [token, review] of [
     [tokens.sibling, id],
@@ -189,7 +189,7 @@ describe("the users of an account", () => {
     return (body["data"] as { id: number }[]).map((one) => one.id);
   };
 
-  test("are listed while they are active, page by page", async () => {
+  test("are listed page by page while they are active", async () => {
     const { owner, user, locationUser } = account;
     const everybody = [owner.id, user.id, locationUser.id];
     expect(await list()).toEqual(everybody);
@@ -205,7 +205,7 @@ describe("the users of an account", () => {
     });
   });
 
-  test("of a store are those who see it; a location user meets those of its own stores", async () => {
+  test("can be filtered by store; a location user sees only users of its own stores", async () => {
     const [east, west] = account.storeIds;
     const { owner, user, locationUser } = account;
     const there = await addUser(database.db, {
@@ -221,7 +221,7 @@ describe("the users of an account", () => {
     expect(await list(`store_id=${foreign}`)).toEqual([]);
   });
 
-  test("are not for partners and admins", async () => {
+  test("are not available to partners and admins", async () => {
     for (const token of [tokens.partner, tokens.root])
       expect((await api.call("GET", "/account/users", { token })).status).toBe(403);
   });
