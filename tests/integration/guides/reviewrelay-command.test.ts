@@ -202,7 +202,7 @@ describe("login", () => {
     const good = { ...fresh, REVIEWRELAY_TOKEN: "wrong" };
     expect(await command(["login", "--with-token"], good, token)).toEqual({
       status: 0,
-      said: expect.stringContaining("REVIEWRELAY_TOKEN is set, and is used before"),
+      said: expect.stringContaining("REVIEWRELAY_TOKEN is set and takes precedence"),
     });
     // An empty variable counts as absent.
     expect(await command(["webhooks"], { ...fresh, REVIEWRELAY_TOKEN: "" })).toMatchObject({

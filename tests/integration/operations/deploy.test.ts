@@ -55,7 +55,7 @@ describe("the image", () => {
   });
 
   test("contains the built dashboard", () => {
-    const print = 'await (await import("../src/dashboard/assets.ts")).fileOfBuild()';
+    const print = 'await (await import("./src/dashboard/assets.ts")).fileOfBuild()';
     const named = [folder, ROOT].map((cwd) => {
       const { stdout } = Bun.spawnSync([process.execPath, "-p", print], { cwd });
       return basename(stdout.toString());
