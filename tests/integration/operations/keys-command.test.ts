@@ -43,7 +43,10 @@ async function keys(args: readonly string[], env: Record<string, string> = {}) {
 
 describe("the keys command", () => {
   test("reports an empty key ring and does not rotate it", async () => {
-    expect(await keys([])).toMatchObject({ status: 0, out: expect.stringContaining("empty") });
+    expect(await keys([])).toMatchObject({
+      status: 0,
+      out: expect.stringContaining("no keys yet"),
+    });
     const refused = await keys(["rotate"]);
     expect(refused.status).toBe(1);
     expect(refused.error).toContain("start the API once");

@@ -141,7 +141,7 @@ describe("rotate-master", () => {
     }
     const report = reportOf(await rotateMaster(db, both));
     expect(report.done).toBe(true);
-    expect(report.lines.join("\n")).toContain("MASTER_KEY_PREVIOUS may go");
+    expect(report.lines.join("\n")).toContain("Remove MASTER_KEY_PREVIOUS as soon as");
     const alone = createSecretBox({ current: newKey });
     for (const value of await sealedValues()) expect(value.open(alone)).not.toBe("");
     expect(await masterKeyError(db, alone)).toBeUndefined();

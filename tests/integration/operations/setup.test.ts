@@ -339,7 +339,7 @@ test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup creat
   const rotated = await runCommand(["scripts/keys.ts", "rotate-master"], { ...settings, ...both });
   expect(rotated).toEqual({
     status: 0,
-    said: expect.stringContaining("MASTER_KEY_PREVIOUS may go"),
+    said: expect.stringContaining("Remove MASTER_KEY_PREVIOUS as soon as"),
   });
   const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
   await fresh.drop();
