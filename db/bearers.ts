@@ -1,10 +1,11 @@
 import { sql, type SQL } from "drizzle-orm";
 
 /**
- * A live token with all that its use depends on (contract 4.3): shared by the bearer check and by whoever looks for what
- * may change its answer. No row: the token was revoked, the user, the company or its partner is inactive, or the
- * impersonator is no active admin of the account's partner any more, or, where a portal link was followed, of the
- * platform. Every join is by primary key.
+ * Selects a live token with everything that its use depends on (contract 4.3). The bearer check and the event stream
+ * share it. Every join is by primary key. No row is returned in these cases:
+ * - the token was revoked;
+ * - the user, the company or its partner is inactive;
+ * - the impersonator is no active admin of the account's partner any more, or, for a portal link, of the platform.
  */
 export function liveBearer(jti: SQL): SQL {
   return sql`
@@ -28,7 +29,7 @@ export function liveBearer(jti: SQL): SQL {
         else i.company_id = p.id and i.role in ('partner_owner', 'partner_admin') end))`;
 }
 
-/** The same of each token that `jtis`, an array, names. */
+/** Selects the live tokens among `jtis`, an array. */
 export function liveBearers(jtis: SQL): SQL {
   return sql`
     select b.* from unnest((select ${jtis}::text[])) as given(jti)

@@ -2,16 +2,16 @@ import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { isDeadlock, isStatementOutdated } from "./errors.ts";
-import { beginSettings, PLANNER, startSettings, type Limits } from "./limits.ts";
+import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
-import { runOver, sessionOver, type OnRows, type Raw, type Session } from "./session.ts";
+import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
 import { statement } from "./statement.ts";
 
 /** A pool of connections. */
 export interface Db extends Session {
   /**
-   * Runs `work` in one transaction: all of it is committed, or nothing. Chosen as the victim of a deadlock it runs
-   * again, so `work` does nothing but statements.
+   * Runs `work` in one transaction, which is committed as a whole or not at all. It runs again if PostgreSQL rolls it
+   * back because of a deadlock, so `work` must do nothing but statements.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
@@ -19,18 +19,19 @@ export interface Db extends Session {
 
 interface TransactionOptions {
   /**
-   * Its first statements only read, or take locks. They are sent behind the begin without waiting for the answer to it:
-   * where it failed alone they would run outside of the transaction. What is sent after any answer is inside.
+   * Set if the first statements of the transaction only read or take locks. They are then sent together with the
+   * begin, without waiting for its answer. If the begin failed, they would run outside the transaction. Statements
+   * that are sent after any answer are inside.
    */
   readonly readsFirst?: boolean;
 }
 
-/** One open transaction. */
+/** An open transaction. */
 export interface Tx extends Session {
   readonly inTransaction: true;
   /**
-   * Runs the last statement of the transaction. The commit is sent right behind it, so that one answer is waited for,
-   * not two; a statement that fails undoes all of it as ever. What is run afterwards is refused.
+   * Runs the last statement of the transaction. The commit is sent right after it, so that one round trip is saved. A
+   * statement that fails still rolls the transaction back. Later statements are rejected.
    */
   readonly runLast: Session["run"];
 }
@@ -40,36 +41,42 @@ export interface RawDb extends Db, Raw {
 }
 export interface RawTx extends Tx, Raw {}
 
-/** For statements that need no transaction of their own and run just as well inside one. */
+/** A pool or a transaction, for statements that can run on both. */
 export type DbOrTx = Session;
 
-/** For each of the hosts, where nothing says less. */
+/** The longest time to connect to one host, unless the pool's deadline is shorter. */
 const CONNECT_TIMEOUT_S = 5;
 const KEEP_ALIVE_S = 10;
-/** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
+/**
+ * The longest pause between two attempts to connect. The driver's default grows to 20 s, so that a recovered database
+ * would be noticed late.
+ */
 const RECONNECT_MAX_S = 1;
 const MAX_PIPELINE = 16;
 
 interface ConnectOptions {
   readonly max: number;
   readonly name: string;
-  /** Absent where nobody waits: in scripts and tests. */
+  /** Limits of statements; absent in scripts and tests. */
   readonly limits?: Limits;
-  /** A connection that is not used for so long is closed; kept if absent. */
+  /** Idle time after which a connection is closed; absent, connections stay open. */
   readonly idleS?: number;
-  /** Of the server, for each of the connections; not behind a pooler, whose sessions are not ours. */
+  /** Server settings for each connection. A pooler ignores them, because its sessions are shared. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Of a pool that runs transactions only: their statements are sent without waiting for the one before. */
+  /** Set for a pool that only runs transactions: its statements are sent without waiting for the previous answer. */
   readonly isPipelined?: boolean;
-  /** Where the process tells what its pools do. */
+  /** Collects figures and slow statements of the process' pools. */
   readonly watches?: PoolWatches;
-  /** Sees the answer of each declared statement before its caller does. */
+  /** Called with the rows of each declared statement before its caller gets them. */
   readonly onRows?: OnRows;
-  /** Sees each statement before it is sent. */
+  /** Called with each statement before it is sent. */
   readonly onStatement?: (text: string, parameters: readonly unknown[]) => void;
 }
 
-/** The builder writes the text of JSON itself; read, it is whatever the column's type says. */
+/**
+ * Writes JSON parameters as they are, because the query builder serialises them itself. Values that are read are
+ * parsed.
+ */
 const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   to: oid,
   from: [oid],
@@ -77,7 +84,10 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   serialize: (text) => text,
 });
 
-/** `0001-01-01 00:00:00.123+00`: the engine takes the years below 100 for those of our time, unless it is ISO 8601. */
+/**
+ * Parses timestamps. JavaScript reads the years 1 to 99 of `0001-01-01 00:00:00.123+00` as years of the 20th century,
+ * unless the text is ISO 8601.
+ */
 const instants: postgres.PostgresType<Date> = {
   to: 1184,
   from: [1184],
@@ -86,7 +96,7 @@ const instants: postgres.PostgresType<Date> = {
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
-/** Options that the types of the driver do not name; `deadline` and `at_begin` are those of its patch (db/patches). */
+/** Makes driver options that its types do not declare; `deadline` and `at_begin` come from its patch (db/patches). */
 function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
   const session = { application_name: name, TimeZone: "UTC" };
   const isOurs = !isPooled(url);
@@ -97,9 +107,9 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
       ...(isOurs && limits && startSettings(limits)),
       ...(isOurs && settings),
     },
-    // A standby takes no writes, and most of what we do is one.
+    // A standby rejects writes, and most statements write.
     ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
-    // Nobody waits behind a statement that hangs while another connection is free; a transaction has its own.
+    // Pipelining is off by default, so that no statement waits behind one that hangs while another connection is free.
     max_pipeline: isPipelined ? MAX_PIPELINE : 0,
     ...(limits && { deadline: limits.deadlineMs / 1_000 }),
     connect_timeout: Math.min(CONNECT_TIMEOUT_S, (limits?.deadlineMs ?? Infinity) / 1_000),
@@ -108,8 +118,8 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
 }
 
 /**
- * Whether the address says that a pooler is behind it, which hands out another session with each transaction. One that is
- * not announced is found when it is connected to, and refused.
+ * Whether the address announces a pooler, which may use another session for each transaction. A pooler that is not
+ * announced is detected at the connection and rejected.
  */
 export function isPooled(url: string): boolean {
   return /[?&]prepare=false(&|$)/.test(url);
@@ -118,7 +128,7 @@ export function isPooled(url: string): boolean {
 export function connect(url: string, options: ConnectOptions): RawDb {
   const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
   const watch = watches.open(options.name, options.max);
-  const over = { onRows, watch };
+  const watching = { onRows, watch };
   const client = postgres(url, {
     ...limitsOf(url, options),
     max: options.max,
@@ -135,17 +145,20 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       date: instants,
     },
   });
-  return Object.assign(sessionOver(client, over), {
+  return Object.assign(sessionOver(client, watching), {
     async transaction<T>(work: (tx: RawTx) => Promise<T>, given: TransactionOptions = {}) {
       const { result } = await rerun(async () => {
         const connected = watch.wait();
         try {
           return await client.begin(async (sql) => {
             connected();
-            const runLast = runOver({ unsafe: (...sent) => sql.last(sql.unsafe(...sent)) }, over);
+            const runLast = runOver(
+              { unsafe: (...sent) => sql.last(sql.unsafe(...sent)) },
+              watching,
+            );
             const tx = { inTransaction: true as const, runLast };
-            // The box keeps the driver from awaiting the items of a list.
-            return { result: await work(Object.assign(sessionOver(sql, over), tx)) };
+            // The object keeps the driver from awaiting the items of an array.
+            return { result: await work(Object.assign(sessionOver(sql, watching), tx)) };
           }, given.readsFirst);
         } finally {
           connected();
@@ -159,7 +172,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
 
 const TRIES = 3;
 
-/** Runs a transaction again that PostgreSQL has rolled back for a reason that will be gone. */
+/** Repeats a transaction that PostgreSQL rolled back because of a deadlock or an outdated prepared statement. */
 async function rerun<T>(run: () => Promise<T>): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
@@ -172,11 +185,11 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
 
 const anyAnswer = statement({
   name: "ping",
-  // It is of no table.
+  // Selects from no table, so the builder cannot express it.
   text: () => fragment`select`,
 });
 
-/** Resolves if the database answers at all. */
+/** Resolves if the database answers. */
 export async function ping(db: Db): Promise<void> {
   await db.run(anyAnswer, {});
 }

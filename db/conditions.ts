@@ -1,10 +1,14 @@
-import { desc, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
-import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import { desc, eq, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "./client.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
+import { companies, users } from "./schema/companies.ts";
 
-/** `inArray` with the values as one parameter, so that the statement is the same for any number of them. */
+/**
+ * Works like `inArray`, with the values as one parameter, so that the statement text is the same for any number of
+ * them.
+ */
 export function anyOf<C extends PgColumn>(
   column: C,
   values: Iterable<NonNullable<GetColumnData<C>>>,
@@ -12,19 +16,22 @@ export function anyOf<C extends PgColumn>(
   return sql`${column} = any(${sql.param([...values])})`;
 }
 
-/** Rows behind the last one of a page, in rising order. A cursor may name an id above all that a column can hold. */
+/**
+ * Matches rows after a cursor, in ascending order of ids. The cursor is compared as bigint, because it may exceed the
+ * column's type.
+ */
 export function idAfter(column: PgColumn, cursor: string | undefined): SQL | undefined {
   return cursor === undefined ? undefined : sql`${column} > ${cursor}::bigint`;
 }
 
-/** The same in falling order. */
+/** Matches rows after a cursor, in descending order of ids. */
 export function idBefore(column: PgColumn, cursor: string | undefined): SQL | undefined {
   return cursor === undefined ? undefined : sql`${column} < ${cursor}::bigint`;
 }
 
 /**
- * Rows behind the last one of a page, the newest first, and those of one instant by id in falling order. The cursor is
- * the instant in ms and the id, with a dot between.
+ * Matches rows after a cursor, the newest first and rows of one instant in descending order of ids. The cursor is the
+ * instant in ms and the id, separated by a dot.
  */
 export function instantBefore(
   at: PgColumn,
@@ -33,42 +40,52 @@ export function instantBefore(
 ): SQL | undefined {
   if (cursor === undefined) return undefined;
   const [ms = "", last = ""] = cursor.split(".");
-  // Not by a Date: no driver writes years above 9999 as Postgres reads them.
+  // The instant is not converted to a Date, because no driver writes years above 9999 in the way that Postgres reads
+  // them.
   const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
   return sql`(${at}, ${id}) < (${instant}, ${last})`;
 }
 
-/** One of these columns has the text, in upper or lower case. No index helps. */
+/** Matches rows in which one of the columns contains the text, ignoring case. No index helps. */
 export function someHas(columns: readonly PgColumn[], wanted: string): SQL {
   const texts = sql.join([...columns], sql`, `);
   return sql`position(lower(${wanted}) in lower(concat_ws(E'\\n', ${texts}))) > 0`;
 }
 
-/** A subselect of the builder that has one column. */
+/** A subselect of the query builder with one column. */
 interface OneColumn<T> extends SQLWrapper {
   readonly _: { readonly result: readonly Readonly<Record<string, T>>[] };
 }
 
-/** What a subselect finds, as a list. */
+/** Converts a subselect into an array. */
 export function arrayOf<T>(subselect: OneColumn<T>): SQL<T[]> {
   return sql`array${subselect}`.mapWith((values: T[]) => values);
 }
 
-// What is asked of attempts, in the forms that their indexes know.
+// Conditions on attempts, in the form that their indexes require.
 
-/** Attempts of an event. Their index knows the beginning of an event's id: its time and 25 random bits. */
+/**
+ * Matches the attempts of an event. Their index contains the first 15 characters of the event id: its time and 25
+ * random bits.
+ */
 export function isAttemptOf(eventId: SQLWrapper, wanted: SQLWrapper): SQL {
   return sql`${eventId} = ${wanted} and left(${eventId}, 15) = left(${wanted}, 15)`;
 }
 
-/** What finds a subscription's attempts of an event value on a day that has ended, beside the two themselves. */
+/**
+ * Matches the hash of subscription and event value. The index of ended days contains this hash; the query also
+ * compares both values.
+ */
 export function hashOfValue(subscriptionId: string, event: SQL): SQL {
   const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
   const wanted = sql`hashtext(${subscriptionId}::text || ${event})`;
   return sql`hashtext(${ownId} || ${ownEvent}) = ${wanted}`;
 }
 
-/** The id of the nth newest of these rows, where a search that reads n rows ends; undefined if there are fewer. */
+/**
+ * Returns the id of the nth newest matching row, at which a search that may read n rows ends; undefined if there are
+ * fewer.
+ */
 export async function nthId(
   db: DbOrTx,
   table: PgTable & { readonly id: PgColumn },
@@ -84,3 +101,15 @@ export async function nthId(
     .limit(1);
   return row?.id;
 }
+
+/** The partner above an account. Join it with a left join, because other companies have no partner. */
+export const partners = alias(companies, "partners");
+
+export const isPartnerOfCompany = eq(partners.id, companies.partnerId);
+
+/** Whether the company and the partner above it are active; otherwise none of their users can sign in. */
+export const isTenantActive =
+  sql`(${companies.isActive} and coalesce(${partners.isActive}, true))`.mapWith(companies.isActive);
+
+/** Whether a user, the company and the partner above it are active. */
+export const isUserActive = sql`(${users.isActive} and ${isTenantActive})`.mapWith(users.isActive);

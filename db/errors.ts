@@ -1,27 +1,27 @@
-/** SQLSTATE of a broken unique index. */
+/** SQLSTATE of a unique violation. */
 export const isUniqueViolation = hasCode("23505");
 
-/** SQLSTATE of the victim of a deadlock. */
+/** SQLSTATE of a transaction that was rolled back because of a deadlock. */
 export const isDeadlock = hasCode("40P01");
 
-/** SQLSTATE of a statement that waited longer than lock_timeout. */
+/** SQLSTATE of a statement that waited longer than `lock_timeout`. */
 export const isLockTimeout = hasCode("55P03");
 
-/** SQLSTATE of a right that the user lacks. */
+/** SQLSTATE of a missing privilege. */
 export const isForbidden = hasCode("42501");
 
-/** Code of the driver's patch: the session no longer has this prepared statement, or its result type has changed. */
+/** Code of the driver's patch: the session lost this prepared statement, or its result type has changed. */
 const STATEMENT_OUTDATED = "STATEMENT_OUTDATED";
 export const isStatementOutdated = hasCode(STATEMENT_OUTDATED);
 
 /**
- * SQLSTATEs of a server that cannot be had, by their beginnings (docs of PostgreSQL, appendix A): connection, rejected
- * role or database, conflict with another transaction, resources (disk full, too many connections), shutdown and
- * cancellation, its own trouble; besides a lock not had, a read-only server, a transaction left alone.
+ * Beginnings of the SQLSTATEs of a server that is unavailable (PostgreSQL, appendix A): connection failure, rejected
+ * role or database, conflict of transactions, resources (disk full, too many connections), shutdown and cancellation,
+ * system error. Also a lock timeout, a read-only server, and a transaction that was idle for too long.
  */
 const STORE_STATES = /^(08|28|3D000|40|53|57|58|55P03|25006|25P03|25P04)/;
 
-/** Codes of the driver and of its socket. */
+/** Error codes of the driver and of its socket. */
 const STORE_CODES = new Set([
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",
@@ -45,8 +45,8 @@ const STORE_CODES = new Set([
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /**
- * Whether a statement failed because of the database and not of what it says: it may work later. What was open is rolled
- * back; whether a commit whose answer was lost took place is unknown.
+ * Whether a statement failed because of the database and not because of its content, so that it may succeed later.
+ * Open transactions are rolled back. If the answer to a commit was lost, it is unknown whether the commit happened.
  */
 export function isStoreFailure(error: unknown): boolean {
   const code = fieldOf(error, "code");
@@ -55,14 +55,14 @@ export function isStoreFailure(error: unknown): boolean {
   return SQLSTATE.test(code) && STORE_STATES.test(code);
 }
 
-/** Whether a pooler was found behind an address that does not announce one with `prepare=false`. */
+/** Whether a pooler was detected behind an address that does not announce one with `prepare=false`. */
 export function isPoolerFound(error: unknown): boolean {
   if (fieldOf(error, "code") === "POOLER_FOUND") return true;
-  // PgBouncer takes few of the settings that a session may be started with.
+  // PgBouncer rejects most settings in the startup message of a session.
   return error instanceof Error && error.message.startsWith("unsupported startup parameter");
 }
 
-/** Whether a statement failed because this unique index already holds the key. */
+/** Whether a statement failed because this unique index already contains the key. */
 export function violatesUnique(error: unknown, index: string): boolean {
   return isUniqueViolation(error) && fieldOf(error, "constraint_name") === index;
 }

@@ -1,34 +1,34 @@
-/** How long the statements of a pool may take, by what the pool is for. */
+/** Limits of the statements of a pool, by the purpose of the pool. */
 export interface Limits {
-  /** Waiting for a lock. */
+  /** The longest wait for a lock. */
   readonly lockMs: number;
-  /** A statement, on the server, which ends it and keeps the connection. */
+  /** The longest statement. The server cancels it and keeps the connection. */
   readonly statementMs: number;
-  /** The server ends a session whose client leaves a transaction alone for so long, and its locks with it. */
+  /** The longest idle time inside a transaction. The server then ends the session, which releases its locks. */
   readonly idleMs: number;
   /**
-   * A statement, on this side, which throws the connection away: nobody answers there. Waiting for a free connection
-   * ends after the same time. It is longer than `statementMs`, so that a server that lives is the first to say so.
+   * The longest wait for an answer, after which the client closes the connection, and for a free connection. It is
+   * longer than `statementMs`, so that a living server cancels the statement first.
    */
   readonly deadlineMs: number;
 }
 
 export const LIMITS = {
-  /** Sign-in, and whatever reads. */
+  /** Sign-in and all reads. */
   requests: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
-  /** Whatever takes the sequence of a subscription, for which all of its partner waits. */
-  intake: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
+  /** Transactions that lock the sequence of a subscription; other writers of the same partner wait for them. */
+  writerPool: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
   readiness: { lockMs: 1_000, statementMs: 1_500, idleMs: 2_000, deadlineMs: 2_000 },
   dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
-  /** All of it ends before a lease that is not renewed does. */
+  /** Statements of leases end before a lease that is not renewed expires. */
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
-  /** A chunk of a maintenance job may take long, and hinders nobody by waiting. */
+  /** A chunk of a maintenance job may take long, because no request waits for it. */
   maintenance: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
-  /** An index over a day of attempts. */
+  /** Building the index of a day of attempts. */
   indexing: { lockMs: 2_000, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
 } as const satisfies Record<string, Limits>;
 
-/** How soon the server notices that nobody is at the other end, so that a lost session holds no lock for long. */
+/** Makes the server notice a lost client soon, so that its session does not hold locks for long. */
 const NETWORK = {
   tcp_keepalives_idle: "10",
   tcp_keepalives_interval: "5",
@@ -46,9 +46,10 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
 }
 
 /**
- * What the planner is told. A statement is planned once per connection and its plan is kept, often from when the tables
- * were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive. Without
- * bitmaps an index is read in its order, up to the limit of a statement, whatever the planner expects.
+ * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from the
+ * time when the tables were small. Without these settings it would still read a whole table that has grown since, or
+ * compile a statement that only seems expensive. Without bitmap scans an index is read in its order and stops at the
+ * limit of the statement, with any estimate of the planner.
  */
 export const PLANNER = {
   enable_seqscan: "off",
@@ -57,12 +58,12 @@ export const PLANNER = {
   random_page_cost: "1.1",
 };
 
-/** What a session of ours is started with. */
+/** Startup settings of a session. */
 export function startSettings(limits: Limits): Readonly<Record<string, string>> {
   return { ...ofServer(limits), ...NETWORK };
 }
 
-/** The same behind a pooler, whose sessions are everybody's: a transaction begins with it, and it ends with that. */
+/** Settings for a pooler, whose sessions are shared: they are local to a transaction and sent with its begin. */
 export function beginSettings(limits: Limits): string {
   const settings = Object.entries({ ...ofServer(limits), ...PLANNER });
   return settings.map(([name, value]) => `; set local ${name} = ${value}`).join("");

@@ -5,20 +5,24 @@ import { outboxOffsets, outboxSkips } from "./schema/outbox.ts";
 import { instant, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
- * The log of a subscription: the rows of review_history with its number, in the order of their sequence. What is behind
- * `settled_through` of its offset is to be delivered. The offset only grows; an event that it passes before it is settled
- * gets a row in `outbox`.
+ * The log of a subscription consists of the rows of review_history with its number, in the order of their sequence.
+ * Rows after `settled_through` of its offset are to be delivered. The offset only grows. An event that it passes
+ * before it is settled gets a row in `outbox`.
  */
 
-/** How many rows one statement writes or deletes, so that it holds its locks for some tens of milliseconds. */
+/**
+ * The number of rows that one statement writes or deletes, so that it holds its locks for some tens of milliseconds.
+ */
 export const CHUNK = 1_000;
 
-/** Up to which sequence the entries of a subscription are skipped, if no attempt has settled them. */
+/**
+ * Selects the skip watermark of a subscription: entries up to this sequence that no attempt has settled are skipped.
+ */
 export function skippedThrough(subscriptionId: SQL): SQL {
   return sql`coalesce((select skipped_through from outbox_offsets where subscription_id = ${subscriptionId}), 0)`;
 }
 
-/** The columns of a row of `outbox`, of an event `h` of the log. `s` is the subscription. */
+/** The columns of a new `outbox` row for an event `h` of the log. `s` is the subscription. */
 export const LOGGED_COLUMNS = sql.raw(
   "shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at",
 );
@@ -28,7 +32,7 @@ export const LOGGED_VALUES = sql.raw(
 
 const passing = statement({
   name: "log.pass",
-  // Moves the offset and writes the rows that it passes in one statement.
+  // Moves the offset and inserts the rows of the passed events in one statement.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
   text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
@@ -51,8 +55,8 @@ const passing = statement({
 });
 
 /**
- * Gives the next events of a log, at most so many, rows in `outbox`, and moves the offset behind them. From here on the
- * transaction waits for no lock longer than `lockMs`.
+ * Inserts the next `limit` events of a log into `outbox` and moves the offset past them. From then on no statement of
+ * the transaction waits longer than `lockMs` for a lock.
  */
 export async function passLogged(
   db: DbOrTx,
@@ -64,7 +68,7 @@ export async function passLogged(
 
 const skipping = statement({
   name: "log.skip",
-  // The range follows from the offset as it was before.
+  // The skipped range starts after the offset as it was before the update.
   params: {
     subscriptionId: outboxOffsets.subscriptionId,
     through: outboxSkips.last,
@@ -84,16 +88,16 @@ const skipping = statement({
 });
 
 /**
- * Skips everything that is queued up to a sequence, however much it is. Under the lock of the sequence, so that nothing up
- * to `through` can come any more.
+ * Skips all queued entries up to a sequence, in constant time. The caller holds the lock of the sequence, so that no
+ * entry up to `through` can be added later.
  */
 export async function skipQueued(tx: Tx, skip: ValuesOf<typeof skipping.params>): Promise<void> {
   await tx.run(skipping, skip);
 }
 
 /*
- * Parts of statements that look at what is queued for a subscription: the rows of `outbox` and the events of its log
- * behind the offset. Each is a bounded walk of an index. `s` is the subscription, with its id, shard and number.
+ * Fragments of statements about the queue of a subscription: the rows of `outbox` and the events of its log after the
+ * offset. Each is a bounded walk of an index. `s` is the subscription, with its id, shard and number.
  */
 
 const rows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s.id and o.skipped_at is null
@@ -101,10 +105,10 @@ const rows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s
 const logged = sql`from review_history h where h.subscription_number = s.number
                      and h.sequence > (select settled_through from outbox_offsets where subscription_id = s.id)`;
 
-/** More than there can be. */
+/** A limit beyond any number of rows. */
 export const NO_LIMIT = 2 ** 31 - 1;
 
-/** The first entry: its sequence, recorded_at, due_at and state. */
+/** Selects the first entry: its sequence, recorded_at, due_at and state. */
 export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
   select * from (
     (select o.sequence, o.recorded_at, o.due_at, o.state ${rows} and ${isOrdered} order by o.sequence limit 1)
@@ -112,20 +116,22 @@ export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
     (select h.sequence, h.recorded_at, null, 'pending' ${logged} order by h.sequence limit 1)) first
    order by sequence limit 1`;
 
-/** Every entry, in no order: its recorded_at and state. */
+/** Selects all entries in no order: recorded_at and state. */
 export const allQueued = sql`
   select o.recorded_at, o.state ${rows} union all select h.recorded_at, 'pending' ${logged}`;
 
-/** Of the rows alone those that hold back others: no tests. */
+/** Excludes tests, because they do not hold back other entries. */
 export const NO_TEST = sql`not o.is_test`;
 
 /**
- * The length of the queue, as a scalar subquery: exact up to `limit` rows and `limit` events of the log. Behind that many
- * each number of the sequence counts as an entry, so that a million cost as much as `limit` do.
+ * Selects the length of the queue as a scalar subquery. It is exact up to `limit` rows and `limit` events of the log.
+ * Beyond that each number of the sequence counts as an entry, so that a queue of a million costs as much as one of
+ * `limit`.
  */
 export function queueLength(limit: number): SQL {
   const most = sql.raw(String(limit));
-  // The planner does not know the limit of a subquery, so it walks the index instead of sorting the whole queue.
+  // The limit is a subquery, which the planner cannot estimate, so it walks the index instead of sorting the whole
+  // queue.
   const length = (sequence: SQL, from: SQL, last: SQL) => sql`(
     select c.entries + case when c.entries < ${most} then 0 else greatest(0, coalesce(${last}, c.last) - c.last) end
       from (select count(*) as entries, max(n) as last
@@ -136,13 +142,13 @@ export function queueLength(limit: number): SQL {
 }
 
 /**
- * Common table expressions of a recursive `with`, of which the last is `queues` (shard, subscription_id): the
- * subscriptions of the shards in `asked` (shard) that have entries, about so many of each shard.
+ * Makes common table expressions of a recursive `with`; the last one is `queues` (shard, subscription_id). It contains
+ * the subscriptions with entries in the shards of `asked` (shard), about `limit` per shard.
  */
 export function queuesOf(limit: SQL): SQL {
   return sql`with_rows as (
-      -- From one subscription to the next, whatever each of them has. The bounds are single columns: one that is a row
-      -- ends no walk before PostgreSQL 18.
+      -- A loose index scan: it goes from one subscription to the next, however many rows each of them has. The bounds
+      -- are single columns, because before PostgreSQL 18 a row comparison does not end an index scan.
       select 1 as n, a.shard, next.subscription_id
         from asked a cross join lateral (
                select subscription_id from outbox where shard = a.shard order by subscription_id limit 1) next

@@ -7,7 +7,7 @@ import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server.ts";
 import type { Raw } from "./session.ts";
 
-/** A database has migrations that this version does not know: nothing leads from them to its schema. */
+/** The database has migrations that this version does not know, so no migration leads to its schema. */
 export class ForeignSchemaError extends Error {
   override readonly name = "ForeignSchemaError";
 
@@ -17,19 +17,20 @@ export class ForeignSchemaError extends Error {
 }
 
 /**
- * Brings a database to the current schema, behind a pooler too; one that a later version has brought further stays as it
- * is. Any number of processes may call it at once: one works, the rest wait. Throws a ForeignSchemaError where it cannot.
+ * Migrates a database to the current schema, also behind a pooler. A database that a later version has migrated
+ * further stays unchanged. Several processes may call it at once: one works, the others wait. Throws a
+ * ForeignSchemaError if the migrations of the database differ.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
   try {
     await withPatience(db, async (tx) => {
-      // Of the transaction, because a pooler's session is not ours to keep.
+      // The lock belongs to the transaction, because the session of a pooler is shared.
       await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
       const state = await schemaState(tx);
       if (state.kind === "foreign") throw new ForeignSchemaError();
       await applyMigrations(tx);
-      // Statements outside of a transaction find these in the sessions of the pooler.
+      // Sessions of a pooler get the planner settings from the role, for statements outside of transactions.
       if (isPooled(databaseUrl))
         for (const [name, value] of Object.entries(PLANNER))
           await tx.sql.unsafe(`alter role current_user set ${name} = ${value}`);
@@ -40,16 +41,19 @@ export async function migrate(databaseUrl: string): Promise<void> {
   }
 }
 
-/** Whoever comes after a change that waits for its lock waits as well: after so long it gives up its place. */
+/**
+ * The lock timeout of a try. A change that waits for its lock blocks all later statements on the table, so it gives up
+ * and tries again.
+ */
 const LOCK_MS = 1_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** A reader of hours is not waited for. */
+/** The longest time for all tries; a transaction of hours is not waited for. */
 const PATIENCE_MS = 300_000;
 
 /**
- * Runs `work` in a transaction; if a lock cannot be had, all of it again after a pause in which others get their turn.
- * Fails like the last try after five minutes.
+ * Runs `work` in a transaction. After a lock timeout it repeats all of it, after a pause in which other statements can
+ * run. Throws the error of the last try after five minutes.
  */
 export async function withPatience<T>(
   db: RawDb,
@@ -70,7 +74,10 @@ export async function withPatience<T>(
   }
 }
 
-/** As drizzle-orm's own migrator does, which wants a session for itself. */
+/**
+ * Applies migrations like drizzle-orm's migrator, which needs a session of its own and therefore fails behind a
+ * pooler.
+ */
 async function applyMigrations({ sql }: RawTx): Promise<void> {
   await sql`create schema if not exists drizzle`;
   await sql`
@@ -93,9 +100,11 @@ export const FOREIGN_SCHEMA =
   "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.";
 
 /**
- * How the schema of a database stands to this version: `behind` by so many migrations, `ahead` of it where a later
- * version has migrated (what it did lets this version go on working), `foreign` where their histories part, `hidden`
- * from a user who may not read the list of migrations.
+ * The schema of a database compared with this version:
+ * - `behind`: it lacks `by` migrations;
+ * - `ahead`: a later version has migrated it, in a way with which this version can work;
+ * - `foreign`: the two histories differ;
+ * - `hidden`: the user may not read the list of migrations.
  */
 export type SchemaState =
   | { readonly kind: "current" }
@@ -124,7 +133,7 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   }
 }
 
-/** Of two histories of one line the shorter is the beginning of the longer. */
+/** Compares two histories. In the same line, the shorter one is the beginning of the longer one. */
 export function compareSchemas(applied: readonly number[], own: readonly number[]): SchemaState {
   const common = Math.min(applied.length, own.length);
   for (let i = 0; i < common; i++) if (applied[i] !== own[i]) return { kind: "foreign" };
@@ -133,8 +142,11 @@ export function compareSchemas(applied: readonly number[], own: readonly number[
   return { kind: applied.length < own.length ? "behind" : "ahead", by };
 }
 
-/** What to do before a process can work on this database; nothing if it can, or if that cannot be told. */
-export async function schemaFault(db: Raw): Promise<string | undefined> {
+/**
+ * Returns the action that is needed before a process can use this database; undefined if none is needed, or if the
+ * schema is hidden.
+ */
+export async function schemaError(db: Raw): Promise<string | undefined> {
   const state = await schemaState(db);
   if (state.kind === "foreign") return FOREIGN_SCHEMA;
   if (state.kind !== "behind") return undefined;

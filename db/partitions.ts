@@ -1,4 +1,4 @@
-// Raw (db/statement.ts): partitions, which the query builder has no words for.
+// This file uses raw SQL, because the query builder cannot express partitions.
 import { sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 
@@ -9,27 +9,29 @@ import { rows, statement, value } from "./statement.ts";
 import { waitForTurn, serverTime } from "./server.ts";
 
 const DAY_MS = 86_400_000;
-/** Days from today for which partitions exist at the least. */
+/** The number of days after today for which partitions are created. */
 const PARTITION_DAYS_AHEAD = 7;
 
-/** Rows that one statement takes out of a default partition, and all that may be taken out to make one partition. */
+/** Rows that one statement moves out of the default partition, and the limit of moved rows for one new partition. */
 const MOVED_AT_ONCE = 5_000;
 export const MOVED_AT_MOST = 100_000;
 
-/** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. They know no time before 1970. */
+/**
+ * Returns the smallest ULID of an instant. ULIDs are ordered by time, so a day is a range of them; they start in 1970.
+ */
 export function ulidFloor(at: Date): string {
   return encodeTime(Math.max(0, at.getTime()), 10) + "0".repeat(16);
 }
 
-/** The daily partitions of delivery_attempts, the oldest first. */
+/** Lists the daily partitions of delivery_attempts, the oldest first. */
 const dailyPartitions = statement({
   name: "partitions.daily",
-  // The catalog is not in the schema.
+  // The columns come from the catalog, which the schema does not declare.
   columns: {
     name: value("text"),
-    /** How many rows the server believes that it has; negative if it was never analysed. */
+    /** The server's estimate of its rows; negative if it was never analysed. */
     estimate: value("double precision"),
-    /** How long ago its day has ended, by Postgres' clock. */
+    /** Hours since the end of its day, by Postgres' clock. */
     endedHours: value("double precision"),
     /** Whether it has the index by event value (`indexEndedDays`). */
     isIndexed: value("boolean"),
@@ -47,8 +49,8 @@ const dailyPartitions = statement({
 type DayPartition = ReturnType<typeof partitionsAhead>[number];
 
 /**
- * The daily partitions of delivery_attempts from the day of `now` on. Names end in the UTC day, `_20260601`. A partition
- * holds the ids from `from` on, below `to`.
+ * Lists the daily partitions from the day of `now` on. Names end in the UTC day, as in `_20260601`. A partition
+ * contains the ids from `from` on, below `to`.
  */
 export function partitionsAhead(now: Date, days: number) {
   const today = now.getTime() - (now.getTime() % DAY_MS);
@@ -61,10 +63,12 @@ export function partitionsAhead(now: Date, days: number) {
 }
 
 /**
- * Makes the partitions of the week ahead that are missing, and those of the last `pastDays` of which the default partition
- * holds rows; the rows move in. Each is made alone: the first failure is thrown when all were tried. A partition whose
- * locks are not to be had stays for the next time, and so does one with too many rows in the default partition, where
- * they are read, written and in the end removed as well. Answers the names of those made.
+ * Creates the missing partitions of the next week. Also creates those of the last `pastDays` for which the default
+ * partition contains rows, and moves these rows into them. Returns the names of the new partitions.
+ *
+ * Each partition is created separately; the first error is thrown after all were tried. A partition is left for the
+ * next call if its locks are not available, or if the default partition has too many rows for it. Until then these
+ * rows are read, written and finally removed in the default partition.
  */
 export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Promise<string[]> {
   const first = new Date(now.getTime() - pastDays * DAY_MS);
@@ -73,10 +77,10 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
     ({ name }) => !there.has(name),
   );
   if (missing.length === 0) return [];
-  const strayCounts = await countStrays(db, missing);
+  const defaultCounts = await countDefaultRows(db, missing);
   const today = partitionsAhead(now, 0)[0]?.name.slice(-8) ?? "";
   const due = missing.filter(({ name }) => {
-    const count = strayCounts.get(name) ?? 0;
+    const count = defaultCounts.get(name) ?? 0;
     return count <= MOVED_AT_MOST && (count > 0 || name.slice(-8) >= today);
   });
   const made: string[] = [];
@@ -91,9 +95,9 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
   return made;
 }
 
-const strays = statement({
-  name: "partitions.strays",
-  // The builder knows the whole table, not its default partition.
+const defaultRows = statement({
+  name: "partitions.countDefaultRows",
+  // The query builder does not know the default partition as a table.
   params: {
     days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
   },
@@ -104,21 +108,22 @@ const strays = statement({
      group by days.name`,
 });
 
-/** How many rows of each of these days are in the default partition, by the name of the partition that they belong in. */
-async function countStrays(db: RawDb, partitions: readonly DayPartition[]) {
+/** Counts the rows of each day in the default partition, by the name of the partition that they belong to. */
+async function countDefaultRows(db: RawDb, partitions: readonly DayPartition[]) {
   const days = partitions.map(({ name, from, to }) => ({ name, low: from, high: to }));
-  return new Map((await db.run(strays, { days })).map(({ name, count }) => [name, count]));
+  return new Map((await db.run(defaultRows, { days })).map(({ name, count }) => [name, count]));
 }
 
 /**
- * Makes one partition, with what the default partition holds of its day; false if somebody else did, or if the locks are
- * not to be had. It is built and filled apart, which stops nobody; to everybody else the rows stay where they were until
- * the commit. To be attached it needs the default partition for itself, where those who read the whole table wait for it.
+ * Creates one partition with the rows that the default partition has of its day. Returns false if another process
+ * created it, or if the locks are not available. The partition is built and filled as a separate table, which blocks
+ * nobody; other sessions see the rows in their old place until the commit. Attaching it needs an exclusive lock on the
+ * default partition, for which readers of the whole table wait.
  */
 async function makePartition(db: RawDb, partition: DayPartition): Promise<boolean> {
   const { name, from, to } = partition;
   const made = await underLocks(db, async (tx) => {
-    // Several processes may look at the same time.
+    // Several processes may find the same missing partition.
     await waitForTurn(tx, "partitions");
     if ((await tx.run(dailyPartitions, {})).some((one) => one.name === name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
@@ -126,13 +131,13 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
     await tx.sql.unsafe(
       `create table if not exists ${name} (like delivery_attempts including all)`,
     );
-    await moveStrays(tx, partition);
+    await moveDefaultRows(tx, partition);
     await tx.sql.unsafe(
-      patiently(`lock table only delivery_attempts in share update exclusive mode;
+      retryLocks(`lock table only delivery_attempts in share update exclusive mode;
                  lock table delivery_attempts_default in access exclusive mode;`),
     );
-    // What came in meanwhile.
-    await moveStrays(tx, partition);
+    // Rows that were inserted meanwhile.
+    await moveDefaultRows(tx, partition);
     await tx.sql.unsafe(
       `alter table delivery_attempts attach partition ${name} for values from ('${from}') to ('${to}')`,
     );
@@ -141,8 +146,8 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
   return made ?? false;
 }
 
-/** Moves what the default partition holds of this day, statement by statement, in the transaction of the caller. */
-async function moveStrays(tx: RawTx, { name, from, to }: DayPartition): Promise<void> {
+/** Moves the rows of this day out of the default partition in chunks, in the transaction of the caller. */
+async function moveDefaultRows(tx: RawTx, { name, from, to }: DayPartition): Promise<void> {
   for (let moved = MOVED_AT_ONCE; moved === MOVED_AT_ONCE;) {
     const { count } = await tx.sql.unsafe(`
       with taken as (
@@ -155,20 +160,20 @@ async function moveStrays(tx: RawTx, { name, from, to }: DayPartition): Promise<
 }
 
 /**
- * Making or dropping a partition waits so long for a lock, and so often: whoever reads or writes the table meanwhile
- * waits behind it. Where a dump holds the table for minutes, the next pass tries again.
+ * Creating or dropping a partition waits this long for a lock, for at most `LOCK_TRIES` tries, because all later
+ * readers and writers of the table queue behind it. If a dump holds the table for minutes, the next call tries again.
  */
 const LOCK_MS = 100;
 const LOCK_TRIES = 5;
 const PAUSE_S = 0.05;
-/** The longest of one statement here: one of a few thousand rows, on a loaded server. */
+/** Limit of one statement here, which moves a few thousand rows, on a loaded server. */
 const STATEMENT_MS = 60_000;
 
 const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
-/** Of a transaction that makes or drops a partition. */
+/** Settings of a transaction that creates or drops a partition. */
 const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
-/** Runs `work` in a transaction; undefined if a lock that it needs is not to be had. */
+/** Runs `work` in a transaction; undefined if a lock is not available in time. */
 async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promise<T | undefined> {
   try {
     return await db.transaction(work);
@@ -179,10 +184,10 @@ async function underLocks<T>(db: RawDb, work: (tx: RawTx) => Promise<T>): Promis
 }
 
 /**
- * A statement that tries others again when they have waited for a lock for too long, without losing what was done before.
- * Between two tries those who had queued behind it get their turn.
+ * Makes a statement that repeats other statements after a lock timeout, without losing the work before them. Between
+ * two tries the sessions that queued behind the lock can run.
  */
-function patiently(statements: string): string {
+function retryLocks(statements: string): string {
   return `do $$ begin
     for tried in 1..${LOCK_TRIES} loop
       begin
@@ -196,13 +201,13 @@ function patiently(statements: string): string {
   end $$`;
 }
 
-/** Where the server has no estimate of the rows of a partition, they are counted up to this. */
+/** The limit of the count for a partition without an estimate. */
 const COUNTED = 10_000;
 
 /**
- * Drops the oldest of the daily partitions that ended more than `days` ago by Postgres' clock, if there is one. Only one:
- * should that clock be wrong, somebody has the time to see it. A partition whose locks are not to be had stays for the
- * next time.
+ * Drops the oldest daily partition that ended more than `days` ago by Postgres' clock, if there is one. It drops only
+ * one per call, so that an operator can notice a wrong clock. A partition whose locks are not available is left for
+ * the next call.
  */
 export function dropExpiredPartition(db: RawDb, days: number) {
   return underLocks(db, async (tx) => {
@@ -214,12 +219,14 @@ export function dropExpiredPartition(db: RawDb, days: number) {
       estimate < 0
         ? await countUpTo(tx, name)
         : { name, rows: Math.round(estimate), isCounted: false };
-    await tx.sql.unsafe(patiently(`drop table ${name};`));
+    await tx.sql.unsafe(retryLocks(`drop table ${name};`));
     return dropped;
   });
 }
 
-/** For a partition that was never analysed. `isCounted` is false if it has more rows than were counted. */
+/**
+ * Counts the rows of a partition that was never analysed. `isCounted` is false if it has more rows than were counted.
+ */
 async function countUpTo(tx: RawTx, name: string) {
   const [found] = await tx.sql.unsafe<{ rows: number }[]>(
     `select count(*) as rows from (select from ${name} limit ${COUNTED}) counted`,
@@ -229,8 +236,8 @@ async function countUpTo(tx: RawTx, name: string) {
 }
 
 const expiredAttempts = statement({
-  name: "partitions.deleteStrayAttempts",
-  // The builder knows the whole table, not its default partition.
+  name: "partitions.deleteExpiredDefaultRows",
+  // The query builder does not know the default partition as a table.
   params: { floor: deliveryAttempts.id, limit: value("bigint") },
   text: ({ floor, limit }) => sql`
     delete from delivery_attempts_default where ctid = any (array(
@@ -238,8 +245,8 @@ const expiredAttempts = statement({
 });
 
 /**
- * Removes at most so many rows from the default partition that are older than `days` by Postgres' clock. They are there
- * because no partition of their day was made while they were young.
+ * Deletes up to `limit` rows older than `days`, by Postgres' clock, from the default partition. They are there because
+ * no partition existed for their day while they were written.
  */
 export async function deleteExpiredStrays(db: RawDb, days: number, limit: number): Promise<number> {
   const now = await serverTime(db);
@@ -247,28 +254,31 @@ export async function deleteExpiredStrays(db: RawDb, days: number, limit: number
   return (await db.run(expiredAttempts, { floor, limit })).count;
 }
 
-/** Days that one call indexes: one ends each day, and after an upgrade there are as many as are retained. */
+/**
+ * The number of days that one call indexes. One day ends each day, but after an upgrade all retained days lack the
+ * index.
+ */
 const DAYS_AT_ONCE = 4;
 
 /**
- * A hash of both texts takes the place of both, which would double the index (`hashOfValue` asks for it). The day is
- * written to no more, so pages need no room.
+ * A hash of both texts replaces both, which would double the size of the index; `hashOfValue` queries it. An ended day
+ * is no longer written to, so its pages need no free space.
  */
 const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
 
 /**
- * An attempt is written after its start, which its day follows from: the margin is for those that end after midnight.
- * One that comes later still, because Postgres was away, waits until the index is there. A day that was given an index
- * with both texts (`_of_event`), as all were before, keeps it.
+ * An attempt belongs to the day of its start and is written after its end, so the margin covers attempts that end
+ * after midnight. A later insert, after an outage of Postgres, waits until the index is built. A day that already has
+ * the older index with both texts (`_of_event`) keeps it.
  */
 const MARGIN_HOURS = 1;
 
 /**
- * Makes the index by event value of the newest ended days that lack it; answers the names of their partitions. A day that
- * is written to right now stays for the next time.
+ * Creates the index by event value on the newest ended days that lack it. Returns the names of their partitions. A day
+ * that is being written to is left for the next call.
  *
- * It is no `concurrently`: that would wait for every transaction that is older, a dump of hours among them, and would
- * leave an index that is not valid behind where it gave up. Here nobody waits but who writes to a day that has ended.
+ * It does not use `concurrently`, which would wait for every older transaction, such as a dump of hours, and would
+ * leave an invalid index when it gives up. Only inserts into an ended day wait here.
  */
 export async function indexEndedDays(db: RawDb): Promise<string[]> {
   const made: string[] = [];
@@ -277,8 +287,9 @@ export async function indexEndedDays(db: RawDb): Promise<string[]> {
   for (const { name } of due.slice(0, DAYS_AT_ONCE))
     await underLocks(db, async (tx) => {
       await tx.sql.unsafe(LOCK_WAIT);
-      // Stronger than an index needs: it also keeps out another process that makes the same one.
-      await tx.sql.unsafe(patiently(`lock table ${name} in share row exclusive mode;`));
+      // The lock is stronger than an index needs, so that it also excludes another process that creates the same
+      // index.
+      await tx.sql.unsafe(retryLocks(`lock table ${name} in share row exclusive mode;`));
       await tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`);
       made.push(name);
     });

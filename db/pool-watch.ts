@@ -1,20 +1,23 @@
 interface Slow {
   readonly slowMs: number;
-  /** Of a statement that the builder made, `statement` is the beginning of its text, which holds no values. */
-  readonly tell: (slow: { pool: string; statement: string; duration_ms: number }) => void;
+  /**
+   * Logs a slow statement. For a statement of the query builder, `statement` is the beginning of its text, which
+   * contains no values.
+   */
+  readonly report: (slow: { pool: string; statement: string; duration_ms: number }) => void;
 }
 
-/** What a log has of a statement of the builder. */
+/** The logged length of a statement of the query builder. */
 const TEXT_SHOWN = 120;
 
-/** What one pool of connections is doing. */
+/** The figures of one pool of connections. */
 export class PoolWatch {
   readonly pool: string;
-  /** How many connections it has at the most. */
+  /** The highest number of connections. */
   readonly size: number;
-  /** Transactions that wait for a connection now. */
+  /** Transactions that are waiting for a connection. */
   waiting = 0;
-  /** How many have waited, and for how long in all. */
+  /** The number of transactions that have asked for a connection, and their total waiting time. */
   waited = 0;
   waitedMs = 0;
   slow = 0;
@@ -26,7 +29,10 @@ export class PoolWatch {
     this.#slow = slow;
   }
 
-  /** A transaction asks for a connection; the answer is called, once or more often, when it need not wait any more. */
+  /**
+   * Counts a transaction as waiting for a connection until the returned function is called, which may happen
+   * repeatedly.
+   */
   wait(): () => void {
     const startedMs = performance.now();
     let isWaiting = true;
@@ -40,7 +46,7 @@ export class PoolWatch {
     };
   }
 
-  /** Runs a statement, known by its name or its text; one that took long is counted and told. */
+  /** Runs a statement and measures it. A slow one is counted and logged by its name or text. */
   async time<T>(statement: string, run: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
     try {
@@ -50,7 +56,7 @@ export class PoolWatch {
       if (durationMs >= this.#slow.slowMs) {
         this.slow += 1;
         const shown = statement.slice(0, TEXT_SHOWN);
-        this.#slow.tell({
+        this.#slow.report({
           pool: this.pool,
           statement: shown,
           duration_ms: Math.round(durationMs),
@@ -65,9 +71,9 @@ export class PoolWatches {
   readonly pools: PoolWatch[] = [];
   readonly #slow: Slow;
 
-  /** `slowMs` 0: no statement counts as slow. */
-  constructor(slowMs: number, tell: Slow["tell"]) {
-    this.#slow = { slowMs: slowMs === 0 ? Infinity : slowMs, tell };
+  /** Takes the limit of slow statements; with 0, no statement counts as slow. */
+  constructor(slowMs: number, report: Slow["report"]) {
+    this.#slow = { slowMs: slowMs === 0 ? Infinity : slowMs, report };
   }
 
   open(pool: string, size: number): PoolWatch {

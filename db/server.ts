@@ -5,12 +5,12 @@ import { onlyRow, instant, statement, value } from "./statement.ts";
 
 const clockOfServer = statement({
   name: "serverTime",
-  // It is of no table.
+  // Selects from no table, so the builder cannot express it.
   columns: { now: instant },
   text: () => sql`select clock_timestamp() as now`,
 });
 
-/** What time it is for Postgres, whose clock decides about data. */
+/** Reads Postgres' clock, which decides about the age of data. */
 export async function serverTime(db: DbOrTx): Promise<Date> {
   return onlyRow(await db.run(clockOfServer, {})).now;
 }
@@ -19,7 +19,7 @@ const LOCK = (job: unknown) => sql`hashtext('reviewrelay:' || ${job})`;
 
 const taking = statement({
   name: "turn.take",
-  // The builder selects from tables; an advisory lock is in none.
+  // An advisory lock belongs to no table, so the builder cannot express it.
   params: { job: value("text") },
   columns: { isMine: value("boolean") },
   text: ({ job }) => sql`select pg_try_advisory_xact_lock(${LOCK(job)}) as "isMine"`,
@@ -27,24 +27,24 @@ const taking = statement({
 
 const waiting = statement({
   name: "turn.wait",
-  // The builder selects from tables; an advisory lock is in none.
+  // An advisory lock belongs to no table, so the builder cannot express it.
   params: { job: value("text") },
   text: ({ job }) => sql`select from pg_advisory_xact_lock(${LOCK(job)})`,
 });
 
-/** Answers true to one process at a time, until its transaction ends. */
+/** Tries to take the lock of a job until the end of the transaction. Returns whether it was free. */
 export async function takeTurn(tx: Tx, job: "stats"): Promise<boolean> {
   return onlyRow(await tx.run(taking, { job })).isMine;
 }
 
-/** Waits until no other transaction has the turn. */
+/** Waits for the lock of a job and holds it until the end of the transaction. */
 export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise<void> {
   await tx.run(waiting, { job });
 }
 
 const write = statement({
   name: "ready.write",
-  // Writes to the log alone, where nothing is left to be cleaned up; the builder has no such word.
+  // Writes to the write-ahead log only, where nothing has to be cleaned up. The builder cannot express it.
   columns: { readOnly: value("text") },
   text: () => sql`
     select current_setting('transaction_read_only') as "readOnly"
@@ -53,25 +53,26 @@ const write = statement({
 
 const littleMemory = statement({
   name: "ready.littleMemory",
-  // The builder selects from tables; a setting is in none.
+  // A setting belongs to no table, so the builder cannot express it.
   text: () => sql`select from set_config('work_mem', '64kB', true)`,
 });
 
 const spill = statement({
   name: "ready.spill",
-  // Is more than the memory that it may have, so that it goes through a file: a full disk refuses that.
+  // Produces more data than `work_mem` allows, so that it is written to a temporary file. This fails if the disk is
+  // full.
   columns: { rows: value("bigint") },
   text: () => sql`
     with much as materialized (select repeat('x', 1000) as text from generate_series(1, 200))
     select count(*) as rows from much`,
 });
 
-/** Whoever may ask for readiness may not write as fast as they can. */
+/** The shortest interval between two writes of the probe, because anyone may call `/readyz` at any rate. */
 const ONCE_IN_MS = 500;
 
 /**
- * A probe that fails unless the database takes a write now: not on a standby, not with a full disk. Those who ask at the
- * same time share one, and it answers those who ask soon after.
+ * Returns a probe that fails unless the database accepts a write now, as on a standby or with a full disk. Concurrent
+ * calls share one write, and its result is reused for `ONCE_IN_MS`.
  */
 export function writable(db: Db): () => Promise<void> {
   let probe: Promise<void> | undefined;

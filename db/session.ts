@@ -31,25 +31,25 @@ type Builder = Omit<
   "execute" | "transaction" | "query" | "refreshMaterializedView" | "$cache" | "_"
 >;
 
-/** Conversions that are not the driver's own. */
+/** Conversions that the driver does not have by default. */
 type DriverTypes = { bigint: number };
 export type Transaction = postgres.TransactionSql<DriverTypes>;
 
 /**
- * Drizzle's query builder, whose queries run when they are awaited, and beside it, on the same connection, what is declared
- * as SQL, which is sent at once.
+ * A connection for both kinds of queries: those of Drizzle's query builder, which run when they are awaited, and
+ * declared SQL statements, which are sent at once.
  */
 export interface Session extends Builder {
   /** Runs a declared statement. */
   run<P extends Shapes, C extends Shapes>(
     statement: Statement<P, C>,
-    given: ValuesOf<P>,
+    values: ValuesOf<P>,
   ): Promise<Rows<C>>;
-  /** Runs what `prepared` has built. */
-  runBuilt<R>(query: BuiltQuery, given: Readonly<Record<string, unknown>>): Promise<R>;
+  /** Runs a query that `prepared` has built. */
+  runBuilt<R>(query: BuiltQuery, values: Readonly<Record<string, unknown>>): Promise<R>;
 }
 
-/** The driver itself beside it: for scripts and tests, and for partitions, which no builder makes. */
+/** Adds the driver itself, for scripts, tests and partitions, which the query builder cannot express. */
 export interface Raw {
   readonly sql: postgres.ISql<DriverTypes>;
 }
@@ -57,13 +57,16 @@ export type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
 
 const dialect = new PgDialect();
 
-/** More parameters than this are a list of rows, whose text is hardly ever the same twice. */
+/**
+ * The highest number of parameters of a prepared query. Beyond it the query lists rows, and its text is rarely
+ * repeated.
+ */
 const MAX_PREPARED_PARAMETERS = 64;
 
 type NoRelations = Record<string, never>;
 type Answer<R> = { execute: R; all: unknown; values: unknown };
 
-/** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
+/** Prepares the queries of the builder on the server, once per connection and text, as the driver does with `sql`. */
 class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
   readonly #watch: PoolWatch;
 
@@ -78,12 +81,15 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
     const made = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
     const execute = made.execute.bind(made);
-    made.execute = (given) => this.#watch.time(query.sql, () => execute(given)).catch(throwCause);
+    made.execute = (values) => this.#watch.time(query.sql, () => execute(values)).catch(throwCause);
     return made;
   }
 }
 
-/** Drizzle's own error names the values of the parameters, hashes and addresses among them, and would be logged. */
+/**
+ * Throws the driver's error instead of Drizzle's, whose message contains the parameters, such as hashes and addresses,
+ * and would be logged.
+ */
 function throwCause(error: unknown): never {
   throw error instanceof DrizzleQueryError ? error.cause : error;
 }
@@ -93,30 +99,30 @@ interface Watching {
   readonly watch: PoolWatch;
 }
 
-/** What runs declared statements on such a connection. */
+/** Makes the function that runs declared statements on a connection. */
 export function runOver(sql: StatementClient, { onRows, watch }: Watching): Session["run"] {
-  const run: Session["run"] = (declared, given) =>
-    watch.time(declared.name, () => runStatement(sql, declared, given));
+  const run: Session["run"] = (declared, values) =>
+    watch.time(declared.name, () => runStatement(sql, declared, values));
   if (onRows === undefined) return run;
-  return async (declared, given) => {
-    const rows = await run(declared, given);
+  return async (declared, values) => {
+    const rows = await run(declared, values);
     onRows(declared, rows);
     return rows;
   };
 }
 
 export function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, watching: Watching) {
-  // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
+  // Drizzle's types require a pool, but it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, watching.watch);
   const run = runOver(sql, watching);
-  const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
-    session.prepareQuery<Answer<R>>(...query).execute(given);
+  const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, values: Record<string, unknown>) =>
+    session.prepareQuery<Answer<R>>(...query).execute(values);
   return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });
 }
 
-/** What a session prepares: text and parameters of a query, and how its rows are read. */
+/** The arguments with which Drizzle prepares a query: text, parameters, and the fields of its rows. */
 type BuiltQuery = Parameters<PgSession["prepareQuery"]>;
 
 type Recording = PgDatabase<PostgresJsQueryResultHKT>;
@@ -126,29 +132,30 @@ interface Preparable<R> {
 }
 
 /**
- * A query that is built once, not at every call, which costs up to 50 µs: for what runs with every request or sign-in.
+ * Builds a query once instead of at every call, which would cost up to 50 µs. It is for queries that run with every
+ * request or sign-in.
  */
 export function prepared<P extends Shapes, R>(
   params: P,
-  build: (db: Recording, given: Placeholders<P>) => Preparable<R>,
-): (db: Session, given: ValuesOf<P>) => Promise<R> {
+  build: (db: Recording, values: Placeholders<P>) => Preparable<R>,
+): (db: Session, values: ValuesOf<P>) => Promise<R> {
   const db: Recording = new PgDatabase(dialect, new Recorder(dialect), undefined);
   const made = build(db, placeholders(params)).prepare("");
   if (!(made instanceof Recorded)) throw new Error("drizzle-orm prepared the query elsewhere.");
-  return (connection, given) => connection.runBuilt<R>(made.built, encoded(params, given));
+  return (connection, values) => connection.runBuilt<R>(made.built, encoded(params, values));
 }
 
-/** Values as the driver takes them. Left to its placeholders, drizzle would also encode nulls, and fail. */
-function encoded(params: Shapes, given: Readonly<Record<string, unknown>>) {
-  const values: Record<string, unknown> = {};
+/** Encodes values for the driver. Drizzle's placeholders would also encode nulls, and fail. */
+function encoded(params: Shapes, values: Readonly<Record<string, unknown>>) {
+  const result: Record<string, unknown> = {};
   for (const name in params) {
-    const [shape, value] = [params[name], given[name]];
-    values[name] = is(shape, PgColumn) && value !== null ? shape.mapToDriverValue(value) : value;
+    const [shape, value] = [params[name], values[name]];
+    result[name] = is(shape, PgColumn) && value !== null ? shape.mapToDriverValue(value) : value;
   }
-  return values;
+  return result;
 }
 
-/** A session without a connection, which keeps what it is to prepare. */
+/** A session without a connection; it records the query that it is asked to prepare. */
 class Recorder extends PgSession<PostgresJsQueryResultHKT> {
   prepareQuery<T extends PreparedQueryConfig>(...built: BuiltQuery): PgPreparedQuery<T> {
     return new Recorded<T>(built);

@@ -3,20 +3,21 @@ import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
 import type postgres from "postgres";
 
 /*
- * Statements that are written as SQL: those that the query builder cannot say, and those that are measured hot. Each is
- * declared once, with its parameters and the columns of its rows, and a comment says why it is not left to the query
- * builder. The types of both follow from the schema, and tests/integration/statements.test.ts holds every declaration against a server. The text is put together when the
- * module is loaded. Running one is a call of the driver, which prepares it by name on each connection.
+ * Statements written as SQL: those that the query builder cannot express, and those that are measured hot. Each is
+ * declared once, with its parameters and columns, and a comment says why it does not use the query builder.
+ *
+ * The types follow from the schema, and tests/integration/db/statements.test.ts compares every declaration with a
+ * server. The text is built when the module is loaded. The driver prepares a statement by name on each connection.
  */
 
-/** The type of a parameter or of a column of the answer: that of a column of the schema, or a value's own. */
+/** The type of a parameter or a result column: that of a column of the schema, or a separate one. */
 export type Shape = PgColumn | Value<unknown>;
 
-/** A type that no column of the schema has as it is. */
+/** A type that no column of the schema has in this form. */
 export class Value<T> {
-  /** Never set: it carries the type. */
+  /** Never set; it carries the type. */
   declare readonly data: T;
-  /** As the server names it. */
+  /** The name of the type on the server. */
   readonly type: string;
   readonly options: ValueOptions;
 
@@ -30,9 +31,9 @@ interface ValueOptions {
   readonly isNullable: boolean;
   /** The table column that a value comes from, if any. */
   readonly column?: PgColumn;
-  /** All that a text may be. */
+  /** The permitted texts. */
   readonly values?: readonly string[];
-  /** The fields of the rows that a parameter or a column holds. */
+  /** The fields of the rows that a parameter or a result column contains. */
   readonly fields?: Shapes;
 }
 
@@ -49,12 +50,12 @@ interface TypesOfServer {
   "text[]": readonly string[];
 }
 
-/** What no column of the schema has as it is: a number that is counted, a limit. Never null. */
+/** Declares a value that comes from no column of the schema, such as a count or a limit. It is never null. */
 export function value<N extends keyof TypesOfServer>(type: N): Value<TypesOfServer[N]> {
   return new Value(type, { isNullable: false });
 }
 
-/** A text that is one of a few, as the statement and the checks of the tables have it. */
+/** Declares a text with few permitted values, as the statement and the checks of the tables guarantee them. */
 export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
   return new Value("text", { isNullable: false, values });
 }
@@ -62,29 +63,29 @@ export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
 const INSTANT = "timestamp with time zone";
 export const instant = value(INSTANT);
 
-/** Null although its column never is: of the far side of an outer join, or by a condition. */
+/** Declares a value that may be null although its column is not, as on the far side of an outer join. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
   return new Value(typeOf(shape), { ...optionsOf(shape), isNullable: true });
 }
 
-/** A parameter that is an array of such values. */
+/** Declares a parameter that is an array of the column's values. */
 export function list<C extends PgColumn>(column: C): Value<readonly NonNullable<DataOf<C>>[]> {
   return new Value(`${typeOf(column)}[]`, { isNullable: false });
 }
 
-/** A parameter that is a table: as a parameter it is JSON text, in the statement a call that takes it apart. */
+/** Declares a parameter that is a table. It is sent as JSON text, which a function call in the statement expands. */
 export function rows<F extends Readonly<Record<string, Shape>>>(
   fields: F,
 ): Value<readonly ValuesOf<F>[]> {
   return new Value("text", { isNullable: false, fields });
 }
 
-/** A column of an answer that is a table: JSON, which is taken apart as the fields say. */
+/** Declares a result column that is a table. The server returns JSON, which is parsed according to the fields. */
 export function table<F extends Shapes>(fields: F): Value<readonly ValuesOf<F>[]> {
   return new Value("json", { isNullable: false, fields });
 }
 
-/** What selects columns of the schema as the fields of such a table: under the names that they have in code. */
+/** Selects columns of the schema as the fields of such a table, under their names in code. */
 export function selected(columns: Readonly<Record<string, PgColumn>>): SQL {
   const each = Object.entries(columns).map(
     ([name, column]) => sql`${column} as ${sql.identifier(name)}`,
@@ -92,7 +93,7 @@ export function selected(columns: Readonly<Record<string, PgColumn>>): SQL {
   return sql.join(each, sql`, `);
 }
 
-/** The rows of a query as one value. */
+/** Aggregates the rows of a query into one JSON value. */
 export function asTable(query: SQL): SQL {
   return sql`(select coalesce(json_agg(r), '[]') from (${query}) r)`;
 }
@@ -103,17 +104,17 @@ export type DataOf<S> = Frozen<
 type Frozen<T> = T extends readonly (infer One)[] ? readonly One[] : T;
 
 export type Shapes = Readonly<Record<string, Shape>>;
-/** What is given for the parameters, or read of the columns. */
+/** The values of the parameters, or of a row. */
 export type ValuesOf<S extends Shapes> = { readonly [K in keyof S]: DataOf<S[K]> };
-/** The rows of an answer; `count` is of those that the statement wrote, or else read. */
+/** The rows of a result; `count` is the number of rows that the statement wrote, or else returned. */
 export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
 
 interface Declaration<P extends Shapes, C extends Shapes> {
-  /** Unique among all. */
+  /** A name that is unique among all statements. */
   readonly name: string;
-  /** None if absent. */
+  /** The parameters; absent, there are none. */
   readonly params?: P;
-  /** Of the answer, by the names that the text gives them; none if absent. */
+  /** The result columns by their names in the text; absent, there are none. */
   readonly columns?: C;
   readonly text: (params: Placeholders<P>) => SQL;
 }
@@ -123,9 +124,9 @@ export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes>
   readonly params: P;
   readonly columns: C;
   readonly text: string;
-  /** What stands for $1, $2, …: the name of a parameter, or a constant of the code. */
+  /** The sources of $1, $2, …: a parameter by name, or a constant. */
   readonly binds: readonly Bind[];
-  /** Of the columns that are tables: their fields that are instants, which JSON has as texts. */
+  /** The columns that are tables, with their fields that are instants, which JSON contains as texts. */
   readonly tables: readonly Table[];
 }
 
@@ -140,7 +141,7 @@ export type Bind =
 
 const declared: Statement[] = [];
 
-/** Those of all modules that are loaded, for the test. */
+/** Returns the statements of all loaded modules, for the test. */
 export function declaredStatements(): readonly Statement[] {
   return declared;
 }
@@ -152,7 +153,7 @@ type Nothing = Readonly<Record<string, never>>;
 export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
-  // Where one is absent its type is that of nothing.
+  // An absent part has the type of an empty object.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
     typeof declaration
@@ -175,7 +176,7 @@ function tablesOf(columns: Shapes): Table[] {
 
 export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
 
-/** Object.fromEntries forgets the names; they are those of `params`. */
+/** Object.fromEntries loses the names in its type; they are the keys of `params`. */
 export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
@@ -200,28 +201,28 @@ function bindOf(params: Shapes, param: unknown): Bind {
 }
 
 type Driver = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
-type Given = Parameters<Driver["unsafe"]>[1];
+type DriverValues = Parameters<Driver["unsafe"]>[1];
 
-/** What a statement is sent by: the driver's pool or transaction, or what stands before one. */
+/** Sends a statement: the driver's pool or transaction, or a wrapper. */
 export interface StatementClient {
   unsafe<T extends object[]>(
     text: string,
-    values: Given,
+    values: DriverValues,
     options: typeof PREPARED,
   ): Promise<T & { readonly count: number }>;
 }
 
-/** Without parameters the driver would not prepare it. */
+/** Forces preparation: the driver would not prepare a statement without parameters. */
 const PREPARED = { prepare: true, simple: false };
 
-/** Runs a statement on a connection; code that holds a `Db` or `Tx` calls its `run`. */
+/** Runs a statement on a driver connection. Code that holds a `Db` or `Tx` calls its `run` instead. */
 export function runStatement<P extends Shapes, C extends Shapes>(
   client: StatementClient,
   { text, binds, tables }: Statement<P, C>,
-  given: ValuesOf<P>,
+  values: ValuesOf<P>,
 ): Promise<Rows<C>> {
-  const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, given), PREPARED);
-  // The driver sends it once it is asked for the answer: at once, so that statements go out in the order of their calls.
+  const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, values), PREPARED);
+  // The driver sends a query when `then` is called. Calling it here sends statements in the order of the calls.
   return answer.then((found) => withInstants(found, tables));
 }
 
@@ -239,14 +240,14 @@ function readInstants(held: Record<string, unknown>[], { instants }: Table): voi
     }
 }
 
-function bindAll(binds: readonly Bind[], given: Readonly<Record<string, unknown>>): Given {
-  const values = binds.map((bind) => {
+function bindAll(binds: readonly Bind[], values: Readonly<Record<string, unknown>>): DriverValues {
+  const bound = binds.map((bind) => {
     if (bind.kind === "constant") return bind.value;
-    return bind.isJson ? JSON.stringify(given[bind.name]) : given[bind.name];
+    return bind.isJson ? JSON.stringify(values[bind.name]) : values[bind.name];
   });
-  // The types of the parameters say what a caller may give; the driver takes any of them.
+  // The types of the parameters restrict the values of a caller; the driver accepts all of them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return values as Given;
+  return bound as DriverValues;
 }
 
 export function optionsOf(shape: Shape): ValueOptions {
@@ -254,7 +255,7 @@ export function optionsOf(shape: Shape): ValueOptions {
   return { column: shape, isNullable: !shape.notNull };
 }
 
-/** As the server names it: without precision and collation, which no value carries. */
+/** Returns the server's name of a type, without precision and collation, which values do not carry. */
 export function typeOf(shape: Shape): string {
   return sqlTypeOf(shape)
     .replace(/ \(\d+\)/, "")
@@ -265,13 +266,16 @@ function sqlTypeOf(shape: Shape): string {
   return shape instanceof Value ? shape.type : shape.getSQLType();
 }
 
-/** For a column that may be null, but not in these rows: a check of the table, or a condition of the statement, says so. */
+/**
+ * Asserts that a nullable column is not null in these rows, as a check of the table or a condition of the statement
+ * guarantees.
+ */
 export function neverNull<T>(held: T | null): T {
   if (held === null) throw new Error("A value that the schema rules out to be null is null.");
   return held;
 }
 
-/** The row of a statement that answers one, such as the insert of one. */
+/** Returns the only row of a result, such as that of an insert; throws if there are more or none. */
 export function onlyRow<T>(found: readonly T[]): T {
   const [row] = found;
   if (row === undefined || found.length > 1)

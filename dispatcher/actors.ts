@@ -1,25 +1,25 @@
 import type { Clock } from "../src/lib/clock.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
-import type { Inheritance } from "./actor/inheritance.ts";
+import type { InDoubtAttempts } from "./actor/in-doubt.ts";
 import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
 
 /**
- * How long an actor may stay while others wait for their turn. Its settings would have to be read again by then anyway,
- * so that going away and coming back costs no more.
+ * The time that an actor may stay in memory while other subscriptions wait for their turn. Its settings are stale by then
+ * and would be read again anyway, so a drop and a new load cost nothing extra.
  */
 const TURN_MS = 1_000;
 
 /**
- * So many actors may wait for their first load: as many as the loader reads at once. Whoever comes next waits by name,
- * and not behind the loads of thousands.
+ * The most actors that may wait for their first load: as many as the loader reads at once. Further subscriptions wait by
+ * id, because an actor behind thousands of loads would only take memory.
  */
 const MAX_FRESH = 256;
 
 /**
- * Subscriptions that wait, known by name alone. Shards take turns, and within a shard it is first come, first served: so
- * what was just taken over from a dead process does not wait for the backlog of the others.
+ * A queue of subscriptions, each held as an id only. Shards take turns, and within a shard the order is first come, first
+ * served, so a shard that was just taken over does not wait for the backlog of the others.
  */
 export class Turns {
   readonly #shards = new Map<number, Set<string>>();
@@ -29,7 +29,7 @@ export class Turns {
     return this.#size;
   }
 
-  /** One that waits already keeps its place. */
+  /** Appends a subscription; one that waits already keeps its position. */
   add({ subscriptionId, shard }: Wake): void {
     let members = this.#shards.get(shard);
     if (members === undefined) this.#shards.set(shard, (members = new Set()));
@@ -45,13 +45,13 @@ export class Turns {
     if (members.size === 0) this.#shards.delete(shard);
   }
 
-  /** The one whose turn it is, which waits no longer. */
+  /** Removes and returns the next subscription. */
   take(): Wake | undefined {
     const [turn] = this.#shards;
     if (turn === undefined) return undefined;
     const [shard, members] = turn;
     const [subscriptionId] = members;
-    // The shard goes to the end of the line.
+    // Moves the shard to the end of the queue.
     this.#shards.delete(shard);
     this.#shards.set(shard, members);
     if (subscriptionId === undefined) return undefined;
@@ -62,24 +62,25 @@ export class Turns {
 }
 
 /**
- * The actors in memory: one for each subscription that has something to do, up to a bound. The other subscriptions that
- * were woken wait for their turn, and those whose host is crowded stand aside; of both it knows the name alone.
+ * The actors in memory: one for each subscription that has something to do, up to a limit. The other woken
+ * subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as ids only.
  */
 export class Actors {
   readonly #clock: Clock;
   readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
-  /** Those whose first load has not come. */
+  /** The actors that wait for their first load. */
   readonly #fresh = new Set<Actor>();
+  /** The subscriptions that a sweep found; their turn comes after those of `#waitingFirst`. */
   readonly #waiting = new Turns();
-  /** Those that wait because something happened, not because a sweep found them: they go first. */
+  /** The subscriptions that wait because something just happened to them. */
   readonly #waitingFirst = new Turns();
-  /** Those that stand aside, by the crowd that is too many for its host, and in which crowd each stands. */
-  readonly #crowds = new Map<string, Turns>();
-  readonly #crowdOf = new Map<string, string>();
-  /** Those that have to come again when what they have under way has ended, and in which crowd they then stand. */
-  readonly #leaving = new Map<Actor, string | undefined>();
+  /** The parked subscriptions by their host group (see `Slots`), and the group of each. */
+  readonly #parked = new Map<string, Turns>();
+  readonly #parkedIn = new Map<string, string>();
+  /** Actors to be queued again when they are dropped; with a host group they are parked in it instead. */
+  readonly #returning = new Map<Actor, string | undefined>();
 
   constructor(clock: Clock, limits: Limits) {
     this.#clock = clock;
@@ -90,19 +91,31 @@ export class Actors {
     return this.#byId.size;
   }
 
-  /** How many subscriptions are known by name alone. */
+  /** The number of subscriptions that wait for their turn or are parked. */
   get waiting(): number {
-    return this.#waitingFirst.size + this.#waiting.size + this.#crowdOf.size;
+    return this.#waitingFirst.size + this.#waiting.size + this.#parkedIn.size;
   }
 
-  /** How many entries each actor may hold, so that all together are within the bound. */
+  /** The number of entries that each actor may hold, so that all actors together stay within the limit. */
   get share(): number {
     const share = Math.floor(this.#limits.entries / Math.max(1, this.#byId.size));
     return Math.max(FIRST_LOAD, Math.min(MAX_QUEUED, share));
   }
 
-  /** The actor of a woken subscription; a new one, with what it inherits, if there is none; undefined while it has to wait for its turn. */
-  wake(wake: Wake, isSwept: boolean, inherited?: () => Inheritance | undefined): Actor | undefined {
+  /** Whether this actor is in memory: it was neither dropped nor discarded with a lost lease. */
+  has(actor: Actor): boolean {
+    return this.#byId.get(actor.id) === actor;
+  }
+
+  /**
+   * Returns the actor of a woken subscription, or makes one. Returns undefined if the subscription has to wait for its
+   * turn.
+   */
+  wake(
+    wake: Wake,
+    isSwept: boolean,
+    inDoubt?: () => InDoubtAttempts | undefined,
+  ): Actor | undefined {
     const { subscriptionId, shard } = wake;
     const known = this.#byId.get(subscriptionId);
     if (known !== undefined) return known;
@@ -110,7 +123,7 @@ export class Actors {
       (isSwept ? this.#waiting : this.#waitingFirst).add(wake);
       return undefined;
     }
-    const actor = new Actor(subscriptionId, shard, inherited?.());
+    const actor = new Actor(subscriptionId, shard, inDoubt?.());
     this.#forget(wake);
     this.#byId.set(subscriptionId, actor);
     this.#fresh.add(actor);
@@ -118,12 +131,12 @@ export class Actors {
     return actor;
   }
 
-  /** The first load of an actor, or a later one, has come. */
+  /** Notes that a load of the actor was answered. */
   loaded(actor: Actor): void {
     this.#fresh.delete(actor);
   }
 
-  /** The subscription whose turn it is, if there is room for one. */
+  /** Removes and returns the next waiting subscription, if there is room for an actor. */
   next(): Wake | undefined {
     if (!this.#hasRoom) return undefined;
     const next = this.#waitingFirst.take() ?? this.#waiting.take();
@@ -131,49 +144,49 @@ export class Actors {
     return next;
   }
 
-  /** The crowd in which a subscription stands aside. */
-  crowdOf({ subscriptionId }: Wake): string | undefined {
-    return this.#crowdOf.get(subscriptionId);
+  /** The host group in which a subscription is parked. */
+  parkedIn({ subscriptionId }: Wake): string | undefined {
+    return this.#parkedIn.get(subscriptionId);
   }
 
-  /** Takes so many out of a crowd, those first that have stood there the longest. */
-  takeFrom(crowd: string, count: number): Wake[] {
+  /** Removes and returns up to `count` subscriptions that are parked in a host group, in the order of their turns. */
+  unpark(group: string, count: number): Wake[] {
     const taken: Wake[] = [];
-    const members = this.#crowds.get(crowd);
+    const members = this.#parked.get(group);
     for (let wake = members?.take(); wake !== undefined; wake = members?.take()) {
-      this.#crowdOf.delete(wake.subscriptionId);
+      this.#parkedIn.delete(wake.subscriptionId);
       if (taken.push(wake) >= count) break;
     }
-    if (members?.size === 0) this.#crowds.delete(crowd);
+    if (members?.size === 0) this.#parked.delete(group);
     return taken;
   }
 
-  /** Whether an actor's turn ends with this event, because others wait for theirs. */
+  /** Whether the turn of an actor ends with this event, because other subscriptions wait for theirs. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    // There is room for more actors: the others wait only for their loads, which this one does not delay. If it left, what
-    // it has read would be read again.
+    // Below the limit the others wait for their first loads only, which this actor does not delay. A drop would only make
+    // it read its entries again.
     if (this.#byId.size < this.#limits.actors) return false;
     if (kind === "postponed") return true;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;
     return kind === "answered" && this.#clock.monotonicMs() - sinceMs >= TURN_MS;
   }
 
-  /** Has a subscription come again after its actor was dropped: in a crowd, or in turn. */
-  comeAgain(actor: Actor, crowd?: string): void {
-    this.#leaving.set(actor, crowd);
+  /** Queues the subscription again once its actor is dropped; with a host group it is parked there. */
+  returnLater(actor: Actor, group?: string): void {
+    this.#returning.set(actor, group);
   }
 
   drop(actor: Actor): void {
-    if (this.#byId.get(actor.id) !== actor) return;
+    if (!this.has(actor)) return;
     this.#byId.delete(actor.id);
     this.#fresh.delete(actor);
-    if (!this.#leaving.has(actor)) return;
-    const crowd = this.#leaving.get(actor);
-    this.#leaving.delete(actor);
+    if (!this.#returning.has(actor)) return;
+    const group = this.#returning.get(actor);
+    this.#returning.delete(actor);
     const wake = { subscriptionId: actor.id, shard: actor.shard };
-    if (crowd === undefined) this.#waiting.add(wake);
-    else this.#putAside(wake, crowd);
+    if (group === undefined) this.#waiting.add(wake);
+    else this.#park(wake, group);
   }
 
   all(): Actor[] {
@@ -184,15 +197,15 @@ export class Actors {
     return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
   }
 
-  /** One that stands in the crowd already keeps its place. */
-  #putAside(wake: Wake, crowd: string): void {
-    const former = this.#crowdOf.get(wake.subscriptionId);
-    if (former === crowd) return;
-    if (former !== undefined) this.#crowds.get(former)?.delete(wake);
-    const members = this.#crowds.get(crowd) ?? new Turns();
+  /** Parks a subscription; one that is parked in this group already keeps its position. */
+  #park(wake: Wake, group: string): void {
+    const former = this.#parkedIn.get(wake.subscriptionId);
+    if (former === group) return;
+    if (former !== undefined) this.#parked.get(former)?.delete(wake);
+    const members = this.#parked.get(group) ?? new Turns();
     members.add(wake);
-    this.#crowds.set(crowd, members);
-    this.#crowdOf.set(wake.subscriptionId, crowd);
+    this.#parked.set(group, members);
+    this.#parkedIn.set(wake.subscriptionId, group);
   }
 
   #forget(wake: Wake): void {

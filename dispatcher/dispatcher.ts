@@ -1,23 +1,24 @@
 import { once } from "node:events";
 
 import { errorFields, type Log } from "../src/lib/log.ts";
+import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
-import { step } from "./actor/step.ts";
 import type { ActorEvent, Effect } from "./actor/event.ts";
+import { InDoubtShards } from "./actor/in-doubt.ts";
 import type { Actor } from "./actor/state.ts";
+import { step } from "./actor/step.ts";
 import { Actors } from "./actors.ts";
-import { Alarm } from "./shards/alarm.ts";
-import { Committer } from "./store/committer.ts";
 import type { Deliver } from "./delivery/deliver.ts";
-import { Inheritances } from "./inheritances.ts";
-import { Holdings } from "./shards/holdings.ts";
-import type { Leases } from "./shards/lease-queries.ts";
-import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
-import { Loader } from "./store/loader.ts";
+import { Sender, type SendEvent } from "./delivery/sender.ts";
+import { SLOW_HOSTS } from "./delivery/slots.ts";
 import type { Mailer } from "./mail/mailer.ts";
-import { Sender } from "./delivery/sender.ts";
+import { Holdings, type HoldingsEvent } from "./shards/holdings.ts";
+import type { Leases } from "./shards/lease-queries.ts";
+import { Scheduler, type ScheduleEvent } from "./shards/scheduler.ts";
+import { Committer, type CommitEvent } from "./store/committer.ts";
+import { Loader } from "./store/loader.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps {
@@ -28,31 +29,50 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  /** Undefined where no mail server is set: mails wait. */
+  /** Undefined if no mail server is configured: mails wait. */
   readonly mailer?: Mailer | undefined;
-  /** A new ULID for an instant in ms since the epoch, above all that it made before. */
+  /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
   readonly newUlid: (atMs: number) => string;
-  /** Others than `LIMITS`. */
+  /** `LIMITS` if absent. */
   readonly limits?: Limits;
 }
 
-/** How long a stopping process waits for the requests under way, and then for the records of those that it broke off. */
+/** Everything that can happen to a dispatcher. Each module reports its own events. */
+type DispatcherEvent =
+  | ScheduleEvent
+  | HoldingsEvent
+  | SendEvent
+  | CommitEvent
+  | { readonly kind: "shutdown_requested" };
+
+/** The time that a shutdown waits for running requests, and then for the records of the requests that it aborted. */
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
 const POLL_MS = 10;
-/** How long a batch dispatch that failed is left alone. */
+/** The pause after a batch dispatch that failed. */
 const BATCH_RETRY_MS = 1_000;
+/**
+ * The number of subscriptions that leave a host group for each request that ends, so that it drains as fast as it
+ * answers.
+ */
+const UNPARKED_AT_ONCE = 2;
 
 /**
- * One dispatcher process: an actor for each subscription of its shards that has something to do, and the I/O that
- * the actors ask for, all of it behind `deps`.
+ * One dispatcher process: an actor for each subscription of its shards that has something to do, and the modules that
+ * do the I/O of the actors.
+ *
+ * Everything runs through one queue. A module reports an event, `#handle` updates the state for it, `step` decides the
+ * next actions of an actor, and `#perform` passes each effect to the module that carries it out. An event that is
+ * reported while another one is handled waits for it, so no actor changes in the middle of a step.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
+  readonly #queue: DispatcherEvent[] = [];
+  #isHandling = false;
   #actors: Actors;
-  #inheritances = new Inheritances();
+  #inDoubt = new InDoubtShards();
   readonly #holdings: Holdings;
-  readonly #alarm: Alarm;
+  readonly #scheduler: Scheduler;
   readonly #loader: Loader;
   readonly #committer: Committer;
   readonly #sender: Sender;
@@ -60,146 +80,155 @@ export class Dispatcher {
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
     const { limits = LIMITS } = deps;
+    const report = (event: DispatcherEvent) => this.#put(event);
     this.#actors = new Actors(deps.clock, limits);
-    const newId = () => deps.newUlid(deps.clock.now().getTime());
-    this.#holdings = new Holdings(
-      { ...deps, newId },
-      {
-        claimed: (shards, orphaned) => this.#takeOver(shards, orphaned),
-        inherits: (shard) => this.#inheritances.isOpen(shard),
-        lingers: (shard) => this.#sender.lingers(shard) || this.#committer.holds(shard),
-        closed: (shard) => this.#close(shard),
-        overdue: (shard) => this.#sender.breakOff(shard),
-        busyShards: () => new Set(this.#actors.all().map((actor) => actor.shard)),
-        checked: () => this.#sender.regulate(),
-        lost: () => this.#startOver(),
-      },
-    );
-    this.#alarm = new Alarm(deps, {
-      shards: () => this.#holdings.shards,
-      ring: (wake, isSwept) => this.#wake(wake, isSwept),
-      swept: (shards) => this.#inheritances.swept(shards),
-    });
     this.#loader = new Loader(deps);
-    this.#committer = new Committer(deps, {
-      fenced: (id) => this.#holdings.lose(id),
-      disabled: (ids) => this.#reportDisabled(ids),
-    });
-    this.#sender = new Sender(
-      {
-        ...deps,
-        limits,
-        holdings: this.#holdings,
-        loader: this.#loader,
-        committer: this.#committer,
-      },
-      {
-        crowded: (actor, crowd) => this.#leave(actor, crowd),
-        thinned: (crowd) => this.#recall(crowd),
-        tell: (actor, event) => this.#tell(actor, event),
-      },
-    );
-  }
-
-  /** How much it has to do, for the metrics. */
-  get workload() {
-    return {
-      shards: this.#holdings.shards.size,
-      actors: this.#actors.size,
-      waiting: this.#actors.waiting,
-      backlog: this.#committer.backlog,
-      apart: this.#committer.quarantined,
-      lagMs: this.#alarm.lagMs,
-      quarantined: this.#sender.quarantined,
+    this.#committer = new Committer(deps, report);
+    const newId = () => deps.newUlid(deps.clock.now().getTime());
+    const use = {
+      hasInDoubt: (shard: number) => this.#inDoubt.has(shard),
+      lingers: (shard: number) =>
+        this.#sender.lingers(shard) || this.#committer.hasQuarantined(shard),
+      busyShards: () => new Set(this.#actors.all().map((actor) => actor.shard)),
     };
+    this.#holdings = new Holdings({ ...deps, newId }, use, report);
+    this.#scheduler = new Scheduler({ ...deps, holdings: this.#holdings }, report);
+    const modules = {
+      holdings: this.#holdings,
+      loader: this.#loader,
+      committer: this.#committer,
+    };
+    this.#sender = new Sender({ ...deps, ...modules, limits }, report);
   }
 
-  /** Delivers until the signal aborts, then finishes what is under way and gives the shards back. */
+  /** Delivers until the signal aborts, then finishes the work under way and releases the shards. */
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
-    const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
+    const working = Promise.all([
+      this.#holdings.run(ended.signal),
+      this.#scheduler.run(ended.signal),
+    ]);
     await Promise.race([working, signal.aborted || once(signal, "abort")]);
-    await this.#drain();
+    await this.#shutDown();
     ended.abort();
     await working;
   }
 
+  /**
+   * Handles an event now, or after the event that is being handled. Never asynchronous: a delivery waits for no timer
+   * here.
+   */
+  #put(event: DispatcherEvent): void {
+    this.#queue.push(event);
+    if (this.#isHandling) return;
+    this.#isHandling = true;
+    try {
+      for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift())
+        this.#handle(next);
+    } finally {
+      this.#isHandling = false;
+    }
+  }
+
+  #putFor(actor: Actor, event: ActorEvent): void {
+    this.#put({ kind: "actor_event", actor, event });
+  }
+
+  #handle(event: DispatcherEvent): void {
+    switch (event.kind) {
+      case "woken":
+        return this.#wake(event.wake, event.isSwept);
+      case "shards_swept":
+        return this.#inDoubt.swept(event.shards);
+      case "shards_claimed":
+        this.#inDoubt.begin(event.shards, event.unclean, this.#deps.clock.now());
+        return this.#scheduler.claimed(event.shards);
+      case "shard_closed":
+        this.#stopActors((actor) => actor.shard === event.shard);
+        return this.#sender.cancelWaiting(event.shard);
+      case "shard_overdue":
+        return this.#sender.abort(event.shard);
+      case "lease_checked":
+        return this.#sender.regulate();
+      case "lease_lost":
+        return this.#holdings.lose(event.dispatcherId) ? this.#startOver() : undefined;
+      case "actor_event":
+        return this.#advance(event.actor, event.event);
+      case "host_saturated":
+        return this.#sendAway(event.actor, event.group);
+      case "slot_released":
+        this.#unpark(event.host);
+        return this.#unpark(SLOW_HOSTS);
+      case "subscriptions_disabled":
+        return this.#reportDisabled(event.subscriptionIds);
+      case "shutdown_requested":
+        this.#holdings.stop();
+        return this.#stopActors(() => true);
+    }
+  }
+
+  /** Gives the subscription an actor, or wakes the one that it has. It may have to wait for its turn instead. */
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
       return isServed ? this.#deps.mailer?.wake() : undefined;
-    // What it may repeat is noted even of one that has to wait for its turn, or that the next holder of its shard sends.
-    this.#inheritances.note(wake);
+    // Noted even if it has to wait for its turn or the shard is not served any more: the next holder needs it, too.
+    this.#inDoubt.note(wake);
     if (!isServed) return;
-    const crowd = this.#actors.crowdOf(wake);
-    if (isSwept && crowd !== undefined && !this.#sender.hasThinned(crowd)) return;
-    const actor = this.#actors.wake(wake, isSwept, () => this.#inheritances.of(wake));
-    if (actor !== undefined) this.#tell(actor, { kind: "woken" });
+    const group = this.#actors.parkedIn(wake);
+    if (isSwept && group !== undefined && !this.#sender.hasDrained(group)) return;
+    const actor = this.#actors.wake(wake, isSwept, () => this.#inDoubt.of(wake));
+    if (actor !== undefined) this.#advance(actor, { kind: "woken" });
   }
 
-  #takeOver(shards: readonly number[], orphaned: readonly number[]): void {
-    this.#inheritances.begin(shards, orphaned, this.#deps.clock.now());
-    this.#alarm.claimed(shards);
-  }
-
-  /** Has an actor end what it has under way, and come again later. */
-  #leave(actor: Actor, crowd?: string): void {
-    this.#actors.comeAgain(actor, crowd);
-    this.#tell(actor, { kind: "stopped" });
-  }
-
-  #recall(crowd: string): void {
-    // Each request that has ended makes room for two, so that a crowd goes as fast as its host answers.
-    for (const wake of this.#actors.takeFrom(crowd, 2)) this.#wake(wake, false);
-  }
-
-  #tell(actor: Actor, event: ActorEvent): void {
-    if (this.#actors.endsTurn(actor, event)) this.#leave(actor);
-    actor.capacity = this.#actors.share;
-    for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
-    if (event.kind !== "loaded") return;
-    this.#actors.loaded(actor);
-    this.#admit();
-  }
-
-  /** Lets in those whose turn it is, as far as there is room. */
+  /** Wakes waiting subscriptions in turn while there is room for actors. */
   #admit(): void {
     for (let wake = this.#actors.next(); wake !== undefined; wake = this.#actors.next())
       this.#wake(wake, false);
   }
 
-  /** Tells the answer to something that began under `id`, unless the lease was lost since. An actor that waits for an answer is not dropped. */
-  #tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void {
-    if (id === this.#holdings.id) this.#tell(actor, event);
+  #unpark(group: string): void {
+    if (!this.#sender.hasDrained(group)) return;
+    for (const wake of this.#actors.unpark(group, UNPARKED_AT_ONCE)) this.#wake(wake, false);
   }
 
-  #carryOut(actor: Actor, effect: Effect): void {
-    const { id } = this.#holdings;
+  /** Applies an event to an actor, unless the actor was discarded when the lease was lost. */
+  #advance(actor: Actor, event: ActorEvent): void {
+    if (!this.#actors.has(actor)) return;
+    if (this.#actors.endsTurn(actor, event)) this.#sendAway(actor);
+    actor.capacity = this.#actors.share;
+    for (const effect of step(actor, event, this.#deps.clock.now())) this.#perform(actor, effect);
+    if (event.kind !== "loaded") return;
+    this.#actors.loaded(actor);
+    this.#admit();
+  }
+
+  #perform(actor: Actor, effect: Effect): void {
     switch (effect.kind) {
       case "load":
         return this.#loader.load(
           effect.request,
-          (loaded) => this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+          (loaded) => this.#putFor(actor, { kind: "loaded", loaded }),
           { isWanted: () => !actor.stopping },
         );
       case "send":
         return this.#sender.send(actor, effect);
       case "batch":
-        return void this.#dispatchBatch(actor);
+        return void this.#dispatchBatch(actor).then(() => this.#putFor(actor, { kind: "batched" }));
       case "recheck":
         return void this.#deps.clock
           .sleep(effect.afterMs)
-          .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
+          .then(() => this.#putFor(actor, { kind: "rechecked" }));
       case "sleep":
-        return void this.#alarm.plan(
+        return void this.#scheduler.plan(
           { subscriptionId: actor.id, shard: actor.shard },
           effect.until,
         );
       case "drop":
         this.#actors.drop(actor);
-        this.#inheritances.dropped(actor);
+        this.#inDoubt.dropped(actor);
         this.#holdings.actorGone(actor.shard);
-        this.#admit();
+        return this.#admit();
     }
   }
 
@@ -214,51 +243,54 @@ export class Dispatcher {
         subscriptionId: actor.id,
         now,
       });
-      if (fenced) return this.#holdings.lose(id);
-      log.info("batch.dispatched", { subscription_id: actor.id, jobs });
+      if (fenced) this.#put({ kind: "lease_lost", dispatcherId: id });
+      else log.info("batch.dispatched", { subscription_id: actor.id, jobs });
     } catch (error) {
       log.warn("batch.failed", { subscription_id: actor.id, ...errorFields(error) });
       await clock.sleep(BATCH_RETRY_MS);
     }
-    this.#tellIfCurrent(id, actor, { kind: "batched" });
+  }
+
+  /**
+   * Stops an actor so that others get its place. Its subscription waits for its turn again, or is parked in a host
+   * group.
+   */
+  #sendAway(actor: Actor, group?: string): void {
+    if (!this.#actors.has(actor)) return;
+    this.#actors.returnLater(actor, group);
+    this.#advance(actor, { kind: "stopped" });
+  }
+
+  #stopActors(which: (actor: Actor) => boolean): void {
+    for (const actor of this.#actors.all().filter(which)) this.#advance(actor, { kind: "stopped" });
+    this.#loader.release();
   }
 
   #reportDisabled(subscriptionIds: readonly string[]): void {
     const { log, schedule } = this.#deps;
     for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
-    // Another dispatcher may hold the shard of mail, so the mailer of this process is not asked directly.
+    // Wakes the mailer of the dispatcher that holds the shard of mails, which may be another process.
     void schedule.wake([MAIL_WAKE]);
   }
 
-  /** Throws away everything in memory: others deliver it now. */
+  /** Discards everything in memory after the lease was lost, because other dispatchers deliver it now. */
   #startOver(): void {
     const { clock, limits = LIMITS } = this.#deps;
     this.#actors = new Actors(clock, limits);
-    this.#inheritances = new Inheritances();
+    this.#inDoubt = new InDoubtShards();
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();
   }
 
-  #close(shard: number): void {
-    this.#stopActors((actor) => actor.shard === shard);
-    this.#sender.withdraw(shard);
-  }
-
-  #stopActors(which: (actor: Actor) => boolean): void {
-    for (const actor of this.#actors.all().filter(which)) this.#tell(actor, { kind: "stopped" });
-    this.#loader.release();
-  }
-
-  /** Lets the requests under way end; what takes too long is broken off and recorded as interrupted. */
-  async #drain(): Promise<void> {
+  /** Waits for the requests under way, then aborts those that take too long and records them as interrupted. */
+  async #shutDown(): Promise<void> {
     const { mailer } = this.#deps;
-    this.#holdings.stop();
+    this.#put({ kind: "shutdown_requested" });
     mailer?.stop();
-    this.#stopActors(() => true);
     await this.#untilIdle(DRAIN_MS);
-    this.#sender.breakOff();
-    mailer?.breakOff();
+    this.#sender.abort();
+    mailer?.abort();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
   }
@@ -268,5 +300,18 @@ export class Dispatcher {
     const endMs = clock.monotonicMs() + ms;
     const isBusy = () => this.#actors.size > 0 || mailer?.busy;
     while (isBusy() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
+  }
+
+  /** The amount of work, for the metrics. */
+  get workload() {
+    return {
+      shards: this.#holdings.shards.size,
+      actors: this.#actors.size,
+      waiting: this.#actors.waiting,
+      backlog: this.#committer.backlog,
+      quarantinedSubscriptions: this.#committer.quarantined,
+      quarantinedEntries: this.#sender.quarantinedEntries,
+      lagMs: this.#scheduler.lagMs,
+    };
   }
 }

@@ -1,9 +1,9 @@
 import { connect, ping } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
+import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
-import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime, writable } from "../db/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
@@ -22,11 +22,16 @@ import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { purgeChunk } from "../src/auth/actions/purge.ts";
-import { MasterKeyWatch } from "../src/keys/master-key.ts";
+import { MasterKeyWatch } from "../src/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { countStats } from "../src/webhooks/actions/stats.ts";
-import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
+import {
+  budgetOf,
+  countDescriptors,
+  MIN_DESCRIPTORS,
+  WANTED_DESCRIPTORS,
+} from "./delivery/limits.ts";
 import { alertsJob } from "./alerts/look.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -39,18 +44,17 @@ import { createMailTransport } from "./mail/transport.ts";
 import { hourlyJobs } from "./maintenance/jobs.ts";
 import { endLost, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
-import { DispatcherMetrics } from "./metrics.ts";
+import { DispatcherMetrics, tracedDeliver, tracedStore } from "./telemetry.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { tracedDeliver, tracedStore } from "./traces.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
-/** A connection that is not needed all the time is closed after so long. */
+/** The time after which an idle connection is closed. */
 const IDLE_S = 30;
-/** The same for the connections of maintenance: another dispatcher may make the next run. */
+/** The shorter time for connections of maintenance, because another dispatcher may make the next run. */
 const JOB_IDLE_S = 5;
 
-exitIfFaulty(driverFault());
+exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const descriptors = countDescriptors();
@@ -61,7 +65,7 @@ if (budget === undefined) {
   process.exit(EXIT_CONFIG);
 }
 if (descriptors < WANTED_DESCRIPTORS)
-  log.warn("descriptors.few", {
+  log.warn("descriptors.low", {
     descriptors,
     wanted: WANTED_DESCRIPTORS,
     requests: 2 * budget.limits.requests,
@@ -77,17 +81,17 @@ const open = (
 ) =>
   connect(url, { max: 1, name: `reviewrelay-${role}`, watches, limits: LIMITS[limits], ...more });
 const db = open("dispatcher", "dispatch", { max });
-// With a single connection, leases and readiness share it, so that a dispatcher has two sessions. What waits there delays
-// its look for dead dispatchers, which the others make as well, but never the renewal of its own lease.
-const openApart = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
+// Leases and readiness share a single connection, so that a dispatcher can run on two sessions. Work on it can delay
+// the check for crashed dispatchers, which the others make as well, but never the renewal of the own lease.
+const openSeparate = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
 const ofOwner = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
-/** By what must not wait for what. */
+/** One pool per kind of work that must not wait for another. */
 const pools = {
   db,
   renewals: open("renewals", "leases", {}),
-  leases: openApart("leases", "leases", {}),
-  readiness: openApart("ready", "readiness", { idleS: IDLE_S }),
-  // Both are open only while this process runs a maintenance job that needs them.
+  leases: openSeparate("leases", "leases", {}),
+  readiness: openSeparate("ready", "readiness", { idleS: IDLE_S }),
+  // Both are open only while this process runs a maintenance job that uses them.
   maintenance: open("maintenance", "maintenance", ofOwner),
   indexing: open("indexing", "indexing", ofOwner),
 };
@@ -97,7 +101,7 @@ const clock = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
-    exitIfFaulty(await schemaFault(db));
+    exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
   },
@@ -166,7 +170,7 @@ const jobs = [
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];
-// The loop itself ends those of the service's user.
+// The loop itself terminates lost sessions of the user of the service.
 if (config.maintenanceDatabaseUrl !== config.databaseUrl)
   jobs.push({
     ...eachMinute,
@@ -190,8 +194,8 @@ if (config.metricsPort !== undefined) {
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
-void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
+const isOverloaded = () => dispatcher.workload.waiting > budget.limits.actors;
+void collectWhenCrowded({ clock, memory: processMemory, isCrowded: isOverloaded }, stop);
 const maintaining = maintenance.run();
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);

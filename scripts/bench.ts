@@ -1,4 +1,4 @@
-// `bun run bench <name>`: runs one benchmark, which prints its table and writes JSON to bench-results/.
+// Runs one benchmark: `bun run bench <name>` prints its table and writes JSON to bench-results/.
 import { exit } from "node:process";
 
 const BENCHMARKS: Record<string, () => Promise<unknown>> = {
@@ -20,7 +20,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 
-// A benchmark sees its own arguments only.
+// Removes the name, so that a benchmark sees only its own arguments.
 const [name = ""] = process.argv.splice(2, 1);
 const run = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
 if (run === undefined) {

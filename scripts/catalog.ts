@@ -1,6 +1,6 @@
-// Causes every event of the catalog in a running demo, and prints for each the call, the row in the history and the body
-// that arrived: `bun run catalog`. Exits with 1 if one is missing. Takes the partner whose immediate slot is free, and
-// leaves it free.
+// Causes every event of the catalog in a running demo: `bun run catalog`. For each event it prints the API call, the
+// row in the history and the body that arrived, and exits with 1 if one is missing. It subscribes for a partner
+// without an immediate subscription and deletes the subscription at the end.
 import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const ARRIVES_WITHIN_MS = 15_000;
 const dataDir = process.env["DATA_DIR"] || join(import.meta.dir, "../.data");
 const demo: Demo = JSON.parse(read("demo.json"));
 
-/** Event → the call that causes it. */
+/** Event → the API call that causes it. */
 const causes = new Map<string, string>();
 /** Event → the body that arrived. */
 const bodies = new Map<string, string>();
@@ -94,7 +94,7 @@ async function reportEverything(siteId: number, provider: Provider, owner: Signe
         connected,
         error_code: connected ? null : "E-002",
       });
-    // An earlier run may have left the axis in either state.
+    // The first call sets a known state, because an earlier run may have left either one.
     await change("", true);
     await change(`${event}_disconnected`, false);
     await change(`${event}_connected`, true);
@@ -112,7 +112,7 @@ async function logIn({ email, password }: Demo["users"][number]): Promise<Signed
   return { userId: Number(Object(user)["id"]), token: String(token) };
 }
 
-/** Subscribes for the first partner whose slot is free. */
+/** Subscribes for the first partner that has no immediate subscription. */
 async function subscribe() {
   for (const owner of demo.users.filter(({ role }) => role === "partner_owner")) {
     const { token } = await logIn(owner);
@@ -164,7 +164,7 @@ async function cause(
   await call(method, path, given);
 }
 
-/** Calls the API; throws for anything but a success, with the answer. */
+/** Calls the API; throws with the response for any error. */
 async function call(
   method: string,
   path: string,
@@ -189,7 +189,10 @@ async function untilArrived(): Promise<void> {
   while (bodies.size < CATALOG.length && performance.now() < end) await Bun.sleep(50);
 }
 
-/** The rows of the delivered events, read from the database: no answer of the API shows those of a connection. */
+/**
+ * Reads the history rows of the delivered events from the database, because the API does not show the rows of
+ * connections.
+ */
 async function historyRows(): Promise<Map<string, string>> {
   const url = process.env["DATABASE_URL"] ?? runState().database_url;
   const db = connect(url, { max: 1, name: "reviewrelay-catalog" });
@@ -211,7 +214,7 @@ function print(history: ReadonlyMap<string, string>): number {
   console.log("| Event | Call | Row of review_history | Delivered body |\n|---|---|---|---|");
   const missing: string[] = [];
   for (const { value } of CATALOG) {
-    // A test is no activity: it has no row (contract 6.12).
+    // A test event is no activity and has no row (contract 6.12).
     const row = value === "webhook.test" ? "none, it is a test" : history.get(value);
     if (row === undefined || !bodies.has(value)) missing.push(value);
     const cells = [causes.get(value), row, bodies.get(value)].map((one) => cell(one));

@@ -1,7 +1,8 @@
-// `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`: in each round real stores behind proxies, two API
-// processes, two or three dispatchers and receivers of every mood, all on loopback, all of them mistreated while clients
-// write and owners change their subscriptions. Then the answers, the tables and what the receivers got are judged. The first round
-// that has something wrong ends it; its folder is kept, with the logs of all processes and the facts.
+// Runs chaos rounds: `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`. A
+// round starts real stores behind proxies, two API processes, two or three dispatchers and receivers with different
+// behaviour, all on loopback. It injects faults into all of them while clients write and owners change their
+// subscriptions. Then the responses, the tables and the received requests are checked. The first round with a
+// violation ends the run; its folder is kept with all logs and facts.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ import { parseArgs } from "node:util";
 import { findPooler } from "./chaos/pooler.ts";
 import { type Played, playRound } from "./chaos/round.ts";
 import type { Facts, Finding } from "./chaos/verdict/facts.ts";
-import { judge } from "./chaos/verdict/verdict.ts";
+import { findViolations } from "./chaos/verdict/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +33,7 @@ const SHOWN = 3;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
 chmodSync(folder, 0o711);
-// Whoever ends this ends what it started, by the way that a round ends.
+// A signal ends the round in the usual way, so that everything it started is stopped.
 const ended = new Promise<never>((_, reject) => {
   for (const name of ["SIGINT", "SIGTERM"] as const)
     process.once(name, () => reject(new Error(`Ended by ${name}.`)));
@@ -52,10 +53,10 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     pooler,
     troubleMs: Number(values.seconds) * 1_000,
   }).catch((error: unknown) => {
-    console.log(`Round ${round} (seed ${seed}) could not be played; its logs are in ${home}.`);
+    console.log(`Round ${round} (seed ${seed}) could not be completed; its logs are in ${home}.`);
     throw error;
   });
-  const findings = judge(played.facts);
+  const findings = findViolations(played.facts);
   report(played, { round, seed, seconds: (performance.now() - startedMs) / 1_000 });
   if (findings.length === 0) {
     rmSync(home, { recursive: true, force: true });
@@ -65,12 +66,12 @@ for (let round = 1; round <= Number(values.rounds); round++) {
   show(findings);
   writeFileSync(join(home, "facts.json"), JSON.stringify(played.facts, plain, 1));
   writeFileSync(join(home, "findings.json"), JSON.stringify(findings, plain, 1));
-  console.log(`  Seed ${seed}; everything about it is in ${home}.`);
+  console.log(`  Seed ${seed}; logs and facts are in ${home}.`);
   if (!values["keep-going"]) break;
 }
 if (failed === 0) rmSync(folder, { recursive: true, force: true });
 console.log(
-  failed === 0 ? `${values.rounds} rounds: nothing is wrong.` : `FAILED: ${failed} rounds.`,
+  failed === 0 ? `${values.rounds} rounds without a violation.` : `FAILED: ${failed} rounds.`,
 );
 process.exit(failed === 0 ? 0 : 1);
 

@@ -1,4 +1,4 @@
-// Everything that can be said about the code without starting a store: `bun run check`.
+// Runs every check that needs no store: `bun run check`.
 import { join } from "node:path";
 
 import { ensureInstalled } from "./install/install.ts";
@@ -8,7 +8,7 @@ const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
 
 const CHECKS: [name: string, command: string[]][] = [
   ["format", ["oxfmt", "--check", ...FOLDERS]],
-  // The rules need the types of everything, so the types are checked by the same reading: of each file by its tsconfig.
+  // Type-aware rules need all types anyway, so the same pass checks the types; each file uses its own tsconfig.
   ["lint and types", ["oxlint", "--type-check", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
   ["dead code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
@@ -17,6 +17,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["links", [process.execPath, "scripts/check/links.ts"]],
   ["blocks", [process.execPath, "scripts/check/blocks.ts"]],
   ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
+  ["language", [process.execPath, "scripts/check/language.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

@@ -1,5 +1,6 @@
-// `bun scripts/dashboards.ts`: asks each panel of deploy/grafana and each rule of deploy/prometheus of a real Prometheus,
-// which has watched an API and a dispatcher at work for some seconds. Fails where one is not answered. Needs `prometheus`.
+// Checks the shipped dashboards: `bun scripts/dashboards.ts` runs each query of deploy/grafana and each rule of
+// deploy/prometheus against a real Prometheus that has scraped a working API and dispatcher for some seconds. It
+// fails if a query returns nothing. Needs `prometheus`.
 import { randomBytes } from "node:crypto";
 import { spawn } from "node:child_process";
 import {
@@ -76,7 +77,7 @@ async function check(): Promise<number> {
   return failed;
 }
 
-/** Answers the ports of the metrics of an API and a dispatcher, which go on working. */
+/** Starts an API and a dispatcher that keep working; returns the ports of their metrics. */
 async function startProduct(): Promise<[number, number]> {
   const stores = await startStores({
     folder,
@@ -173,7 +174,7 @@ async function startPrometheus(api: number, dispatcher: number): Promise<string>
   return `http://127.0.0.1:${port}/api/v1/`;
 }
 
-// The answers of Prometheus are read as they come.
+// Prometheus' responses have no types here.
 // oxlint-disable-next-line typescript/no-explicit-any
 async function ask(root: string, path: string): Promise<any> {
   return (await fetch(root + path)).json();

@@ -1,5 +1,5 @@
-// `bun run doctor`: looks at everything that the service stands on, and says what to do about what is wrong.
-// Its own imports are built-ins only: on a fresh clone nothing is installed yet.
+// `bun run doctor`: checks everything that the service depends on and suggests remedies. It statically imports only
+// built-ins, because a fresh clone has no dependencies installed.
 import { requireInstalled } from "./install/installed.ts";
 
 requireInstalled();

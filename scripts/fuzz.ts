@@ -1,5 +1,5 @@
-// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]`: mutated answers for the dispatcher's HTTP parser, or
-// mutated requests for an API process on stores of its own. What it finds is printed with its seed.
+// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]`: sends mutated responses to the dispatcher's HTTP
+// parser, or mutated requests to an API process with its own stores. It prints each failure with its seed.
 import { exit } from "node:process";
 import { parseArgs } from "node:util";
 
@@ -7,7 +7,7 @@ import { fuzzAnswers, type Broken } from "../tests/hostile/fuzz-answers.ts";
 import { fuzzEdge } from "../tests/hostile/fuzz-edge.ts";
 
 const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
-/** A million inputs need a short patience with those that are incomplete. */
+/** Incomplete inputs are abandoned after this time; with a million inputs it must be short. */
 const LEAVE_MS = 100;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -1,17 +1,19 @@
-// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use: running API processes follow
-// within seconds. `bun run keys processes` lists the running processes with their master keys, `bun run keys rotate-master`
-// seals everything stored with the present master key. The settings of the server say which database and which master
-// keys.
+// Manages keys; the server's settings name the database and the master keys.
+//
+// - `bun run keys` lists the signing keys.
+// - `bun run keys rotate` activates the next signing key; running API processes follow within seconds.
+// - `bun run keys processes` lists the running processes with their master keys.
+// - `bun run keys rotate-master` re-encrypts all stored secrets with the current master key.
 import { connect, type RawDb } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { driverError } from "../db/driver.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime } from "../db/server.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
-import { runningProcesses } from "../src/keys/master-key.ts";
+import { runningProcesses } from "../src/master-key.ts";
 import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 
 const COMMANDS = ["list", "rotate", "processes", "rotate-master", "rotate-master --force"];
@@ -22,10 +24,10 @@ const EXIT_USAGE = 64;
 const REFUSED = [
   "Nothing was changed. Give each of them both keys, the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS, and",
   "restart it; then run this again (docs/operations/recovery.md). A process that was killed is forgotten after a minute.",
-  "`rotate-master --force` goes on without them: they can then open nothing that is stored, and are not ready.",
+  "`rotate-master --force` ignores them: they can then decrypt no stored secret and report not ready.",
 ];
 const LEFT_BEHIND = [
-  "They can open nothing that is stored, and are not ready: restart each of them with this MASTER_KEY.",
+  "They can decrypt no stored secret and report not ready: restart each of them with this MASTER_KEY.",
 ];
 
 async function main(args: readonly string[]): Promise<number> {
@@ -34,12 +36,12 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(USAGE);
     return EXIT_USAGE;
   }
-  const fault = driverFault();
+  const fault = driverError();
   if (fault !== undefined) throw new ConfigError([fault]);
   const config = readConfig();
   const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
   try {
-    const lacking = await schemaFault(db);
+    const lacking = await schemaError(db);
     if (lacking !== undefined) throw new ConfigError([lacking]);
     const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
     if (command === "processes") {
@@ -57,7 +59,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function rotate(db: RawDb, box: SecretBox): Promise<void> {
-  // By the same clock the API judges how long a retired key is kept.
+  // The database's clock, because the API uses it to decide how long a retired key is kept.
   const now = await serverTime(db);
   const clock = { ...systemClock, now: () => now };
   const { retired, current, next } = await rotateKeys({ db, box, clock });
@@ -72,7 +74,7 @@ async function resealAll(db: RawDb, box: SecretBox, isForced: boolean): Promise<
   }
   const { lines, done } = reportOf(await rotateMaster(db, box));
   for (const line of lines) console.log(line);
-  // A process that was started meanwhile may not have the key either.
+  // Checks again, because a process that started meanwhile may lack the key.
   const late = lackOf(await runningProcesses(db), box);
   for (const line of late.length === 0 ? [] : ["", ...late, "", ...LEFT_BEHIND])
     console.error(line);
@@ -82,7 +84,7 @@ async function resealAll(db: RawDb, box: SecretBox, isForced: boolean): Promise<
 async function list(db: RawDb): Promise<void> {
   const keys = await listKeyUse(db, await serverTime(db));
   if (keys.length === 0) {
-    console.log("The ring is empty: the API makes its keys at its first start.");
+    console.log("There are no keys yet: the API creates them at its first start.");
     return;
   }
   for (const { kid, state, tokens, ...at } of keys) {

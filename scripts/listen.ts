@@ -1,5 +1,5 @@
-// A receiver for development: shows every delivery, checks its signature, and misbehaves if told to.
-//   bun run listen --port 4000 --secret <secret>
+// A receiver for development: `bun run listen --port 4000 --secret <secret>` shows every delivery, checks its
+// signature, and can simulate failures.
 import { parseArgs } from "node:util";
 
 import { isSigned } from "../src/docs/verify/verify.ts";
@@ -13,7 +13,7 @@ const HELP = `Receives webhooks on this machine, shows them and checks their sig
   --fail N        answer the first N deliveries with 500
   --slow MS       wait this long before each answer
   --hang          never answer
-  --plain         the body as it came, not laid out`;
+  --plain         the body as received, without formatting`;
 
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
@@ -29,7 +29,7 @@ const status = number("status", 200, 599);
 const failures = number("fail", 0, 1_000_000);
 const slowMs = number("slow", 0, 600_000);
 const secret = (options.secret ?? process.env["WEBHOOK_SECRET"]) || undefined;
-/** Delivery → how often it came: a receiver must expect to see one again. */
+/** Delivery → how often it arrived: a receiver must expect duplicates. */
 const seen = new Map<string, number>();
 const SEEN_MAX = 10_000;
 let count = 0;
@@ -47,7 +47,7 @@ function listen() {
 }
 
 async function take(request: Request): Promise<Response> {
-  // Over the bytes as they came: a body that was parsed and written again has another signature.
+  // The signature covers the raw bytes; parsing and serialising the body again would change them.
   const body = new Uint8Array(await request.arrayBuffer());
   count += 1;
   const answer = count <= failures ? 500 : status;

@@ -1,5 +1,5 @@
-// `bun run migrate`: brings the database of DATABASE_URL to the current schema.
-// Its own imports are built-ins only: on a fresh clone nothing is installed yet.
+// `bun run migrate`: brings the database of DATABASE_URL to the current schema. It statically imports only built-ins,
+// because a fresh clone has no dependencies installed.
 import { requireInstalled } from "./install/installed.ts";
 
 requireInstalled();

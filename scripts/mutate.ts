@@ -1,5 +1,5 @@
-// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal of the product at a
-// time and runs the tests of that area. A mutant that no test fails on has survived: a fault there would go unnoticed.
+// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal at a time and
+// runs the tests of that area. If no test fails, the mutant survives, and a real bug there could go unnoticed.
 import { spawnSync } from "node:child_process";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ interface Area {
   readonly mutate: readonly string[];
   /** Unit tests, which take a tenth of a second. */
   readonly tests: readonly string[];
-  /** Tests on PostgreSQL and Redis that a mutant runs against once it has passed the unit tests: these take seconds. */
+  /** Tests on PostgreSQL and Redis, which take seconds. They run only for mutants that pass the unit tests. */
   readonly flows?: readonly string[];
-  /** Seeds of the simulation that a mutant runs against once it has passed the tests. */
+  /** The number of simulation seeds. They run only for mutants that pass the tests. */
   readonly seeds?: number;
 }
 
@@ -27,7 +27,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     mutate: [
       "dispatcher/{alerts,mail}/decide.ts",
       "src/{auth,oauth,providers,reviews,sso,webhooks}/decide.ts",
-      "src/auth/{guard,standing}.ts",
+      "src/auth/{authority,guard}.ts",
     ],
     tests: [
       "tests/unit/auth",
@@ -41,8 +41,8 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   request: {
-    mutate: ["dispatcher/delivery/{reach,slots}.ts", "dispatcher/http/encode.ts"],
-    tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http/encode.test.ts"],
+    mutate: ["dispatcher/delivery/{deliver,slots}.ts", "dispatcher/http/message.ts"],
+    tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http"],
   },
   queues: {
     mutate: [
@@ -51,14 +51,14 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
     tests: [
       "tests/unit/lib/fair-queue.test.ts",
-      "tests/unit/lib/groups.test.ts",
+      "tests/unit/lib/batches.test.ts",
       "tests/unit/lib/network.test.ts",
       "tests/unit/dispatcher/store/committer.test.ts",
       "tests/unit/dispatcher/store/group-runner.test.ts",
     ],
   },
   shards: {
-    mutate: ["dispatcher/shards/{alarm,holdings,leases,undertaker}.ts"],
+    mutate: ["dispatcher/shards/*.ts"],
     tests: ["tests/unit/dispatcher/shards"],
     seeds: 3,
   },
@@ -69,39 +69,39 @@ const AREAS: Readonly<Record<string, Area>> = {
       "tests/conformance/cases.test.ts",
       "tests/conformance/sweep.test.ts",
       "tests/conformance/twentieth-failure.test.ts",
-      "tests/integration/statements.test.ts",
-      "tests/integration/dispatch.test.ts",
-      "tests/integration/dispatch-batch.test.ts",
-      "tests/integration/webhooks-batch-skip.test.ts",
-      "tests/integration/attempt-requests.test.ts",
+      "tests/integration/db/statements.test.ts",
+      "tests/integration/dispatcher/dispatch.test.ts",
+      "tests/integration/dispatcher/batch.test.ts",
+      "tests/integration/webhooks/batch-skip.test.ts",
+      "tests/integration/delivery/attempt-requests.test.ts",
     ],
   },
   outbox: {
-    mutate: ["src/outbox/{composer,event,intake,queries,schedule}.ts"],
+    mutate: ["src/outbox/{composer,event,queries,schedule,writer-pool}.ts"],
     tests: ["tests/unit/outbox", "tests/unit/dispatcher/shards/alarm.test.ts"],
     flows: [
-      "tests/integration/schedule.test.ts",
-      "tests/integration/redis-faults.test.ts",
-      "tests/integration/statements.test.ts",
+      "tests/integration/dispatcher/schedule.test.ts",
+      "tests/integration/dispatcher/redis-faults.test.ts",
+      "tests/integration/db/statements.test.ts",
       "tests/conformance/cases.test.ts",
-      "tests/integration/activity-providers.test.ts",
+      "tests/integration/reviews/providers.test.ts",
     ],
   },
   providers: {
     mutate: ["src/providers/{actions,admit,group,input}.ts"],
     tests: ["tests/unit/providers"],
     flows: [
-      "tests/integration/activity-providers.test.ts",
-      "tests/integration/grouped-intake.test.ts",
+      "tests/integration/reviews/providers.test.ts",
+      "tests/integration/reviews/grouped-intake.test.ts",
     ],
   },
 };
 
-/** A test that takes longer hangs: a mutant may make it wait for what never comes. */
+/** The limit for one test: a mutant may wait for something that never happens. */
 const HANGING_MS = 20_000;
-/** What a mutant may take beyond half as long again as no mutant: the machine may be loaded. */
+/** The time that a mutant may take on top of one and a half times the normal run, because the machine may be loaded. */
 const LOADED_MS = 30_000;
-/** Lines of a block of `--sample`: a few mutants that stand together. */
+/** The lines of one block in `--sample`, so that neighbouring mutants are sampled together. */
 const BLOCK = 10;
 
 const USAGE = `bun run mutate [area …] [--sample N]
@@ -153,7 +153,7 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** Every Nth block of lines of these files. */
+/** Returns every Nth block of lines of these files. */
 function sampled(patterns: readonly string[], every: number): string[] {
   return patterns
     .flatMap((pattern) => globSync(pattern, { cwd: ROOT }).toSorted())
@@ -195,7 +195,8 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
     clearTextReporter: { reportTests: false },
     jsonReporter: { fileName: paths.report },
     tempDirName: paths.sandbox,
-    // Not rewritten in the sandbox, because StrykerJS calls the compiler API that TypeScript 7 no longer has.
+    // StrykerJS must not rewrite tsconfig.json in its sandbox: it calls a compiler API that TypeScript 7 no longer
+    // has.
     tsconfigFile: "none",
     disableTypeChecks: false,
     timeoutMS: LOADED_MS,
@@ -203,7 +204,7 @@ function settings(area: Area, paths: { readonly report: string; readonly sandbox
   };
 }
 
-/** One step after the other; a mutant is caught by the first test that fails. */
+/** Builds the test command. The steps run one after the other, and the first failing test kills the mutant. */
 function commandOf({ tests, flows, seeds }: Area): string {
   const bun = process.execPath;
   const testing = (files: readonly string[]) =>
@@ -215,7 +216,7 @@ function commandOf({ tests, flows, seeds }: Area): string {
   ].join(" && ");
 }
 
-/** The sandbox needs the sources and the tests, and links `node_modules`. */
+/** The files that StrykerJS copies to its sandbox; it links `node_modules`. */
 const COPIED = [
   "package.json",
   "bunfig.toml",

@@ -1,7 +1,7 @@
-// `bun scripts/postgres-failover.ts [--seconds 20] [--postgres 15]`: one API and one dispatcher on a primary with a
-// synchronous standby, both in DATABASE_URL. Signed events come from eight clients; after a third of the time the primary
-// is killed, and two seconds later the standby is promoted. Tells when events are accepted and delivered again, and that
-// nothing that was accepted is lost or out of order.
+// Measures a failover: `bun scripts/postgres-failover.ts [--seconds 20] [--postgres 15]`. One API and one dispatcher
+// run on a primary with a synchronous standby, both named in DATABASE_URL, while eight clients send signed events.
+// After a third of the time the primary is killed, and two seconds later the standby is promoted. The report shows
+// when events are accepted and delivered again, and checks that no accepted event is lost or out of order.
 import { createHmac, randomBytes } from "node:crypto";
 import { appendFileSync, chmodSync, cpSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { chownSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ const major = postgresMajor(values.postgres);
 const native = installPostgres(major);
 const CLIENTS = 8;
 const STANDBY = "standby";
-/** As long as somebody who watches over it takes to see that the primary is gone. */
+/** The time that a monitor usually needs to notice that the primary is down. */
 const NOTICED_MS = 2_000;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-promotion-"));
@@ -67,7 +67,7 @@ try {
 }
 process.exit(0);
 
-/** Makes the standby as a copy of the primary before that has begun; answers the password of both. */
+/** Creates the standby as a copy of the primary before its first start; returns the password of both. */
 async function copyPrimary(primaryPort: number): Promise<string> {
   await (await begin("primary", primaryPort)).stop();
   const [from, to] = [realpathSync(join(folder, "primary")), join(folder, STANDBY)];
@@ -83,7 +83,7 @@ async function copyPrimary(primaryPort: number): Promise<string> {
   return password;
 }
 
-/** What `pg_ctl promote` does, which not every package of the server has. */
+/** Promotes the standby like `pg_ctl promote`, which some packages of the server lack. */
 function promote(data: string): void {
   writeFileSync(join(data, "promote"), "");
   const [pid] = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
@@ -91,7 +91,7 @@ function promote(data: string): void {
 }
 
 interface Seen {
-  /** Of an event what it is called, of a delivery its event id. */
+  /** The review's name for a sent event, the event id for a delivery. */
   readonly name: string;
   readonly atMs: number;
 }
@@ -148,7 +148,7 @@ function ended({ name, how }: { name: string; how: string }): void {
   console.log(`${name} ended by itself: ${how}`);
 }
 
-/** Answers a client of the API. */
+/** Starts an API and a dispatcher; returns a client of the API. */
 async function startProduct(databaseUrl: string, key: Uint8Array): Promise<Client> {
   const redisFolder = mkdtempSync(join(folder, "redis-"));
   const logFile = join(folder, "redis.log");

@@ -1,6 +1,7 @@
-// `bun scripts/redis-failover.ts [--seconds 30] [--rate 200] [--signal SIGKILL|SIGSTOP]`: two dispatchers, three
-// Sentinels, a master and a replica of Debian's redis-server. Events come at a steady rate; after a third of the time
-// the master is killed, or stopped. Tells when deliveries flow again, and that none was lost or came out of order.
+// Measures a Redis failover: `bun scripts/redis-failover.ts [--seconds 30] [--rate 200] [--signal SIGKILL|SIGSTOP]`.
+// Two dispatchers run with three Sentinels, a master and a replica of Debian's redis-server, while events arrive at a
+// steady rate. After a third of the time the master is killed or stopped. The report shows when deliveries resume,
+// and checks that none was lost or out of order.
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +32,7 @@ const runMs = Number(values.seconds) * 1_000;
 const gapMs = 1_000 / Number(values.rate);
 const signal = values.signal === "SIGSTOP" ? "SIGSTOP" : "SIGKILL";
 const SUBSCRIPTIONS = 50;
-/** A delivery that took no longer was announced, not found by a sweep. */
+/** A faster delivery was triggered by a wake, not by a sweep. */
 const AT_ONCE_MS = 250;
 
 interface Event {
@@ -77,7 +78,7 @@ const receiver = Bun.serve({
     return new Response(null);
   },
 });
-/** When each arrived: that may be before its writer knows that it was accepted. */
+/** Arrival times of events that arrived before their writer saw the commit. */
 const early = new Map<string, number>();
 
 const hosts = Array.from({ length: SUBSCRIPTIONS }, (_, n) => `127.3.0.${n + 1}`);
@@ -107,7 +108,7 @@ try {
 }
 process.exit(0);
 
-/** Answers when the master failed. */
+/** Writes events at the given rate; returns when the master failed. */
 async function play(): Promise<number> {
   const startedAt = performance.now();
   let failedAt = Number.POSITIVE_INFINITY;
@@ -125,7 +126,7 @@ async function play(): Promise<number> {
   return failedAt;
 }
 
-/** Writes one event as the API does: the transaction, and behind it the wake. */
+/** Writes one event as the API does: the transaction, then the wake. */
 async function write(n: number): Promise<void> {
   const subscription = subscriptions[n % SUBSCRIPTIONS];
   if (subscription === undefined) return;
@@ -168,7 +169,7 @@ function delayOf({ acceptedAt, arrivedAt = Number.NaN }: Event): number {
   return arrivedAt - acceptedAt;
 }
 
-/** How many subscriptions got their events in another order than that of their commits. */
+/** Counts the subscriptions whose events arrived in another order than their commits. */
 async function disorder(): Promise<number> {
   let count = 0;
   for (const [n, subscription] of subscriptions.entries()) {

@@ -1,7 +1,9 @@
-// `bun scripts/redis-outage.ts [--seconds 60] [--rate 50] [--signal SIGKILL|SIGSTOP] [--tree DIR]`: two APIs behind Caddy
-// with the shipped deploy/Caddyfile, and two dispatchers. Provider events come at a steady rate, beside sign-ins and
-// lists. Redis is killed, or stopped so that it accepts connections and never answers, and comes back after the given
-// time. Tells what was accepted, refused, delivered, lost and out of order. `--tree` runs another checkout.
+// Measures a Redis outage:
+// `bun scripts/redis-outage.ts [--seconds 60] [--rate 50] [--signal SIGKILL|SIGSTOP] [--tree DIR]`. Two APIs run
+// behind Caddy with the shipped deploy/Caddyfile, and two dispatchers. Provider events arrive at a steady rate,
+// together with sign-ins and list requests. Redis is killed, or stopped so that it accepts connections and never
+// answers; it returns after the given time. The report counts accepted, rejected, delivered, lost and misordered
+// events. `--tree` runs another checkout.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +21,7 @@ import { hasRedisServer, startRedisServer } from "./demo/stores/redis-servers.ts
 import { hasCaddy, startCaddy } from "./proof/caddy.ts";
 import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
 import { ROOT, startProcess } from "./proof/product.ts";
-import { isSettled, judge } from "./proof/verdict.ts";
+import { isSettled, compare } from "./proof/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -34,7 +36,7 @@ const gapMs = 1_000 / Number(values.rate);
 const signal = values.signal === "SIGSTOP" ? "SIGSTOP" : "SIGKILL";
 const CALM_MS = 15_000;
 const PARTNERS = 4;
-/** Between two sign-ins, and between two lists. */
+/** The pause between two sign-ins, and between two list requests. */
 const READ_GAP_MS = 1_000;
 
 if (!hasRedisServer() || !hasCaddy()) process.exit(1);
@@ -84,11 +86,11 @@ async function run(): Promise<boolean> {
   await phase("after", CALM_MS);
   await load.stop();
   await until("an empty queue", () => isSettled(db));
-  const { facts, isSound } = await judge(db, load);
+  const { facts, isValid } = await compare(db, load);
   console.table(counted);
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));
-  return isSound && answers.every((told) => told.endsWith("200"));
+  return isValid && answers.every((told) => told.endsWith("200"));
 }
 
 async function migrate(databaseUrl: string): Promise<void> {
@@ -101,7 +103,7 @@ async function migrate(databaseUrl: string): Promise<void> {
   if ((await child.exited) !== 0) throw new Error("The database was not migrated.");
 }
 
-/** Two APIs behind Caddy and two dispatchers; answers where clients reach them. */
+/** Starts two APIs behind Caddy and two dispatchers; returns the address for clients. */
 async function startProduct(given: {
   readonly databaseUrl: string;
   readonly redisUrl: string;
@@ -135,7 +137,7 @@ interface Load {
   readonly receivers: readonly Receiver[];
   /** The external ids of the reviews whose event was answered 200. */
   readonly accepted: readonly string[];
-  /** What clients were answered since the last call. */
+  /** Returns the responses since the last call, counted by status. */
   take(): Record<string, number>;
   stop(): Promise<void>;
 }
@@ -187,7 +189,7 @@ async function startLoad(root: string, tenants: Tenants): Promise<Load> {
   };
 }
 
-/** Calls `act` at a steady rate, however long each call takes; resolves when all calls have ended. */
+/** Calls `act` at a steady rate, independently of how long each call takes; resolves when all calls have ended. */
 async function atEach(ms: number, over: AbortSignal, act: (n: number) => Promise<void>) {
   const startedMs = performance.now();
   const acts: Promise<void>[] = [];

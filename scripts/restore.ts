@@ -1,6 +1,7 @@
-// `bun scripts/restore.ts [--seconds 3]`: runs the commands of docs/operations/backup.md as they stand, on a PostgreSQL of
-// Debian and under load: a base backup, events, a moment to come back to, more events, a restore to that moment. Counts
-// what is delivered again, what is gone, and what becomes of it when the provider sends it again.
+// Proves the backup guide: `bun scripts/restore.ts [--seconds 3]` runs the commands of docs/operations/backup.md
+// unchanged, on Debian's PostgreSQL and under load. It makes a base backup, writes events, notes a moment, writes
+// more events, and restores to that moment. It counts redelivered and lost events, and checks the result when the
+// provider sends the lost ones again.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, openSync } from "node:fs";
@@ -29,7 +30,7 @@ const { values } = parseArgs({
 const phaseMs = Number(values.seconds) * 1_000;
 const CLIENTS = 4;
 const ANSWERS_AFTER_MS = 5;
-/** PostgreSQL refuses to run as root. */
+/** The user for PostgreSQL, which refuses to run as root. */
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const NOT_HERE = 2;
@@ -50,7 +51,7 @@ try {
 }
 process.exit(isGood ? 0 : 1);
 
-/** The page, and a shell of the owner of the database to run it in. */
+/** Opens the page and a shell as the database's owner to run its commands. */
 async function openPage() {
   const text = readFileSync(join(ROOT, "docs/operations/backup.md"), "utf8");
   const home = join(folder, "home");
@@ -79,13 +80,16 @@ async function openPage() {
     port,
     data,
     shell,
-    /** Runs the commands with this tag, with our values. */
+    /** Runs the commands with this tag, with this script's values. */
     blocks: (tag: string, env: Readonly<Record<string, string>> = {}) =>
       shell(`${ours}\n${blockOf(tag)}`, env),
   };
 }
 
-/** Answers what it printed. A server that it starts keeps its outputs, so they are a file. */
+/**
+ * Runs the script and returns its output. The output goes to a file, because a server that the script starts keeps
+ * its streams open.
+ */
 async function runShell(
   script: string,
   home: string,
@@ -135,7 +139,7 @@ interface Setting {
   readonly databaseUrl: string;
   readonly key: Uint8Array;
   readonly client: Client;
-  /** Of the receiver. */
+  /** The URL of the receiver. */
   readonly url: string;
 }
 
@@ -149,7 +153,7 @@ function setUp({ databaseUrl, key, client, url }: Setting): Promise<Tenants> {
   });
 }
 
-/** Sends from four clients for so long; answers what was accepted. */
+/** Sends from four clients for this time; returns the accepted events. */
 async function sendFor(client: Client, tenants: Tenants, ms: number) {
   const endMs = performance.now() + ms;
   const accepted: { name: string; event: object }[] = [];
@@ -177,7 +181,7 @@ async function beginPostgres(run: Awaited<ReturnType<typeof openPage>>): Promise
   );
 }
 
-/** Answers what stops them. */
+/** Starts an API and a dispatcher; returns a function that stops both. */
 async function startBoth(port: number, env: Readonly<Record<string, string>>) {
   const at = { tree: ROOT, folder, env };
   const api = await startProcess({ ...at, role: "api", port });
@@ -201,7 +205,7 @@ async function play(): Promise<boolean> {
   let stop = await start();
   stops.push(() => stop());
   const client = new Client([`http://127.0.0.1:${apiPort}`]);
-  // Slower than the clients, so that entries wait at any moment.
+  // The receiver is slower than the clients, so that entries are queued at any moment.
   const receiver = startReceiver(() => 200, ANSWERS_AFTER_MS);
   stops.push(() => receiver.stop());
   const tenants = await setUp({ databaseUrl, key, client, url: receiver.url });

@@ -1,6 +1,7 @@
-// `bun scripts/rolling-upgrade.ts [--from HEAD~1] [--seconds 3]`: two APIs and two dispatchers of an older commit, behind a
-// proxy and under load from outside, are replaced one by one by those of this checkout, and then back again. The schema is
-// the older one at first, and is migrated under load. Counts what the clients saw, what is lost and what is out of order.
+// Proves a rolling upgrade: `bun scripts/rolling-upgrade.ts [--from HEAD~1] [--seconds 3]`. Two APIs and two
+// dispatchers of an older commit run behind a proxy and under load. They are replaced one by one with those of this
+// checkout, and then back again. The schema starts at the older version and is migrated under load. The report counts
+// the clients' responses, and lost and misordered events.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +18,7 @@ import { startStores } from "./demo/stores/keep.ts";
 import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
 import { ROOT, type Role, type Running, startProcess } from "./proof/product.ts";
 import { startReverseProxy } from "./proof/reverse-proxy.ts";
-import { isSettled, judge } from "./proof/verdict.ts";
+import { isSettled, compare } from "./proof/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +30,7 @@ const phaseMs = Number(values.seconds) * 1_000;
 const PARTNERS = 2;
 const CLIENTS = 4;
 const UNHURRIED = { DRAIN_DELAY_MS: "1500", RETRY_DELAYS_MS: "300,600,900" };
-/** Every so many-th request of a receiver fails, so that retries are under way all the time. */
+/** Every request of a receiver with a multiple of this number fails, so that retries are always in progress. */
 const FAILS_EACH = 25;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-rolling-"));
@@ -53,7 +54,7 @@ function insist(args: readonly string[], cwd: string, env: Record<string, string
   return stdout.toString().trim();
 }
 
-/** A checkout of the older commit, with its dependencies. */
+/** Checks out the older commit and installs its dependencies. */
 function checkOut(): string {
   const tree = join(folder, "before");
   insist(["git", "worktree", "add", "--detach", tree, values.from], ROOT);
@@ -145,7 +146,7 @@ async function roll(): Promise<boolean> {
 interface Load {
   readonly receivers: readonly Receiver[];
   readonly accepted: readonly string[];
-  /** What the clients were answered since the last call. */
+  /** Returns the clients' responses since the last call. */
   take(): Record<string, number>;
   stop(): Promise<void>;
 }
@@ -167,7 +168,7 @@ async function startLoad(root: string, tenants: Tenants, setting: Client): Promi
     const partner = tenants.partners[c % PARTNERS];
     for (let n = 0; !over.signal.aborted; n++) {
       const event = reviewEvent(`c${c}-${n}`, partner?.sites[0] ?? 0);
-      // As a provider does: again, with the same id, until it is answered.
+      // Retries with the same id until the event is accepted, as a provider does.
       while ((await report(client, tenants, event)) !== "200") await Bun.sleep(50);
       accepted.push(event.review.external_review_id);
       await Bun.sleep(5);
@@ -202,9 +203,9 @@ async function tell(
   counted: Record<string, Record<string, number>>,
 ): Promise<boolean> {
   await until("an empty queue", () => isSettled(db));
-  const { facts, isSound } = await judge(db, load);
+  const { facts, isValid } = await compare(db, load);
   console.table(counted);
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));
-  return isSound && answers.every((told) => told === "200");
+  return isValid && answers.every((told) => told === "200");
 }

@@ -1,11 +1,16 @@
-// Makes a client of the API from its description, in `sdk/`, which is not committed:
-//   bun run sdk typescript [server root]     asks the package registry for the generator
-//   bun run sdk python [server root]         runs openapi-python-client, which has to be installed
-// The server is one that runs: http://localhost:3000 if none is named.
+// Generates a client of the API from its OpenAPI description into `sdk/`, which is not committed:
+//
+//   bun run sdk typescript [server root]     installs the generator from the package registry
+//   bun run sdk python [server root]         runs openapi-python-client, which must be installed
+//
+// The server must be running; the default is http://localhost:3000.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** It works with a TypeScript that has a compiler in JavaScript, which ours has no more: so it has a place of its own. */
+/**
+ * The generator needs a TypeScript with a compiler in JavaScript, which ours no longer has. It is therefore installed
+ * in its own folder.
+ */
 const TYPESCRIPT_GENERATOR = { "@hey-api/openapi-ts": "0.99.0", typescript: "5.9.3" };
 const GENERATOR_FOLDER = join(import.meta.dir, "../.cache/sdk");
 const FOLDER = join(import.meta.dir, "../sdk");
@@ -13,7 +18,7 @@ export const PYTHON_GENERATOR = "openapi-python-client";
 
 type Language = "typescript" | "python";
 
-/** The command that writes a client for the description in a file into a folder. */
+/** Returns the command that generates a client into a folder from a description file. */
 function generatorOf(language: Language, description: string, folder: string): string[] {
   const options = ["--path", description, "--output-path", folder, "--meta", "none", "--overwrite"];
   if (language === "python") return [PYTHON_GENERATOR, "generate", ...options];
@@ -26,7 +31,7 @@ function generatorOf(language: Language, description: string, folder: string): s
   ];
 }
 
-/** Installs the generator for TypeScript; false where the packages are out of reach. */
+/** Installs the TypeScript generator; returns false if the package registry cannot be reached. */
 export function installGenerator(): boolean {
   mkdirSync(GENERATOR_FOLDER, { recursive: true });
   const wanted = { private: true, dependencies: TYPESCRIPT_GENERATOR };
@@ -35,7 +40,7 @@ export function installGenerator(): boolean {
   return Bun.spawnSync([process.execPath, "install"], options).success;
 }
 
-/** Throws with what the generator said if it fails. */
+/** Generates the client; throws with the generator's output if it fails. */
 export async function makeClient(language: Language, root: string, folder: string): Promise<void> {
   const answer = await fetch(`${root}/openapi.json`);
   if (!answer.ok) throw new Error(`${root}/openapi.json was answered ${answer.status}.`);
@@ -53,7 +58,7 @@ async function main([language, root = "http://localhost:3000"]: string[]): Promi
   if (language !== "typescript" && language !== "python")
     throw new Error("Name a language: typescript or python.");
   if (language === "typescript" && !installGenerator())
-    throw new Error("The generator cannot be installed: its packages are out of reach.");
+    throw new Error("The generator cannot be installed: the package registry cannot be reached.");
   const folder = join(FOLDER, language === "python" ? "reviewrelay_client" : language);
   await makeClient(language, root, folder);
   console.log(`A client for ${language} is in ${folder}.`);

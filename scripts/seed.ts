@@ -1,4 +1,4 @@
-// `bun run seed`: fills an empty database with the demo. The settings of the server say which database and which key.
+// `bun run seed`: fills an empty database with demo data. The server's settings name the database and the master key.
 import { join, resolve } from "node:path";
 
 import { connect } from "../db/client.ts";

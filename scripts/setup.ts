@@ -1,5 +1,5 @@
-// `bun run setup`: brings a database into use. `bun run setup --help` says what it asks for.
-// Its own imports are built-ins only: on a fresh clone nothing is installed yet.
+// `bun run setup`: prepares a database for production; see `bun run setup --help`. It statically imports only
+// built-ins, because a fresh clone has no dependencies installed.
 import { requireInstalled } from "./install/installed.ts";
 
 requireInstalled();

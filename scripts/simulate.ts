@@ -1,21 +1,21 @@
-// Runs the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
+// Simulates the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import type { Plant } from "../tests/simulation/plant.ts";
-import { findPlant, grow, PLANTS } from "../tests/simulation/plants.ts";
+import type { InjectedFault } from "../tests/simulation/replace.ts";
+import { findInjectedFault, inject, INJECTED_FAULTS } from "../tests/simulation/injected-faults.ts";
 import { runChild, runPool } from "../tests/simulation/pool.ts";
 import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
 
 const USAGE = `bun run simulate [options]
   --seeds N     how many seeds to run (1000)
-  --from N      the first of them (1)
+  --from N      the first seed (1)
   --workers N   processes (one per core)
-  --seed N      one seed; with --trace everything that happens in it
-  --plant NAME  with a bug put in on purpose
-  --plants      each of those bugs, until it is found`;
+  --seed N      run one seed; with --trace print everything that happens
+  --inject NAME with an injected fault
+  --inject-all  run each injected fault until it is found`;
 
-const PLANT_SEEDS = 5_000;
+const FAULT_SEEDS = 5_000;
 const FAILURES_SHOWN = 20;
 
 const { values } = parseArgs({
@@ -26,8 +26,8 @@ const { values } = parseArgs({
     workers: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
     trace: { type: "boolean", default: false },
-    plant: { type: "string" },
-    plants: { type: "boolean", default: false },
+    inject: { type: "string" },
+    "inject-all": { type: "boolean", default: false },
     child: { type: "boolean", default: false },
     first: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -39,7 +39,7 @@ async function main(): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  if (values.plants) return findPlants();
+  if (values["inject-all"]) return searchAll();
   if (values.seed !== undefined) return showSeed(Number(values.seed), values.trace);
   return values.child ? simulateHere() : simulateAll();
 }
@@ -49,14 +49,17 @@ function range(): SeedRange {
     from: Number(values.from),
     seeds: Number(values.seeds),
     step: Number(values.step),
-    plant: values.plant,
+    injected: values.inject,
     stopAtFailure: values.first,
   };
 }
 
-/** The plant has to be there before the dispatcher is imported, so this file imports that only afterwards. */
+/**
+ * Injects the fault, if one is named. It must be active before the dispatcher is imported, so this file imports the
+ * dispatcher dynamically.
+ */
 async function prepare(): Promise<void> {
-  if (values.plant !== undefined) await grow(findPlant(values.plant));
+  if (values.inject !== undefined) await inject(findInjectedFault(values.inject));
 }
 
 async function simulateHere(): Promise<number> {
@@ -70,7 +73,7 @@ async function simulateHere(): Promise<number> {
 async function showSeed(seed: number, traced: boolean): Promise<number> {
   await prepare();
   const { runSeed } = await import("../tests/simulation/run.ts");
-  const { formatFailure, formatLine } = await import("../tests/simulation/report.ts");
+  const { formatFailure, formatLine } = await import("../tests/simulation/run.ts");
   const result = runSeed(seed, { traced: true });
   if (traced) for (const line of result.trace) console.log(formatLine(line));
   console.log(formatFailure(result));
@@ -101,8 +104,8 @@ async function simulateAll(): Promise<number> {
   }
   console.log(`${failures.length} seeds failed. The first of them:\n`);
   await showSeed(first.seed, false);
-  const plant = values.plant === undefined ? "" : ` --plant ${values.plant}`;
-  console.log(`\nAgain, with everything: bun run simulate --seed ${first.seed} --trace${plant}`);
+  const injected = values.inject === undefined ? "" : ` --inject ${values.inject}`;
+  console.log(`\nRepeat with a trace: bun run simulate --seed ${first.seed} --trace${injected}`);
   return 1;
 }
 
@@ -121,31 +124,33 @@ function describe({ seeds, virtualMs, faults, posts }: Total, startedMs: number)
   return `${seeds} seeds, ${(seeds / seconds).toFixed(0)} a second; ${hours} virtual hours, ${faults} faults, ${posts} POSTs`;
 }
 
-/** Searches for every plant: each has to be found, and by an invariant that it breaks. */
-async function findPlants(): Promise<number> {
+/** Checks that the simulation finds every injected fault, through an invariant that the fault breaks. */
+async function searchAll(): Promise<number> {
   let missed = 0;
-  for (const plant of PLANTS) {
-    const { failure, seeds } = await search(plant);
-    const found = failure !== undefined && plant.breaks.includes(failure.invariant);
+  for (const injected of INJECTED_FAULTS) {
+    const { failure, seeds } = await search(injected);
+    const found = failure !== undefined && injected.breaks.includes(failure.invariant);
     if (!found) missed += 1;
     const how =
       failure === undefined
         ? `NOT FOUND in ${seeds} seeds`
         : `${found ? "" : "NOT AS EXPECTED, "}seed ${failure.seed}: ${failure.invariant}`;
-    console.log(`${plant.name.padEnd(22)} ${how.padEnd(40)} ${plant.bug}`);
+    console.log(`${injected.name.padEnd(22)} ${how.padEnd(40)} ${injected.bug}`);
   }
-  console.log(missed === 0 ? "Every plant was found." : `${missed} plants were missed.`);
+  console.log(
+    missed === 0 ? "Every injected fault was found." : `${missed} injected faults were missed.`,
+  );
   return missed === 0 ? 0 : 1;
 }
 
-/** Searches from the seed that is known to show the plant, so that the search is short. */
+/** Starts the search at a seed that is known to show the fault, so that it is short. */
 async function search({
   name,
   seed,
-}: Plant): Promise<{ failure: Failure | undefined; seeds: number }> {
+}: InjectedFault): Promise<{ failure: Failure | undefined; seeds: number }> {
   let failure: Failure | undefined;
   let seeds = 0;
-  const all = { from: seed, seeds: PLANT_SEEDS, step: 1, plant: name, stopAtFailure: true };
+  const all = { from: seed, seeds: FAULT_SEEDS, step: 1, injected: name, stopAtFailure: true };
   await runChild(all, (tally) => {
     seeds += tally.seeds;
     failure ??= tally.failures[0];

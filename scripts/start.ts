@@ -1,9 +1,9 @@
-// The start command: `npx -y bun@1.4.4 scripts/start.ts` (with Bun installed: `bun start`).
-// Its own imports are built-ins only: on a fresh clone the dependencies are installed first.
-import { ownBunFault } from "../src/lib/bun-version.ts";
+// The start command: `npx -y bun@1.4.4 scripts/start.ts` (with Bun installed: `bun start`). It statically imports
+// only built-ins, because it installs the dependencies of a fresh clone first.
+import { ownBunError } from "../src/lib/version.ts";
 import { ensureInstalled } from "./install/install.ts";
 
-const fault = ownBunFault();
+const fault = ownBunError();
 if (fault !== undefined) {
   console.error(fault);
   process.exit(78);

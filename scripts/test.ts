@@ -1,13 +1,14 @@
-// The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`.
-// Starts the stores (`TEST_POSTGRES=15` to 18 chooses PostgreSQL's version, 18 if absent), makes one migrated template database, and runs the test files in parallel.
-// Its own imports are built-ins only: the dependencies may not be installed yet.
+// The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`. It starts the
+// stores (`TEST_POSTGRES=15` to 18 selects the PostgreSQL version, default 18), creates one migrated template
+// database, and runs the test files in parallel. It statically imports only built-ins, because the dependencies may
+// not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 
 import { ROOT, ensureInstalled } from "./install/install.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
-// Flags whose value is the next argument, which is therefore no file filter.
+// Flags whose next argument is their value and not a file filter.
 const FLAGS_WITH_VALUE = [
   "-t",
   "--test-name-pattern",
@@ -16,7 +17,7 @@ const FLAGS_WITH_VALUE = [
   "--seed",
   "--preload",
 ];
-/** Ends a test that hangs, and none that a loaded machine is slow at: none asserts how long anything took. */
+/** Ends only a test that hangs. It is long enough for a loaded machine, because no test asserts durations. */
 const TEST_TIMEOUT_MS = 180_000;
 
 interface Totals {
@@ -50,7 +51,7 @@ async function runTests(
     process.execPath,
     [
       "test",
-      // Not with --no-orphans: it kills what a killed child had started, which is what some tests look at.
+      // `--no-orphans` is not set: it would kill the children of killed processes, and some tests observe those.
       `--timeout=${TEST_TIMEOUT_MS}`,
       // More workers than processors, because many files wait for servers that fail over or drain.
       `--parallel=${availableParallelism() + 2}`,
@@ -76,7 +77,7 @@ async function runTests(
   return { totals: readTotals(output, status), status };
 }
 
-/** From the block of counts that bun test ends with, one `<count> <word>` a line. */
+/** Parses the counts at the end of bun test's output, one `<count> <word>` per line. */
 function readTotals(output: string, status: number): Totals {
   const lines = Bun.stripANSI(output).split("\n").slice(-12);
   const count = (word: string) => {
@@ -86,7 +87,7 @@ function readTotals(output: string, status: number): Totals {
   const failed = count("fail");
   return {
     passed: count("pass"),
-    // An error outside any test, or a runner that died, is a failure too.
+    // An error outside any test, or a crashed runner, counts as a failure.
     failed: failed === 0 && status !== 0 && count("pass") > 0 ? 1 : failed,
     skipped: count("skip") + count("todo"),
   };

@@ -1,6 +1,6 @@
-// One review's way through a running demo, step by step: `npx -y bun@1.4.4 scripts/try.ts`.
-// Logs in, subscribes a receiver that it opens on this machine, reports a review as a review site would, shows the
-// delivery that arrives and checks its signature, and takes the subscription away again.
+// Follows one review through a running demo, step by step: `npx -y bun@1.4.4 scripts/try.ts`. It logs in, subscribes
+// a local receiver, reports a review as a review site would, shows the delivery that arrives, checks its signature,
+// and deletes the subscription.
 import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import type { Demo } from "./demo/seed/seed-demo.ts";
 
 const START_FIRST = "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
 const ARRIVES_WITHIN_MS = 10_000;
-/** Of all that is called here, the subscribing alone answers so (contract 6.2). */
+/** Only a create can be answered with this status here (contract 6.2). */
 const SLOT_TAKEN = 409;
 
 const demo = readDemo();
@@ -43,7 +43,7 @@ async function tryOut(): Promise<void> {
       new Error(`Nothing arrived within ${seconds} s; look into the dispatcher's log.`),
     );
   }, ARRIVES_WITHIN_MS);
-  // A timer that is left would keep the program for the rest of its time.
+  // A pending timer would keep the process alive.
   const { headers, body } = await arrived.promise.finally(() => clearTimeout(late));
   console.log("\n4. The delivery, as your endpoint gets it:\n");
   for (const name of ["X-SVC-Event", "X-SVC-Delivery", "X-SVC-Attempt", "X-SVC-Signature"])
@@ -115,7 +115,7 @@ async function reportReview(partnerId: number | null): Promise<void> {
   console.log(`3. POST ${path} with a signed review: 200, ${JSON.stringify(answer)}.`);
 }
 
-/** Calls the API; throws for anything but a success, with the answer. */
+/** Calls the API; throws with the response for any error. */
 async function call(
   method: string,
   path: string,

@@ -1,8 +1,8 @@
-// Writes tests/vectors: what a receiver gets for every event in both modes, and what it must refuse. From the real
-// envelope and signature; everything in it is fixed, so that a second run changes nothing.
-//   bun scripts/vectors.ts
-import { readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+// Writes tests/vectors with `bun scripts/vectors.ts`: the delivery of every event in both modes, and deliveries that
+// a receiver must reject. They are made with the real envelope and signature from fixed input, so that a second run
+// changes nothing.
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
@@ -14,7 +14,7 @@ import {
 } from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";
 
-/** A delivery as it arrives, and whether a receiver may trust it. */
+/** A delivery, and whether a receiver may trust it. */
 export interface Vector {
   readonly name: string;
   readonly valid: boolean;
@@ -22,7 +22,7 @@ export interface Vector {
   readonly reason?: string;
   readonly secret: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact text; its UTF-8 bytes are what was signed. */
+  /** The exact text; its UTF-8 bytes are signed. */
   readonly body: string;
 }
 
@@ -30,7 +30,6 @@ const FOLDER = join(import.meta.dir, "../tests/vectors");
 export const EXAMPLES = join(import.meta.dir, "../src/docs/event-examples.json");
 const SECRET = "4f0c8a1de2b37965a4c8d0e1f2037b6c59e8a1d4b7c20f3e6d5a49182b7c0e3f";
 const OTHER_SECRET = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184";
-const MODES = ["full", "minimal"] as const;
 const START_MS = Date.parse("2026-06-01T12:00:00.000Z");
 const ULIDS = "01JWNB9PR0ZV8X2D3F4G5H6J";
 
@@ -45,7 +44,7 @@ const CONTENT = {
   reviewed_at: "2026-06-01T11:58:00.000+00:00",
 };
 
-/** What each review event says beyond the review itself. */
+/** The metadata of each review event. */
 const METADATA: Partial<Record<EventValue, object>> = {
   review_received: CONTENT,
   review_updated: { changed: ["rate", "content"], ...CONTENT, restored: false },
@@ -165,18 +164,16 @@ function delivery(
   return { headers, body };
 }
 
-function goodVectors(): Vector[] {
-  return CATALOG.flatMap(({ value }) =>
-    MODES.map((mode) => ({
-      name: `${value}-${mode}`,
-      valid: true,
-      secret: SECRET,
-      ...delivery(value, mode),
-    })),
-  );
+function goodVectors(mode: PayloadMode): Vector[] {
+  return CATALOG.map(({ value }) => ({
+    name: `${value}-${mode}`,
+    valid: true,
+    secret: SECRET,
+    ...delivery(value, mode),
+  }));
 }
 
-/** Deliveries that differ from a good one in one thing each. */
+/** Deliveries that each differ from a good one in one way. */
 function badVectors(): Vector[] {
   const good = { valid: false, secret: SECRET, ...delivery("review_received", "full") };
   const signature = good.headers["X-SVC-Signature"] ?? "";
@@ -227,7 +224,7 @@ function badVectors(): Vector[] {
   ];
 }
 
-/** During the grace period of a rotation a receiver that still has the former secret reads the other header. */
+/** Deliveries during the grace period of a rotation: a receiver with the former secret checks the other header. */
 function graceVectors(): Vector[] {
   const { headers, body } = delivery("review_received", "full", OTHER_SECRET);
   const previous = headers["X-SVC-Signature-Previous"] ?? "";
@@ -243,13 +240,21 @@ function graceVectors(): Vector[] {
   ];
 }
 
-/** File name → its text. */
+/** Path below tests/vectors → content. Two folders hold the events by payload mode, the third signatures. */
 export function vectorFiles(): Map<string, string> {
-  const all: Vector[] = [...goodVectors(), ...badVectors(), ...graceVectors()];
-  return new Map(all.map((one) => [`${one.name}.json`, `${JSON.stringify(one, null, 2)}\n`]));
+  const folders: Readonly<Record<string, readonly Vector[]>> = {
+    full: goodVectors("full"),
+    minimal: goodVectors("minimal"),
+    signatures: [...badVectors(), ...graceVectors()],
+  };
+  return new Map(
+    Object.entries(folders).flatMap(([folder, vectors]) =>
+      vectors.map((one) => [`${folder}/${one.name}.json`, `${JSON.stringify(one, null, 2)}\n`]),
+    ),
+  );
 }
 
-/** The bodies that the events guide shows. */
+/** Returns the bodies that the events guide shows. */
 export function eventExamples(): string {
   const bodies = CATALOG.map(({ value }) => [
     value,
@@ -260,9 +265,13 @@ export function eventExamples(): string {
 
 function main(): void {
   const files = vectorFiles();
-  const present = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
-  for (const name of present) if (!files.has(name)) rmSync(join(FOLDER, name));
-  for (const [name, text] of files) writeFileSync(join(FOLDER, name), text);
+  const present = readdirSync(FOLDER, { recursive: true, encoding: "utf8" });
+  for (const path of present)
+    if (path.endsWith(".json") && !files.has(path)) rmSync(join(FOLDER, path));
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(FOLDER, path)), { recursive: true });
+    writeFileSync(join(FOLDER, path), text);
+  }
   writeFileSync(EXAMPLES, eventExamples());
   console.log(`${files.size} vectors in tests/vectors, and the examples of the events guide.`);
 }

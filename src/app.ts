@@ -2,44 +2,39 @@ import { Elysia } from "elysia";
 
 import { isStoreFailure } from "../db/errors.ts";
 import { apiRoutes, type ApiDeps } from "./api/routes.ts";
-import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
+import { SIGN_OUT_PATHS } from "./auth/routes.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
-import { accessLog } from "./http/access-log.ts";
-import { cors } from "./http/cors.ts";
-import { edge } from "./http/edge.ts";
+import { accessLog, cors, edge, refuseOtherMethods, trustAnswers } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
-import { health } from "./http/health.ts";
-import { refuseOtherMethods } from "./http/method-not-allowed.ts";
-import { answerCounter, type Answered, type CountRequest } from "./http/metrics.ts";
+import { answerCounter, type Answered, type CountRequest, health } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
-import { trustAnswers } from "./http/trusted-answers.ts";
 import { type Checks, readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
-import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
-import { framedBy } from "./portal/actions.ts";
+import { OAUTH_ERRORS } from "./oauth/oauth-error.ts";
+import { framedBy } from "./webhooks/actions/portal.ts";
 import { AUTHORIZE_RETURN } from "./sso/places.ts";
 import { SSO_LEGS } from "./sso/routes.ts";
 import { describeEvents } from "./webhooks/event-description.ts";
 
 export interface AppDeps extends ApiDeps {
-  /** What `/readyz` looks at. */
+  /** The checks behind `/readyz`. */
   readonly checks: Checks;
-  /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
+  /** How far this machine's clock is ahead of Postgres' clock; absent if the clocks are not compared. */
   readonly clockSkewMs?: () => number;
-  /** Whether the process was told to stop; absent where nobody tells it. */
+  /** Whether the process has begun to stop; absent in tests. */
   readonly isDraining?: () => boolean;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
-  /** Absent where nobody counts. */
+  /** Absent without metrics. */
   readonly countRequest?: CountRequest;
 }
 
-/** GET of these has an effect, so that HEAD is none of their methods (contract 2.6). */
+/** A GET of these paths has an effect, so they do not support HEAD (contract 2.6). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
 
-/** What an app in a browser needs, wherever it comes from (contract 2.11). */
+/** Paths that apps in a browser may call from any origin (contract 2.11). */
 const OPEN_PATHS: ReadonlySet<string> = new Set([
   "/oauth/token",
   "/oauth/revoke",
@@ -47,7 +42,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set([
   "/.well-known/oauth-authorization-server",
 ]);
 
-/** The whole process as one Elysia instance: what every request meets, the API, documents and pages. */
+/** Builds the whole process as one Elysia instance: checks for every request, the API, documents and pages. */
 export function createApp(deps: AppDeps) {
   const { clock, config, countRequest = () => {}, limiter, log, traces } = deps;
   const { serverRoot, trustedProxies } = config;
@@ -59,10 +54,11 @@ export function createApp(deps: AppDeps) {
     traces?.answered(...answer);
   };
   const { isDraining = () => false } = deps;
-  // Without `standardHostname` the path is found behind a `Host` of three characters, too, such as that of a container.
+  // Elysia's `standardHostname` skips the first characters of the URL when it looks for the path, which fails for
+  // a short `Host`, such as that of a container.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ set }) => {
-      // Whoever keeps connections, as proxies do, makes the next one to another process.
+      // Clients with kept connections, such as proxies, then open the next one to another process.
       if (isDraining()) set.headers["connection"] = "close";
     })
     .use(

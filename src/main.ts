@@ -1,9 +1,9 @@
 import { connect, ping } from "../db/client.ts";
-import { driverFault } from "../db/driver.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
+import { driverError } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
-import { PoolWatches } from "../db/pool-watch.ts";
-import { schemaFault } from "../db/migrate.ts";
+import { schemaError } from "../db/migrate.ts";
 import { serverTime, writable } from "../db/server.ts";
 import { createApp } from "./app.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
@@ -26,37 +26,37 @@ import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { openSpans } from "./lib/spans.ts";
-import { MasterKeyWatch } from "./keys/master-key.ts";
+import { MasterKeyWatch } from "./master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
-import { createIntake } from "./outbox/intake.ts";
+import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 
-/** A connection that only some moments need is closed after so long. */
+/** Connections that are needed only occasionally are closed after this time. */
 const IDLE_S = 30;
-/** Requests under way at a stop have this long to end; kept connections have no say. */
+/** How long running requests may take to end at a stop. Idle kept-alive connections do not delay it. */
 const DRAIN_MS = 4_000;
 
-exitIfFaulty(driverFault());
+exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
-/** Aborts once nobody should be sending requests any more. */
+/** Aborts after the drain delay, when load balancers have stopped sending requests. */
 const closing = new AbortController();
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 
-// Apart, so that what waits in one keeps nobody waiting in another.
+// Separate pools, so that waiting work in one does not delay the others.
 const db = connect(config.databaseUrl, {
   max: config.connections.api,
   name: "reviewrelay-api",
   watches,
   limits: LIMITS.requests,
 });
-const intakeDb = connect(config.databaseUrl, {
-  max: config.connections.intake,
-  name: "reviewrelay-intake",
+const writerDb = connect(config.databaseUrl, {
+  max: config.connections.writerPool,
+  name: "reviewrelay-writer",
   watches,
-  limits: LIMITS.intake,
+  limits: LIMITS.writerPool,
   isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
@@ -72,7 +72,7 @@ const { clock, keys } = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
-    exitIfFaulty(await schemaFault(db));
+    exitIfFaulty(await schemaError(db));
     await masterKeys.begin();
     const time = await PostgresClock.open({
       machine: systemClock,
@@ -85,11 +85,11 @@ const { clock, keys } = await reachableOrExit(
 );
 void clock.follow(stop);
 masterKeys.run();
-const intake = createIntake(intakeDb, clock, {
-  // One is for the groups, so that whoever waits for a lock never keeps them waiting.
-  connections: Math.max(config.connections.intake - 1, 1),
-  share: Math.ceil(config.connections.intake / 3),
-  waitMs: LIMITS.intake.deadlineMs,
+const writerPool = createWriterPool(writerDb, clock, {
+  // One connection is reserved for batches, so that transactions that wait for a lock never delay them.
+  connections: Math.max(config.connections.writerPool - 1, 1),
+  share: Math.ceil(config.connections.writerPool / 3),
+  waitMs: LIMITS.writerPool.deadlineMs,
 });
 const redis = openRedis(config.redisUrl, log);
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
@@ -118,7 +118,7 @@ const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,
   db,
-  intake: traces?.intake(intake) ?? intake,
+  writerPool: traces?.writerPool(writerPool) ?? writerPool,
   traces,
   clock,
   log,
@@ -138,7 +138,7 @@ if (config.metricsPort !== undefined) {
   const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
-// Two processes on one port would share its connections without anybody having asked for it.
+// `reusePort: true` would let a second process on the same port silently take a part of the connections.
 listenOrExit("PORT", config, () =>
   app.listen({ port: config.port, hostname: config.host, reusePort: false }),
 );
@@ -158,7 +158,7 @@ async function drain(): Promise<void> {
   await spans?.close();
   redis.disconnect();
   await masterKeys.close();
-  await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
+  await Promise.all([db.close(), writerDb.close(), readinessDb.close()]);
   log.info("api.stopped");
   process.exit(0);
 }

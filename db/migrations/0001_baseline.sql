@@ -1,4 +1,4 @@
--- The whole schema, by domain. db/schema/<domain>.ts says the same to the query builder, and tests/integration/schema.test.ts
+-- The whole schema, by domain. db/schema/<domain>.ts says the same to the query builder, and tests/integration/db/schema.test.ts
 -- compares the two; partitions, storage parameters and the first rows are here alone.
 -- States are text with a CHECK that ties them to their columns; each state's comment says who moves it on.
 -- Instants have milliseconds, like everything the API shows. ULIDs are ordered as bytes: collate "C".

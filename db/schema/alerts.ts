@@ -1,11 +1,11 @@
 import { sql } from "drizzle-orm";
 import { boolean, integer, json, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
-/** What a partner wants to be told of trouble with its webhooks, and where; without a row the defaults hold. */
+/** A partner's settings for alerts about its webhooks: kinds and recipients. Without a row the defaults apply. */
 export const alertSettings = pgTable("alert_settings", {
   id: bytewise("id").primaryKey(),
   partnerId: companyId("partner_id").notNull().unique("alert_settings_partner_id_key"),
@@ -13,16 +13,21 @@ export const alertSettings = pgTable("alert_settings", {
   recipients: text("recipients").array(),
   kinds: text("kinds").array().notNull(),
   oldestWaitingMinutes: integer("oldest_waiting_minutes").notNull(),
-  /** At most one mail in so long; what is raised meanwhile comes in one. */
+  /** The shortest interval between two mails; alerts raised meanwhile are collected in the next one. */
   digestMinutes: integer("digest_minutes").notNull(),
   webhookUrl: text("webhook_url"),
-  /** Sealed with the partner's id and this row's as context, so that a swapped ciphertext does not open. */
+  /**
+   * Sealed with the ids of the partner and of this row as associated data, so that a swapped ciphertext does not open.
+   */
   sealedSecret: text("sealed_secret"),
   secretFingerprint: text("secret_fingerprint"),
   updatedAt: instant("updated_at").notNull(),
 });
 
-/** A stretch of trouble of a subscription: begins with its first alert, ends with the next 2xx, an enable or the delete. */
+/**
+ * A period of failures of a subscription. It begins with the first alert and ends with the next 2xx response, an
+ * enable action or the deletion.
+ */
 export const incidents = pgTable(
   "incidents",
   {
@@ -31,12 +36,15 @@ export const incidents = pgTable(
       .notNull()
       .references(() => webhookSubscriptions.id),
     partnerId: companyId("partner_id").notNull(),
-    /** A 2xx that came later than this ends it. */
+    /** A 2xx response after this instant ends the incident. */
     openedAt: instant("opened_at").notNull(),
-    /** Of the subscription, as last looked at: what differs says that it was enabled, or answered 2xx, in between. */
+    /**
+     * The subscription's values at the last check. A difference shows that it was enabled or got a 2xx response in
+     * between.
+     */
     disabledAt: instant("disabled_at"),
     failures: integer("failures").notNull(),
-    /** Whether anybody was told, so that the end is told, too. */
+    /** Whether an alert of the incident was sent, so that its end is reported too. */
     isTold: boolean("is_told").notNull(),
     endedAt: instant("ended_at"),
     endedBy: text("ended_by", { enum: ["recovered", "enabled", "deleted"] }),
@@ -48,7 +56,7 @@ export const incidents = pgTable(
   ],
 );
 
-/** Each kind once in an incident. The row is the queue of both ways to tell it. */
+/** An alert; each kind occurs once per incident. The row is also the queue entry of its mail and its webhook. */
 export const alerts = pgTable(
   "alerts",
   {
@@ -70,12 +78,12 @@ export const alerts = pgTable(
       ],
     }).notNull(),
     raisedAt: instant("raised_at").notNull(),
-    /** What was known then: failures, the first and the last one, what waits. */
+    /** The facts at the time of the alert: number of failures, the first and the last one, and the waiting entries. */
     cause: json("cause").notNull(),
     /** none: not wanted. pending: in the next mail to the partner. queued: that mail is in `mails` since mailed_at. */
     mailState: text("mail_state", { enum: ["none", "pending", "queued"] }).notNull(),
     mailedAt: instant("mailed_at"),
-    /** none: not wanted. queued: a POST is due at webhook_due_at. sent: answered 2xx. dead: given up. */
+    /** none: not wanted. queued: a POST is due at webhook_due_at. sent: got a 2xx response. dead: given up. */
     webhookState: text("webhook_state", { enum: ["none", "queued", "sent", "dead"] }).notNull(),
     webhookAttempt: smallint("webhook_attempt").notNull().default(0),
     webhookDueAt: instant("webhook_due_at"),
@@ -84,29 +92,30 @@ export const alerts = pgTable(
   (t) => [uniqueIndex("alerts_once").on(t.incidentId, t.kind)],
 );
 
-/** Mails, written in the transaction of what they tell of and sent by the dispatcher that claims them. */
+/** Mails, written in the transaction of the action that causes them, and sent by the dispatcher that claims them. */
 export const mails = pgTable("mails", {
   id: bytewise("id").primaryKey(),
   kind: text("kind").notNull(),
   /**
-   * Recipient, subject and bodies, sealed with `mail:<id>` as context. Erased with the last state: a sent code is
-   * nobody's business any more, and a dead one neither.
+   * Recipient, subject and bodies, sealed with `mail:<id>` as associated data. Erased when the mail is sent or dead,
+   * so that codes are not kept.
    */
   sealedMessage: text("sealed_message"),
   /**
-   * queued: to be sent at due_at, under `attempt`, the number of its next try; a claim puts due_at off. The mailer
-   * moves it on, to sent when an SMTP server has taken it, to dead when that refused it for good, or its attempts or its time are used up.
+   * queued: to be sent at due_at; `attempt` is the number of the next attempt, and a claim postpones due_at. The
+   * mailer moves it to sent when an SMTP server accepts it. It moves it to dead when the server rejects it
+   * permanently, or when the attempts or the time are used up.
    */
   state: text("state", { enum: ["queued", "sent", "dead"] })
     .notNull()
     .default("queued"),
   attempt: smallint("attempt").notNull().default(1),
   dueAt: instant("due_at"),
-  /** From then on it is of no use to its reader, as with a code that has run out. */
+  /** The instant from which the mail is useless, such as the expiry of its code. */
   expiresAt: instant("expires_at"),
   createdAt: instant("created_at").notNull(),
   settledAt: instant("settled_at"),
-  /** Of the last failed attempt, in our own words: what a server answers may quote the recipient. */
+  /** The last failed attempt, in our own words, because the response of a server may quote the recipient. */
   errorCode: text("error_code"),
   lastError: text("last_error"),
 });

@@ -14,9 +14,9 @@ import { bytes, bytewise, instant } from "./columns.ts";
 type Headers = Readonly<Record<string, string | string[]>>;
 
 /**
- * One row per POST, never updated. Ids are ULIDs of the start, so a day is a range of ids, and the table is partitioned
- * by it. The last attempt of an entry, delivered or failed, says so itself: it alone has what a redelivery needs of the
- * entry and review_history does not know (payload_mode, batch_job_id, recorded_at).
+ * One row per POST, never updated. Ids are ULIDs of the start, so a day is a range of ids, by which the table is
+ * partitioned. The last attempt of an entry, delivered or failed, also keeps the data of the entry that a redelivery
+ * needs and review_history lacks (payload_mode, batch_job_id, recorded_at).
  */
 export const deliveryAttempts = pgTable(
   "delivery_attempts",
@@ -33,7 +33,10 @@ export const deliveryAttempts = pgTable(
     outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
     statusCode: smallint("status_code"),
     errorCode: text("error_code"),
-    /** Null where they are composed again (`composer`): kept of test events, and of what was sent before that. */
+    /**
+     * Kept for test events and for older attempts; null if the request is composed again from its payload format
+     * (`composer`).
+     */
     requestHeaders: json("request_headers").$type<Headers>(),
     requestBody: text("request_body"),
     responseHeaders: json("response_headers").$type<Headers>(),
@@ -41,21 +44,22 @@ export const deliveryAttempts = pgTable(
     responseTruncated: boolean("response_truncated").notNull(),
     nextAttemptAt: instant("next_attempt_at"),
     /**
-     * A kept connection died without a byte of an answer, and the same request went out once more on a fresh one within
-     * the attempt (contract 7.10): the receiver may have got it twice, so the record says so.
+     * The kept connection closed without a byte of a response, and the same request was sent once more on a new one
+     * within the attempt (contract 7.10). The receiver may have got it twice.
      */
     resent: boolean("resent").notNull().default(false),
     /**
-     * A dead process may have begun the same attempt, which then has no record: this one says so for it (contract 7.4).
+     * A dispatcher that died may have started the same attempt without a record of it; this one flags it (contract
+     * 7.4).
      */
     possiblyRepeated: boolean("possibly_repeated").notNull().default(false),
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }),
     batchJobId: bytewise("batch_job_id"),
     recordedAt: instant("recorded_at"),
     /**
-     * Which frozen code composes the request again (src/outbox/composer.ts), from the history of the event, started_at,
-     * attempt and the following: what the `Host` header was, the HMACs, and the first 16 bytes of the SHA-256 of the exact
-     * body, without which nothing is shown.
+     * The number of the payload format that composes the request again (src/outbox/payload-format.ts). It uses the
+     * event's history, started_at, attempt and the next columns: the `Host` header, the HMACs, and the first 16 bytes
+     * of the SHA-256 of the exact body. A request is shown only if this digest matches.
      */
     composer: smallint("composer"),
     host: text("host"),
@@ -65,3 +69,40 @@ export const deliveryAttempts = pgTable(
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );
+
+/**
+ * Attempts counted per five minutes, hour and day, by outcome and duration. Charts and daily statistics read few of
+ * these rows and the attempts since then. A maintenance job fills them later, so that the dispatcher has no extra
+ * work.
+ */
+export const attemptStats = pgTable(
+  "attempt_stats",
+  {
+    subscriptionId: bytewise("subscription_id").notNull(),
+    /** The length of the bucket. An hour is the sum of its five-minute buckets, a day the sum of its hours. */
+    stepS: integer("step_s").notNull(),
+    bucketAt: instant("bucket_at").notNull(),
+    outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
+    /** The bins of duration_ms that occurred, and the count of each; src/webhooks/stats.ts defines the bins. */
+    bins: smallint("bins").array().notNull(),
+    counts: integer("counts").array().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.subscriptionId, t.stepS, t.bucketAt, t.outcome] })],
+);
+
+/** The number of unsettled entries of a subscription at the end of a bucket; no row if there were none. */
+export const backlogStats = pgTable(
+  "backlog_stats",
+  {
+    subscriptionId: bytewise("subscription_id").notNull(),
+    bucketAt: instant("bucket_at").notNull(),
+    entries: integer("entries").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.subscriptionId, t.bucketAt] })],
+);
+
+/** The progress of the statistics job; later attempts are counted from their rows. The table has one row. */
+export const statsProgress = pgTable("stats_progress", {
+  id: smallint("id").primaryKey().default(1),
+  countedUntil: instant("counted_until").notNull(),
+});

@@ -1,16 +1,19 @@
 import { bigint, customType, integer, timestamp } from "drizzle-orm/pg-core";
 
-// The columns that many tables have.
+// Columns that many tables share.
 //
-// The schema declares columns, keys and unique indexes. All other indexes, with their reasons, are in db/migrations alone.
+// The schema declares columns, keys and unique indexes. All other indexes, with their reasons, are in db/migrations
+// only.
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
+
 export const id = () => integer("id").primaryKey().generatedAlwaysAsIdentity();
+
 export const bigid = () =>
   bigint("id", { mode: "number" }).primaryKey().generatedAlwaysAsIdentity();
 
-/** Text that is ordered as bytes, as ULIDs must be; the builder has no word for a collation. */
+/** Text that is ordered by bytes, as ULIDs must be. The query builder cannot declare a collation. */
 export const bytewise = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
-/** Bytes as they are; the builder has no word for them. */
+/** Raw bytes. The query builder has no type for them. */
 export const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });

@@ -41,7 +41,7 @@ export const companies = pgTable(
   ],
 );
 
-/** A column that names a company. */
+/** Declares a column that references a company. */
 export const companyId = (name: string) => integer(name).references(() => companies.id);
 
 export const stores = pgTable("stores", {
@@ -66,14 +66,14 @@ export const users = pgTable("users", {
       "location_user",
     ],
   }).notNull(),
-  /** Null for users who sign in only through an identity provider. */
+  /** Null for users who sign in through an identity provider only. */
   passwordHash: text("password_hash"),
   isActive: boolean("is_active").notNull().default(true),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });
 
-/** A column that names a user. */
+/** Declares a column that references a user. */
 export const userId = (name: string) => integer(name).references(() => users.id);
 
 /** The stores of a location user. */

@@ -3,69 +3,71 @@ import { bigint, boolean, integer, pgTable, smallint, text } from "drizzle-orm/p
 import { bytewise, instant } from "./columns.ts";
 
 /**
- * A row is a lease: it lives while its process renews it. Each renewal moves `renewed_at` on, whatever the clock of this
- * database does; others only see that it moved, and how long it did not they measure themselves. Whoever takes over
- * deletes the row of the dead, and every write of a dispatcher first locks its own row: a process that was declared dead
- * can write nothing more.
+ * The leases of dispatchers. A lease lives while its process renews it. Each renewal increases `renewed_at` even if
+ * the clock of the database does not advance. Other dispatchers only see that it changed, and measure the time since
+ * then with their own clocks.
+ *
+ * The dispatcher that expires a lease deletes the row. Every write of a dispatcher first locks its own row, so a
+ * process that was declared dead cannot write any more.
  */
 export const dispatchers = pgTable("dispatchers", {
   id: bytewise("id").primaryKey(),
   startedAt: instant("started_at").notNull(),
   renewedAt: instant("renewed_at").notNull(),
-  /** The resident memory of the process, told with each renewal; null of one that is older than the column. */
+  /** The resident memory of the process at its last renewal; null for a version that is older than the column. */
   memoryMb: integer("memory_mb"),
 });
 
-/** The 64 rows are part of the migration. */
+/** The shards; a migration inserts the 64 rows. */
 export const shards = pgTable("shards", {
   id: smallint("id").primaryKey(),
   dispatcherId: bytewise("dispatcher_id").references(() => dispatchers.id, {
     onDelete: "set null",
   }),
-  /** Counts the owners that this shard has had. */
+  /** Incremented with each new holder of the shard. */
   epoch: bigint("epoch", { mode: "number" }).notNull().default(0),
   /**
-   * Its holder was declared dead, and may have sent the first entries of its lanes without a record. Cleared when a
-   * later holder, who has repeated them, gives it up in good order.
+   * Set if the lease of the holder was expired: it may have sent the first entries of its lanes without a record.
+   * Cleared when a later holder has repeated these entries and releases the shard cleanly.
    */
   orphaned: boolean("orphaned").notNull().default(false),
 });
 
 /**
- * The jobs of the maintenance loop (dispatcher/maintenance/loop.ts): what each did last, and which process runs it now.
- * A migration adds the row of a job; one that the settings turn off has a row, too.
+ * The jobs of the maintenance loop (dispatcher/maintenance/loop.ts): the last run of each, and the process that runs
+ * it now. A migration inserts the row of a job. A job that is turned off by a setting has a row too.
  */
 export const maintenanceJobs = pgTable("maintenance_jobs", {
   name: bytewise("name").primaryKey(),
   nextAt: instant("next_at").notNull(),
-  /** When the last run began, whatever came of it. */
+  /** The start of the last run, whether it succeeded or not. */
   beganAt: instant("began_at"),
   succeededAt: instant("succeeded_at"),
-  /** How long the last run took. */
+  /** The duration of the last run. */
   durationMs: integer("duration_ms"),
-  /** Handled by the last run, or so far by the present one. */
+  /** Rows handled by the last run, or so far by the current one. */
   rows: bigint("rows", { mode: "number" }).notNull().default(0),
-  /** Where the next chunk of an unfinished run goes on. */
+  /** The position from which the next chunk of an unfinished run continues. */
   reached: text("reached"),
-  /** Failed runs since the last success, and the error of the last of them. */
+  /** Failed runs since the last success, and the error of the last one. */
   failures: integer("failures").notNull().default(0),
   lastError: text("last_error"),
-  /** The process that runs the job. Another one takes over once the lease has ended. */
+  /** The process that runs the job. Another one takes over when the lease has expired. */
   holder: text("holder"),
   leasedUntil: instant("leased_until"),
 });
 
 /**
- * A row for each API and each dispatcher that runs, with the master keys that it has, so that `rotate-master` can see a
- * process that would open nothing afterwards. The process renews `seen_at`, and deletes the row when it stops; the row of
- * a killed process expires (`src/keys/master-key.ts`). Processes of versions before this table have none.
+ * The running APIs and dispatchers with the ids of their master keys, so that `rotate-master` can find a process that
+ * would be unable to open anything afterwards. A process renews `seen_at` and deletes its row when it stops; the row
+ * of a killed process expires (`src/master-key.ts`). Versions before this table have no rows.
  */
 export const processes = pgTable("processes", {
   id: bytewise("id").primaryKey(),
   role: text("role", { enum: ["api", "dispatcher"] }).notNull(),
   host: text("host").notNull(),
   pid: integer("pid").notNull(),
-  /** Ids of keys, as they stand in sealed values; the first one seals. */
+  /** Key ids as they occur in sealed values; the first one seals. */
   masterKeys: text("master_keys").array().notNull(),
   seenAt: instant("seen_at").notNull(),
 });

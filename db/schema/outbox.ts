@@ -4,22 +4,25 @@ import { bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /**
- * The counter behind `outbox.sequence`, apart from the subscription, so that the writers who queue on it do not queue on
- * anything else. Whoever appends holds this row until the commit, which makes the sequence gap-free and in commit
- * order; deleting the subscription deletes the row, after which nothing can be appended any more.
+ * The counter of `outbox.sequence`. It is separate from the subscription, so that writers that wait for it wait for
+ * nothing else. A writer locks this row until its commit, which makes the sequence gap-free and in commit order.
+ * Deleting the subscription deletes the row, so that nothing can be appended afterwards.
  */
 export const outboxSequences = pgTable("outbox_sequences", {
   subscriptionId: bytewise("subscription_id")
     .primaryKey()
     .references(() => webhookSubscriptions.id),
   lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
-  /** The last number that went to an event of the log; those of tests, batches and later rounds have rows in `outbox`. */
+  /** The last number of an event in the log. Tests, batches and later rounds have rows in `outbox` instead. */
   lastLogged: bigint("last_logged", { mode: "number" }).notNull().default(0),
-  /** A skip has dropped what waits for a batch up to this id of review_history; maintenance deletes these rows in chunks. */
+  /**
+   * The last id of review_history up to which a skip dropped the events that wait for a batch. Maintenance deletes
+   * their rows in chunks.
+   */
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
 });
 
-/** The columns of an entry, in the table and in the views. */
+/** The columns of an entry. */
 const entry = {
   subscriptionId: bytewise("subscription_id").notNull(),
   sequence: bigint("sequence", { mode: "number" }).notNull(),
@@ -36,9 +39,9 @@ const entry = {
 };
 
 /**
- * Entries that are not in the log (`review_history.sequence`): tests, batches, later rounds, and what the offset of the
- * log has passed before it was settled, for example an entry that waits for a retry. `attempt` is the number that the
- * next POST carries. An entry that is delivered or fails leaves with its last attempt (delivery_attempts).
+ * Entries outside the log (`review_history.sequence`): tests, batches, later rounds, and events that the offset of the
+ * log has passed before they were settled, such as one that waits for a retry. `attempt` is the number of the next
+ * POST. An entry that is delivered or fails is deleted with its last attempt (delivery_attempts).
  */
 export const outbox = pgTable(
   "outbox",
@@ -46,21 +49,26 @@ export const outbox = pgTable(
     ...entry,
     shard: smallint("shard").notNull(),
     attempt: smallint("attempt").notNull().default(1),
-    /** pending: due as soon as it is the head of its lane. waiting: for a retry at due_at. The dispatcher moves both on. */
+    /**
+     * pending: due as soon as it is the head of its lane. waiting: due for a retry at due_at. The dispatcher changes
+     * both.
+     */
     state: text("state", { enum: ["pending", "waiting"] })
       .notNull()
       .default("pending"),
     dueAt: instant("due_at"),
-    /** It was skipped by itself; entries up to `skipped_through` of the offset are skipped without this. */
+    /**
+     * Set if the entry was skipped individually; entries up to `skipped_through` of the offset are skipped without it.
+     */
     skippedAt: instant("skipped_at"),
   },
   (t) => [primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] })],
 );
 
 /**
- * Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see and leaves
- * the rest, so a row that commits late falls into the next window by itself. Rows without a row in outbox_sequences belong
- * to a deleted subscription: maintenance deletes them in chunks, which a cascading key could not.
+ * Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see, so a
+ * row that commits late belongs to the next window. Rows without a row in outbox_sequences belong to a deleted
+ * subscription; maintenance deletes them in chunks, which a cascading key could not do.
  */
 export const batchEntries = pgTable(
   "batch_entries",
@@ -72,38 +80,38 @@ export const batchEntries = pgTable(
 );
 
 /**
- * A batch that is being dispatched: the waiting events up to `through` become entries, chunk by chunk. The last chunk
- * moves the cursor to `opened_at` and deletes the row; a delete of the subscription and a skip delete it, too.
+ * A batch in the course of its dispatch: the waiting events up to `through` become entries, chunk by chunk. The last
+ * chunk moves the cursor to `opened_at` and deletes the row. Deleting the subscription and a skip delete it as well.
  */
 export const batchWindows = pgTable("batch_windows", {
   subscriptionId: bytewise("subscription_id")
     .primaryKey()
     .references(() => outboxSequences.subscriptionId, { onDelete: "cascade" }),
-  /** The jobs of the dispatch are named after it. */
+  /** The prefix of the dispatch's job ids. */
   id: bytewise("id").notNull(),
   openedAt: instant("opened_at").notNull(),
   through: bigint("through", { mode: "number" }).notNull(),
-  /** How far it is. No event below this one is left, so that no chunk walks over what others have deleted. */
+  /** The low watermark: no event below this id is left, so that no chunk walks over deleted rows. */
   firstId: bigint("first_id", { mode: "number" }).notNull().default(0),
-  /** Whose events the last chunk ended with: those that are left of it come next. */
+  /** The review with which the last chunk ended; its remaining events come next. */
   reviewId: integer("review_id"),
 });
 
 /**
- * The committed offset of each subscription. It has a table of its own because a writer locks the row of
- * `outbox_sequences` until its commit, and the dispatcher would wait for that.
+ * The committed offset of each subscription. The table is separate because a writer locks the row of
+ * `outbox_sequences` until its commit, and the dispatcher would wait for it.
  */
 export const outboxOffsets = pgTable("outbox_offsets", {
   subscriptionId: bytewise("subscription_id").primaryKey(),
   /** Every event of the log up to this sequence is settled, or has a row in `outbox`. */
   settledThrough: bigint("settled_through", { mode: "number" }).notNull().default(0),
-  /** Every entry up to this sequence that was not settled by an attempt is skipped. */
+  /** The skip watermark: every entry up to this sequence that was not settled by an attempt is skipped. */
   skippedThrough: bigint("skipped_through", { mode: "number" }).notNull().default(0),
 });
 
 /**
- * What was skipped together: the events of the log from `first` to `last`, and all rows of `outbox` up to `last` that
- * no earlier skip covers.
+ * The ranges of skips: the events of the log from `first` to `last`, and the rows of `outbox` up to `last` that no
+ * earlier skip covers.
  */
 export const outboxSkips = pgTable(
   "outbox_skips",
@@ -112,7 +120,7 @@ export const outboxSkips = pgTable(
     first: bigint("first", { mode: "number" }).notNull(),
     last: bigint("last", { mode: "number" }).notNull(),
     reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
-    /** How many entries, where they were counted: of those that expired. */
+    /** The number of entries, if it was counted, as for expired ones. */
     entries: integer("entries"),
     skippedAt: instant("skipped_at").notNull(),
   },
@@ -120,10 +128,10 @@ export const outboxSkips = pgTable(
 );
 
 /**
- * How far the recoveries of a subscription have come (contract 6.15), so that a call does not look again at what the calls
- * before it have queued: of the events recorded since `since`, each up to `through_at` and `through_id` was settled or
- * queued. It counts while the window begins no earlier, the events asked for are the same and nothing was skipped; of what
- * has failed since, each call looks again.
+ * The progress of a subscription's recoveries (contract 6.15), so that a call does not repeat the work of earlier
+ * calls. Each event recorded since `since`, up to `through_at` and `through_id`, was settled or queued. The row is
+ * valid while the window does not begin earlier, the requested events are the same and nothing was skipped. Events
+ * that failed since then are checked by each call.
  */
 export const recoveries = pgTable("recoveries", {
   subscriptionId: bytewise("subscription_id")
@@ -134,7 +142,7 @@ export const recoveries = pgTable("recoveries", {
   throughAt: instant("through_at").notNull(),
   /** An id of review_history. */
   throughId: bigint("through_id", { mode: "number" }).notNull(),
-  /** As they were in `outbox_offsets` and `outbox_sequences`. */
+  /** The values of `outbox_offsets` and `outbox_sequences` at that time. */
   skippedThrough: bigint("skipped_through", { mode: "number" }).notNull(),
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull(),
 });

@@ -1,14 +1,14 @@
 import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
-import { bytewise, id, instant } from "./columns.ts";
 import { companyId, stores } from "./companies.ts";
+import { bytewise, id, instant } from "./columns.ts";
 
-/** A review site and the credentials of its puller: what the routes call a provider. */
+/** A review site with the credentials of its puller; the routes call it a provider. */
 export const reviewSites = pgTable("review_sites", {
   id: id(),
   slug: text("slug").notNull().unique("review_sites_slug_key"),
   name: text("name").notNull(),
-  /** It is sealed with the slug as context, so that it opens for no other provider. */
+  /** Sealed with the slug as associated data, so that it opens for no other provider. */
   sealedSecret: text("sealed_secret").notNull(),
 });
 
@@ -32,7 +32,10 @@ export const storeReviewSites = pgTable(
   (t) => [unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId)],
 );
 
-/** Ids are unique per provider for ever (contract 9.1): a repeated one changes nothing. */
+/**
+ * Events of providers that were received. Ids are unique per provider forever (contract 9.1); a repeated one changes
+ * nothing.
+ */
 export const providerEvents = pgTable(
   "provider_events",
   {

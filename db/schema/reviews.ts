@@ -10,8 +10,8 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { bigid, bytewise, id, instant } from "./columns.ts";
 import { userId } from "./companies.ts";
+import { bigid, bytewise, id, instant } from "./columns.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -26,7 +26,7 @@ export const reviews = pgTable(
     reviewer: text("reviewer"),
     reviewerEmail: text("reviewer_email"),
     content: text("content").notNull(),
-    /** The words that were last found, so that an update announces profanity once per change. */
+    /** The profane words that were found last, so that an update announces profanity once per change. */
     profanity: text("profanity").array().notNull().default([]),
     reviewedAt: instant("reviewed_at").notNull(),
     createdAt: instant("created_at").notNull(),
@@ -35,7 +35,10 @@ export const reviews = pgTable(
     responseBody: text("response_body"),
     responseUserId: userId("response_user_id"),
     respondedAt: instant("responded_at"),
-    /** open, under_review: an open flag. The others: closed; the account's flag-status action moves it. */
+    /**
+     * open and under_review: the flag is open. Other states: it is closed. The account's flag-status action changes
+     * it.
+     */
     flagStatus: text("flag_status", {
       enum: ["open", "under_review", "accepted", "rejected", "withdrawn"],
     }),
@@ -51,9 +54,11 @@ export const reviews = pgTable(
 );
 
 /**
- * The audit trail, and the log from which immediate subscriptions are served: their entries are the rows with a
- * `sequence`, in its order, behind their offset (`outbox_offsets`). Together with its columns, actor, review or site, and metadata are the body of the webhook, fixed
- * here and never changed (contract 7.3); `json` keeps their text as written.
+ * The history of all events. It is also the log of immediate subscriptions: their entries are the rows with a
+ * `sequence`, in its order, after their offset (`outbox_offsets`).
+ *
+ * Actor, review or site, metadata and the other columns make up the body of the webhook. They never change after the
+ * insert (contract 7.3). The type `json` keeps their text as written.
  */
 export const reviewHistory = pgTable(
   "review_history",
@@ -73,12 +78,18 @@ export const reviewHistory = pgTable(
     metadata: json("metadata").notNull(),
     occurredAt: instant("occurred_at").notNull(),
     recordedAt: instant("recorded_at").notNull(),
-    /** The place of the event at the immediate subscription of its partner, if that gets it (contract 7.2). */
+    /**
+     * The sequence of the event in the log of the partner's immediate subscription, if it receives the event (contract
+     * 7.2).
+     */
     sequence: bigint("sequence", { mode: "number" }),
     subscriptionNumber: integer("subscription_number"),
-    /** Of the body that this subscription gets: the payload mode at the time of the event. */
+    /** The payload mode of that subscription at the time of the event. */
     isMinimal: boolean("is_minimal"),
-    /** How many numbers before its own are not in the log; null for none. It shows a row that somebody has removed. */
+    /**
+     * The number of preceding sequence numbers that are not in the log; null for none. It reveals rows that were
+     * deleted.
+     */
     gap: integer("gap"),
   },
   (t) => [

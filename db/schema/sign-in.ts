@@ -1,9 +1,12 @@
 import { boolean, integer, pgTable, primaryKey, smallint, text, unique } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId, userId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
-/** Per normalised email, known or not; kept as a digest, because people type passwords into email fields. */
+/**
+ * Sign-in failures per normalised email, whether the email is known or not. The email is kept as a digest, because
+ * people type passwords into email fields.
+ */
 export const signInLocks = pgTable("sign_in_locks", {
   emailDigest: text("email_digest").primaryKey(),
   failures: integer("failures").notNull(),
@@ -13,9 +16,10 @@ export const signInLocks = pgTable("sign_in_locks", {
 });
 
 /**
- * What was asked for an email in the last 24 h, known or not: when codes were issued, and when wrong ones were tried.
- * An action that issues or tries a code holds this row until the commit, so that each sees those before it. Each budget
- * of an email's codes is another row, whose key is the digest of its name and the email (`budgetDigest`).
+ * The requests for codes of an email in the last 24 h, whether it is known or not: when codes were issued, and when
+ * wrong ones were entered. An action that issues or checks a code locks this row until its commit, so that actions see
+ * each other. Each budget of an email's codes is a separate row, whose key is the digest of budget name and email
+ * (`budgetDigest`).
  */
 export const emailCodeLimits = pgTable("email_code_limits", {
   emailDigest: text("email_digest").primaryKey(),
@@ -25,8 +29,7 @@ export const emailCodeLimits = pgTable("email_code_limits", {
 });
 
 /**
- * When wrong codes were tried for an email from one address, in the last 24 h: whoever tries holds the email's row in
- * `emailCodeLimits`.
+ * Wrong codes per email and network in the last 24 h. The row of the email in `emailCodeLimits` is locked meanwhile.
  */
 export const emailCodeTries = pgTable(
   "email_code_tries",
@@ -40,13 +43,13 @@ export const emailCodeTries = pgTable(
   (t) => [primaryKey({ columns: [t.emailDigest, t.network] })],
 );
 
-/** The last code of an email and purpose. A code whose userId is null was sent to nobody, unless it is for a signup. */
+/** The last code of an email and purpose. A code with userId null was not sent, unless it is for a signup. */
 export const emailCodes = pgTable(
   "email_codes",
   {
     emailDigest: text("email_digest").notNull(),
     type: text("type", { enum: ["forgot_password", "change_password", "signup"] }).notNull(),
-    /** No foreign key: its check would be work that an unknown email does not cost. */
+    /** There is no foreign key: its check would be work that an unknown email does not cause. */
     userId: integer("user_id"),
     codeMac: text("code_mac").notNull(),
     tries: smallint("tries").notNull(),
@@ -57,7 +60,7 @@ export const emailCodes = pgTable(
   (t) => [primaryKey({ columns: [t.emailDigest, t.type] })],
 );
 
-/** The link by which a user without a password sets the first one; the last one alone counts. */
+/** The link with which a user without a password sets the first one. Only the last link of a user is valid. */
 export const invitations = pgTable("invitations", {
   userId: userId("user_id").primaryKey(),
   codeHash: text("code_hash").notNull().unique("invitations_code_hash_key"),
@@ -65,15 +68,15 @@ export const invitations = pgTable("invitations", {
   expiresAt: instant("expires_at").notNull(),
 });
 
-/** An outside identity provider of one company. Its domains say which email addresses it signs in. */
+/** An external identity provider of one company. Its domains determine the email addresses that it signs in. */
 export const ssoConnections = pgTable("sso_connections", {
   id: bytewise("id").primaryKey(),
   companyId: companyId("company_id").notNull(),
   issuer: text("issuer").notNull(),
   clientId: text("client_id").notNull(),
-  /** Sealed with company and connection id as context, so that a swapped ciphertext does not open. */
+  /** Sealed with the ids of company and connection as associated data, so that a swapped ciphertext does not open. */
   sealedClientSecret: text("sealed_client_secret").notNull(),
-  /** Whether the company's users in these domains may sign in with a password as well. */
+  /** Whether the company's users in these domains may also sign in with a password. */
   passwordLogin: boolean("password_login").notNull(),
   isActive: boolean("is_active").notNull(),
   createdAt: instant("created_at").notNull(),
@@ -85,32 +88,32 @@ const connectionId = () =>
     .notNull()
     .references(() => ssoConnections.id, { onDelete: "cascade" });
 
-/** A domain belongs to one connection: /auth/discover has one answer. */
+/** A domain belongs to one connection, so that /auth/discover has one answer. */
 export const ssoDomains = pgTable("sso_domains", {
-  /** As DNS writes it: ASCII, lower case, without a dot at the end. */
+  /** The domain as in DNS: ASCII, lower case, without a trailing dot. */
   domain: text("domain").primaryKey(),
   connectionId: connectionId(),
 });
 
-/** A user as an identity provider knows it. Matched by issuer and subject alone; an email never decides again. */
+/** A user as known to an identity provider. It is matched by issuer and subject only; the email is never used again. */
 export const ssoIdentities = pgTable(
   "sso_identities",
   {
     issuer: text("issuer").notNull(),
     subject: text("subject").notNull(),
     userId: userId("user_id").notNull(),
-    /** The connection through which it was linked; when that is deleted, so is the link. */
+    /** The connection through which the user was linked; deleting it deletes the link. */
     connectionId: connectionId(),
     linkedAt: instant("linked_at").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.issuer, t.subject] }),
-    // A second person whom the provider gives the address of the first does not get in as the first.
+    // A second identity with the email of the first one cannot be linked to the same user.
     unique("sso_identities_user_id_issuer_key").on(t.userId, t.issuer),
   ],
 );
 
-/** A browser on its way to the provider. */
+/** An SSO flow whose browser is at the identity provider. */
 export const ssoStates = pgTable("sso_states", {
   stateHash: text("state_hash").primaryKey(),
   connectionId: connectionId(),
@@ -119,11 +122,11 @@ export const ssoStates = pgTable("sso_states", {
   codeChallenge: text("code_challenge"),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** Set by the callback, once. */
+  /** Set once, by the callback. */
   consumedAt: instant("consumed_at"),
 });
 
-/** A sign-in that the provider confirmed, waiting for its exchange. */
+/** A sign-in that the identity provider confirmed, until its code is exchanged. */
 export const ssoCodes = pgTable("sso_codes", {
   codeHash: text("code_hash").primaryKey(),
   userId: userId("user_id").notNull(),
@@ -131,6 +134,6 @@ export const ssoCodes = pgTable("sso_codes", {
   codeChallenge: text("code_challenge"),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** Set by the first exchange, right or wrong, and by a password reset. */
+  /** Set by the first exchange, valid or not, and by a password reset. */
   consumedAt: instant("consumed_at"),
 });

@@ -10,12 +10,12 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId, userId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
 /**
- * next: published, does not sign yet. current: signs. retired: published while a live token carries its kid.
- * `bun run keys rotate` moves them on; the purge deletes a retired key that no token needs.
+ * Signing keys of tokens. next: published, not used yet. current: signs. retired: published while a live token
+ * has its kid. `bun run keys rotate` changes the states; the purge deletes a retired key that no token needs.
  */
 export const signingKeys = pgTable(
   "signing_keys",
@@ -49,7 +49,10 @@ export const oauthClients = pgTable("oauth_clients", {
   redirectUris: text("redirect_uris").array().notNull(),
   scopes: text("scopes").array().notNull(),
   grantTypes: text("grant_types").array().notNull(),
-  /** The third-party client by whose token it was made: tokens of that one may touch it, those of others not. */
+  /**
+   * The third-party client whose token created this one. Tokens of that client may change it, those of other clients
+   * not.
+   */
   createdBy: uuid("created_by").references((): AnyPgColumn => oauthClients.clientId, {
     onDelete: "set null",
   }),
@@ -57,7 +60,7 @@ export const oauthClients = pgTable("oauth_clients", {
   updatedAt: instant("updated_at").notNull(),
 });
 
-/** One row per sign-in: the family of the tokens that came from it. */
+/** One row per sign-in; it identifies the family of the tokens that it issued. */
 export const authenticationEvents = pgTable("authentication_events", {
   /** A ULID, so that ids order sign-ins by time. */
   id: bytewise("id").primaryKey(),
@@ -80,7 +83,7 @@ export const authenticationEvents = pgTable("authentication_events", {
   logoutTime: instant("logout_time"),
 });
 
-/** A JWT counts only while its row lives: revoking is deleting (contract 4.3). */
+/** Live tokens. A JWT is valid only while its row exists, so revoking is deleting (contract 4.3). */
 export const tokens = pgTable(
   "tokens",
   {
@@ -100,23 +103,23 @@ export const tokens = pgTable(
     clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "cascade" }),
     familyId: bytewise("family_id").references(() => authenticationEvents.id),
     impersonatorId: userId("impersonator_id"),
-    /** The token that made this one, of a portal session or an impersonation, and with which this one ends. */
+    /** The token that created this one, for a portal session or an impersonation; both end together. */
     parentJti: bytewise("parent_jti").references((): AnyPgColumn => tokens.jti, {
       onDelete: "cascade",
     }),
     scope: text("scope").notNull(),
-    /** What the token of a portal link opens; null of every other one, which is not held to pages. */
+    /** The pages that the token of a portal link may open; null for all other tokens, which are not restricted. */
     pages: text("pages").array(),
     kid: text("kid")
       .notNull()
       .references(() => signingKeys.kid),
     name: text("name"),
-    /** The dashboard token is viewable again; sealed with its jti and user as context. */
+    /** The dashboard token, which can be shown again. Sealed with its jti and user as associated data. */
     sealedToken: text("sealed_token"),
     issuedAt: instant("issued_at").notNull(),
     expiresAt: instant("expires_at"),
     lastUsedAt: instant("last_used_at"),
-    /** A redeemed refresh token stays until it expires, so that a replay is recognised. */
+    /** Set when a refresh token is redeemed. The row stays until it expires, so that a replay is detected. */
     redeemedAt: instant("redeemed_at"),
   },
   (t) => [
@@ -126,14 +129,14 @@ export const tokens = pgTable(
   ],
 );
 
-/** Where tokens that live apart from a sign-in are used; of each token the hundred newest rows are kept. */
+/** The use of tokens that do not belong to a sign-in; the hundred newest rows of each token are kept. */
 export const tokenUses = pgTable(
   "token_uses",
   {
     jti: bytewise("jti")
       .notNull()
       .references(() => tokens.jti, { onDelete: "cascade" }),
-    /** The method and the path, as the route declares it. */
+    /** Method and path as declared by the route. */
     route: text("route").notNull(),
     ip: text("ip").notNull(),
     firstUsedAt: instant("first_used_at").notNull(),
@@ -143,9 +146,10 @@ export const tokenUses = pgTable(
 );
 
 /**
- * The authorization code flow (RFC 6749, 4.1). A row is found by the hash of a secret that a browser or a client holds.
- * consent: the user has signed in on the service's page and is asked. issued: the secret is the code; the token endpoint
- * moves it to redeemed, once. redeemed: kept, so that a replay is recognised.
+ * The authorization code flow (RFC 6749, 4.1). A row is found by the hash of a secret of the browser or client.
+ * - consent: the user has signed in on the service's page and is asked for consent.
+ * - issued: the secret is the code; the token endpoint redeems it once.
+ * - redeemed: kept, so that a replay is detected.
  */
 export const authorizationCodes = pgTable("authorization_codes", {
   secretHash: bytewise("secret_hash").primaryKey(),
@@ -155,7 +159,7 @@ export const authorizationCodes = pgTable("authorization_codes", {
     .references(() => oauthClients.clientId, { onDelete: "cascade" }),
   userId: userId("user_id").notNull(),
   redirectUri: text("redirect_uri").notNull(),
-  /** Of PKCE with S256; null only where a confidential client did without. */
+  /** The PKCE challenge (S256); null only for a confidential client that did not use PKCE. */
   codeChallenge: text("code_challenge"),
   scope: text("scope").notNull(),
   issuedAt: instant("issued_at").notNull(),
@@ -164,15 +168,15 @@ export const authorizationCodes = pgTable("authorization_codes", {
   familyId: bytewise("family_id").references(() => authenticationEvents.id),
 });
 
-/** Who may show a partner's portal in a frame. */
+/** Origins that may embed a partner's portal in a frame. */
 export const portalSettings = pgTable("portal_settings", {
   partnerId: companyId("partner_id").primaryKey(),
-  /** Stands in the addresses of its pages. */
+  /** The partner's key in the addresses of its portal pages. */
   key: bytewise("key").notNull().unique("portal_settings_key_key"),
   origins: text("origins").array().notNull(),
 });
 
-/** A link that opens chosen pages once: its row goes with the first use, and with the token that made it. */
+/** A link that opens selected pages once. Its row is deleted with the first use, and with the token that created it. */
 export const portalLinks = pgTable("portal_links", {
   codeHash: bytewise("code_hash").primaryKey(),
   jti: bytewise("jti")
@@ -181,6 +185,6 @@ export const portalLinks = pgTable("portal_links", {
   scope: text("scope").notNull(),
   pages: text("pages").array().notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** The partner's owner in whose name an operator's link opens the pages; null for the maker's own name. */
+  /** The partner's owner on whose behalf an operator's link opens the pages; null if the creator acts as themselves. */
   actsAs: userId("acts_as"),
 });

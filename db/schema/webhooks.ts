@@ -1,19 +1,19 @@
 import { sql } from "drizzle-orm";
 import { boolean, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
+import { bytewise, instant } from "./columns.ts";
 
 export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",
   {
     id: bytewise("id").primaryKey(),
-    /** Names it in `review_history`, in fewer bytes than the id. */
+    /** Identifies the subscription in `review_history` in fewer bytes than the id. */
     number: integer("number")
       .generatedAlwaysAsIdentity()
       .unique("webhook_subscriptions_number_key"),
     partnerId: companyId("partner_id").notNull(),
-    /** Which of the 64 shards delivers it; chosen at creation. */
+    /** The shard, one of 64, in which it is delivered; chosen at creation. */
     shard: smallint("shard").notNull(),
     label: text("label").notNull(),
     webhookUrl: text("webhook_url").notNull(),
@@ -24,12 +24,14 @@ export const webhookSubscriptions = pgTable(
     suppressNativeNotifications: boolean("suppress_native_notifications").notNull(),
     ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
     /**
-     * active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable.
-     * active, disabled → deleted: delete.
+     * active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable. active, disabled →
+     * deleted: delete.
      */
     state: text("state", { enum: ["active", "disabled", "deleted"] }).notNull(),
     consecutiveFailureCount: integer("consecutive_failure_count").notNull().default(0),
-    /** Sealed with partner and subscription id as context, so that a swapped ciphertext does not open. */
+    /**
+     * Sealed with the ids of partner and subscription as associated data, so that a swapped ciphertext does not open.
+     */
     sealedSecret: text("sealed_secret").notNull(),
     secretFingerprint: text("secret_fingerprint").notNull(),
     sealedPreviousSecret: text("sealed_previous_secret"),
@@ -43,7 +45,7 @@ export const webhookSubscriptions = pgTable(
     deletedAt: instant("deleted_at"),
   },
   (t) => [
-    // The slot (contract 6.2): this index decides, not a check before the insert.
+    // The slot (contract 6.2). This index enforces it, not a check before the insert.
     uniqueIndex("webhook_subscriptions_slot")
       .on(t.partnerId, t.deliveryKind)
       .where(sql`state <> 'deleted'`),

@@ -1,31 +1,31 @@
 import { addMs } from "../../src/lib/clock.ts";
 
-/** Attempts per event and round: at once, and after each of the three delays (contract 7.7). */
+/** The number of attempts per event and round: one at once, and one after each of the three delays (contract 7.7). */
 export const ATTEMPTS = 4;
-/** Permanent failures in a row that disable a subscription (contract 6.3). */
+/** The number of permanent failures in a row that disables a subscription (contract 6.3). */
 export const DISABLE_AFTER_FAILURES = 20;
 
-/** What one attempt means for its entry. */
+/** The consequence of one attempt for its entry. */
 export type Decision =
   | { readonly kind: "delivered" }
-  /** Due so long after its end: the instant is for Postgres' clock to say. */
+  /** The entry is due `delayMs` after the end of the attempt. The clock of PostgreSQL determines the instant. */
   | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "failed" }
-  /** We broke it off: that is no failure, and the same attempt is made again. */
+  /** We aborted the attempt. That is no failure of the receiver, and the same attempt is made again. */
   | { readonly kind: "interrupted" };
 
-/** How an attempt ended: with any 2xx, 410, another answer, a failure, or broken off by ourselves. */
-export type Ending = "accepted" | "gone" | "rejected" | "failed" | "aborted";
+/** The result of a POST: any 2xx, 410, another status, a failure without a response, or an abort by us. */
+export type PostResultKind = "accepted" | "gone" | "rejected" | "failed" | "aborted";
 
 /**
- * The retry rule (contract 7.7): each delay counts from the end of the failed attempt; 410 and the fourth failure are
- * permanent.
+ * Decides the retry (contract 7.7). Each delay counts from the end of the failed attempt. A 410 and the fourth failure
+ * are permanent.
  */
 export function decideNext(
-  ending: Ending,
+  result: PostResultKind,
   state: { readonly attempt: number; readonly retryDelaysMs: readonly number[] },
 ): Decision {
-  switch (ending) {
+  switch (result) {
     case "accepted":
       return { kind: "delivered" };
     case "aborted":
@@ -44,13 +44,13 @@ const POSTPONE_MS = 1_000;
 const POSTPONE_MAX_MS = 30_000;
 
 /**
- * How long to wait after a failure of our own, which does not count (contract 7.8), when `before` others preceded it.
+ * Returns the delay after a failure of our own, which does not count (contract 7.8), if `before` others preceded it.
  */
 export function postponeMs(before: number): number {
   return Math.min(POSTPONE_MS * 2 ** before, POSTPONE_MAX_MS);
 }
 
-/** The next due time on the grid of a batch subscription: missed ticks merge into one (contract 7.14). */
+/** Returns the next due time on the grid of a batch subscription. Missed ticks merge into one (contract 7.14). */
 export function nextBatchAt(dueAt: Date, intervalMs: number, now: Date): Date {
   const missed = Math.floor((now.getTime() - dueAt.getTime()) / intervalMs);
   return addMs(dueAt, (Math.max(0, missed) + 1) * intervalMs);

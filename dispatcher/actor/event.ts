@@ -1,22 +1,71 @@
+import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { Decision } from "./decide.ts";
-import type { Entry, Subscription } from "./entry.ts";
 
-/** What an actor asks Postgres for. */
-export interface LoadRequest {
-  /** Of the subscription. */
+/** The fields that identify an event in every body. */
+export type EventIdentity = Pick<EventFacts, "event" | "eventId" | "partnerId" | "occurredAt">;
+
+/** The source of the body of an entry. A test has no recorded facts, so its body has sample values. */
+export type BodySource =
+  | { readonly kind: "recorded"; readonly facts: EventFacts }
+  | ({ readonly kind: "test" } & EventIdentity);
+
+/** A delivery that is due to a subscription: an event of its log, or a row of `outbox`. */
+export interface Entry {
+  readonly sequence: number;
+  /** The entry was read from the log. If the offset has passed it since, it has a row in `outbox` now. */
+  readonly isLogged: boolean;
+  readonly eventId: string;
+  readonly event: string;
+  readonly isTest: boolean;
+  readonly payloadMode: PayloadMode;
+  readonly reviewId: number | null;
+  readonly batchJobId: string | null;
+  readonly recordedAt: Date;
+  readonly round: number;
+  /** The number of its next POST, 1 to 4. */
+  readonly attempt: number;
+  /** The earliest instant of its next POST; null means at once. */
+  readonly dueAt: Date | null;
+  /** `missing`: the `review_history` row of the entry does not exist, so its body cannot be composed. */
+  readonly source: BodySource | { readonly kind: "missing" };
+}
+
+export type SendableEntry = Entry & { readonly source: BodySource };
+
+export function isSendable(entry: Entry): entry is SendableEntry {
+  return entry.source.kind !== "missing";
+}
+
+/** The settings of a subscription that its actor needs. Every load reads them again. */
+export interface Subscription {
   readonly id: string;
   readonly shard: number;
-  /** The actor's when it asked: the answer to an older load is not used. */
+  readonly partnerId: number;
+  readonly webhookUrl: string;
+  readonly ordering: "subscription" | "review";
+  readonly secret: string;
+  /** The former secret during the grace period of a rotation. */
+  readonly previousSecret: string | null;
+  /** Null for a subscription with immediate delivery. */
+  readonly nextBatchAt: Date | null;
+}
+
+/** A query of an actor for its settings and next entries. */
+export interface LoadRequest {
+  /** The id of the subscription. */
+  readonly id: string;
+  readonly shard: number;
+  /** The generation of the actor when it sent the request. The actor ignores results of an older generation. */
   readonly generation: number;
-  /** Only entries behind this sequence, tests apart. */
+  /** Only entries above this sequence are read. Tests are always read. */
   readonly after: number;
-  /** How many entries at the most, tests apart; 0 to read the settings and tests alone. */
+  /** The most entries to read, besides tests; 0 reads the settings and tests only. */
   readonly limit: number;
-  /** Reviews with a lane in memory; null stands for the lane of events without a review. */
+  /** Reviews to leave out, because they have a lane in memory. Null stands for events without a review. */
   readonly exceptReviews: readonly (number | null)[];
 }
 
-/** The answer to a load; `found` is absent if the subscription is not active. */
+/** The result of a load; `found` is undefined if the subscription is not active. */
 export interface Loaded {
   readonly request: LoadRequest;
   readonly found:
@@ -24,37 +73,37 @@ export interface Loaded {
         readonly subscription: Subscription;
         readonly entries: readonly Entry[];
         readonly tests: readonly Entry[];
-        /** The last that was given out. */
+        /** The last sequence of the subscription that was assigned. */
         readonly lastSequence: number;
       }
     | undefined;
 }
 
-/** What happened. */
+/** Everything that can happen to an actor. */
 export type ActorEvent =
-  /** There may be something new in Postgres, or a wait is over. */
+  /** PostgreSQL may have something new, or a wait is over. */
   | { readonly kind: "woken" }
-  /** The time of a `recheck` has passed. */
+  /** The delay of a `recheck` has passed. */
   | { readonly kind: "rechecked" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }
-  /** The send was never begun; `isEnded`: because its subscription is not active any more. */
+  /** The send was not begun. `isEnded`: its subscription is not active any more. */
   | { readonly kind: "unsent"; readonly lane: string; readonly isEnded: boolean }
   /** The send failed on our side, before anything reached the receiver. */
   | { readonly kind: "postponed"; readonly lane: string; readonly until: Date }
   | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
-  /** The outcome is in Postgres; `active` says whether the subscription still is. */
+  /** The record of the attempt is committed. `active`: the subscription is still active. */
   | {
       readonly kind: "committed";
       readonly lane: string;
       readonly decision: Decision;
       readonly active: boolean;
     }
-  /** The due batch was dispatched, or could not be. */
+  /** The dispatch of the due batch has succeeded or failed. */
   | { readonly kind: "batched" }
-  /** The process stops, or gives up the shard. */
+  /** The actor has to stop: the process shuts down, releases the shard, or needs the place of the actor. */
   | { readonly kind: "stopped" };
 
-/** What the process has to do for an actor. */
+/** An action that the dispatcher performs for an actor. */
 export type Effect =
   | { readonly kind: "load"; readonly request: LoadRequest }
   | {
@@ -62,19 +111,19 @@ export type Effect =
       readonly lane: string;
       readonly entry: Entry;
       readonly subscription: Subscription;
-      /** A dead process may have made this attempt before. */
+      /** A dispatcher that crashed may have made this attempt before. */
       readonly possiblyRepeated: boolean;
-      /** When the subscription was read: see `isFresh`. */
+      /** The instant at which the subscription was read; see `isFresh`. */
       readonly readAt: Date;
     }
-  /** Dispatch the batch that is due. */
+  /** Dispatches the due batch. */
   | { readonly kind: "batch" }
   /**
-   * Tell `rechecked` after so long. A planned wake cannot do this: an actor that loads often has no need of it by then, and
-   * would take it for news and plan the next one.
+   * Reports `rechecked` after a delay. A planned wake would not do: an actor that loads often does not need it by then,
+   * but would take it for something new and plan another one.
    */
   | { readonly kind: "recheck"; readonly afterMs: number }
-  /** Plan a wake for that instant. */
+  /** Plans a wake for an instant. */
   | { readonly kind: "sleep"; readonly until: Date }
-  /** Forget the actor: a wake loads it again. */
+  /** Drops the actor from memory. The next wake loads it again. */
   | { readonly kind: "drop" };

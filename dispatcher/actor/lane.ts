@@ -1,37 +1,40 @@
 import { addMs } from "../../src/lib/clock.ts";
 import type { Decision } from "./decide.ts";
-import type { Entry, Subscription } from "./entry.ts";
+import type { Entry, Subscription } from "./event.ts";
 
 /**
- * A lane with this many uncommitted outcomes sends nothing more (contract 7.4). So while an entry is under way, at most
- * one fewer wait for their commit, and a crash repeats no more entries than this.
+ * The number of uncommitted attempts at which a lane stops sending (contract 7.4). While an entry is under way at most
+ * one fewer are uncommitted, so a crash repeats no more entries than this.
  */
 export const SEND_AHEAD = 16;
 
 /**
- * The most attempts of one subscription, over all its lanes, that may be without a record: under way, or waiting for
- * their commit (contract 7.4). With lanes by review SEND_AHEAD alone bounds nothing, because each review has a lane: while
- * the commits of a subscription are held up it would send all that it has, and a crash would repeat it.
+ * The most attempts of one subscription, over all its lanes, that are under way or wait for their commit (contract
+ * 7.4). With a lane per review SEND_AHEAD alone limits nothing: while commits are held up, the subscription would send
+ * everything, and a crash would repeat it.
  */
 export const MAX_UNRECORDED = 128;
 
-/** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */
+/**
+ * Entries that are delivered strictly one after the other: all of a subscription, those of one review, or one test
+ * event.
+ */
 export class Lane {
   readonly kind: "main" | "review" | "test";
   readonly reviewId: number | null;
   readonly queue: Entry[] = [];
   sending = false;
-  /** The sequence of the entry under way, or of the last one that was. */
+  /** The sequence of the entry that is under way or was sent last. */
   sent = 0;
-  /** How many of its entries were answered and are not yet committed. */
+  /** The number of answered entries without a committed record. */
   uncommitted = 0;
-  /** The last answer was no 2xx: nothing is sent before that outcome is committed. */
+  /** The last attempt did not succeed, so nothing is sent until its record is committed. */
   halted = false;
-  /** When the entry that halted it is tried again, if it is. */
+  /** The instant of the retry of the entry that halted the lane, if there is one. */
   retryAt: Date | undefined;
-  /** The head waits for its retry until then; what stands behind it is read again afterwards. */
+  /** The instant until which the head waits. The entries behind it are read again afterwards. */
   waitingUntil: Date | undefined;
-  /** A load left this lane out while it was busy: Postgres may hold more of it. */
+  /** A load left this lane out while it was busy, so PostgreSQL may have more entries of it. */
   unseen = false;
 
   constructor(name: string, { isTest, reviewId }: Entry) {
@@ -44,7 +47,8 @@ export class Lane {
 export const MAIN = "main";
 
 /**
- * The lane of an entry. A test event has one of its own, so that it is never stuck and never delays (contract 6.12).
+ * Returns the name of the lane of an entry. Each test event has a separate lane, so that it neither waits nor delays
+ * others (contract 6.12).
  */
 export function laneName(ordering: Subscription["ordering"], entry: Entry): string {
   if (entry.isTest) return `test:${entry.sequence}`;
@@ -52,24 +56,24 @@ export function laneName(ordering: Subscription["ordering"], entry: Entry): stri
   return ordering === "review" ? `review:${entry.reviewId}` : MAIN;
 }
 
-/** Whether anything is queued, under way or uncommitted; waiting for a retry is not work. */
+/** Whether an entry is queued, under way or uncommitted. A wait for a retry is not work. */
 export function hasWork(lane: Lane): boolean {
   return lane.sending || lane.halted || lane.uncommitted > 0 || lane.queue.length > 0;
 }
 
-/** How many attempts of these lanes are under way or wait for their commit. */
+/** Counts the attempts of these lanes that are under way or wait for their commit. */
 export function countUnrecorded(lanes: Iterable<Lane>): number {
   let count = 0;
   for (const { sending, uncommitted } of lanes) count += uncommitted + (sending ? 1 : 0);
   return count;
 }
 
-/** Whether its next entry has to wait for what is under way or uncommitted. */
+/** Whether the next entry has to wait for one that is under way or uncommitted. */
 export function isBlocked(lane: Lane): boolean {
   return lane.sending || lane.halted || lane.uncommitted >= SEND_AHEAD;
 }
 
-/** Takes in what was decided of the entry under way. */
+/** Applies the decision about the entry that was under way. */
 export function takeDecision(lane: Lane, decision: Decision, now: Date): void {
   lane.sending = false;
   lane.uncommitted += 1;

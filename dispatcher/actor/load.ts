@@ -1,26 +1,26 @@
 import type { Effect, LoadRequest } from "./event.ts";
-import { INHERITED } from "./inheritance.ts";
+import { IN_DOUBT_LOAD } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 
-/** With a full queue, a wake looks for test events at most this often. */
+/** The shortest interval at which wakes of an actor with a full queue look for test events. */
 const RECHECK_MS = 100;
 
-/** A subscription that waits for the retries of this many reviews waits as a whole: its endpoint is down. */
+/** The number of reviews that wait for a retry at which the whole subscription waits, because its endpoint is down. */
 const MAX_WAITING_LANES = 256;
 
 export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
-  /** `recheck`: decide again after RECHECK_MS. */
+  /** `recheck`: the decision is made again after RECHECK_MS. */
   readonly kind: "none" | "recheck" | "load";
-  /** Whether more has to be read as soon as there is room. */
+  /** Whether more entries have to be read as soon as there is room. */
   readonly more: boolean;
-  /** Entries to load at the most, tests apart; 0 for the settings and tests alone. */
+  /** The most entries to load, besides tests; 0 loads the settings and tests only. */
   readonly limit: number;
 }
 
-/** Reads from Postgres what the actor has room for, if there may be anything or its settings are stale. */
+/** Plans a load if there is room and PostgreSQL may have more, or if the settings are stale. */
 export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
@@ -37,7 +37,7 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
 }
 
 /**
- * Decides by what the actor has. A dash stands for either, and of the lines exactly one fits.
+ * Decides the next load. A dash means that the value does not matter. Exactly one row fits each state.
  *
  *     repeats   stale   wanted   more   room   waits   recent   plan           more after it
  *     yes       -       -        -      -      -       -        none           as before
@@ -54,7 +54,7 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
  *     no        no      yes      -      no     no      yes      recheck        as before
  *     no        no      yes      -      no     no      no       load 0         yes
  *
- * There is room while half of the queue is empty, or a review could be sent that has nothing in memory.
+ * There is room while half of the queue is empty, or while another review could be sent.
  */
 export function decideLoad(state: LoadState): LoadPlan {
   if (state.repeats) return { kind: "none", more: state.more, limit: 0 };
@@ -66,18 +66,18 @@ export function decideLoad(state: LoadState): LoadPlan {
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
   return {
     kind: "load",
-    // What the wake announced stands behind a full queue: it is read when there is room.
+    // The entries that the wake announced follow those in the full queue. They are read when there is room.
     more: more || (wanted && isFull),
     limit: hasRoom ? Math.max(state.capacity - state.queued, state.freeReviews) : 0,
   };
 }
 
-/** Everything that the decision about the next load depends on. */
+/** Collects the state on which the next load depends. */
 function loadState(actor: Actor, now: Date) {
   const { loadedAt } = actor;
   let queued = 0;
   let waiting = 0;
-  // Reviews that are slow and have much queued do not keep out the others.
+  // Counted by review, so that slow reviews with many queued entries do not keep out the others.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
   for (const lane of actor.lanes.values()) {
     queued += lane.queue.length;
@@ -85,35 +85,39 @@ function loadState(actor: Actor, now: Date) {
     if (lane.kind === "review" && hasWork(lane)) freeReviews -= 1;
   }
   return {
-    /** A load would show again what is under way. */
+    /** A load would show entries again that are under way. */
     repeats: wouldRepeat(actor),
     /** A wake came since the last load began. */
     wanted: actor.wanted,
-    /** The last load was cut at its limit. */
+    /** The last load was cut off at its limit. */
     more: actor.more,
-    /** Entries in the queues of all lanes. */
+    /** The number of entries in the queues of all lanes. */
     queued,
-    /** How many of them there may be. */
+    /** The most entries that may be queued. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
-    /** Reviews that may be sent beside those with a lane. */
+    /** The number of reviews that may be sent besides those with a lane. */
     freeReviews,
-    /** The endpoint is down: what stands behind the waits is read when they are over. */
+    /** The endpoint is down. The entries behind the waiting ones are read when the waits are over. */
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
     /** The last load was answered less than RECHECK_MS ago. */
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
-    /** Something is queued, and its settings are too old to be sent with. */
+    /** An entry is queued, and the settings are too old for a send. */
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
   };
 }
 
-/** Of a single lane the first load shows all that a dead process may have sent: later the lanes may be others. */
-function firstCapacity({ inheritance, capacity }: Actor): number {
-  return inheritance === undefined ? Math.min(FIRST_LOAD, capacity) : INHERITED;
+/**
+ * Returns the limit of the first load. After a takeover it covers all entries of a lane that may have been sent,
+ * because a later load may show other lanes.
+ */
+function firstCapacity({ inDoubt, capacity }: Actor): number {
+  return inDoubt === undefined ? Math.min(FIRST_LOAD, capacity) : IN_DOUBT_LOAD;
 }
 
 /**
- * Whether a load would show again what is under way, which is still unsettled in Postgres. After the queues were thrown
- * away the cursor does not exclude it, nor do the lanes of another ordering. The load follows when it has ended.
+ * Whether a load would show entries that are under way and therefore still unsettled in PostgreSQL. After the queues
+ * were discarded the cursor does not exclude them, and neither do lanes of another ordering. The load follows when they
+ * have ended.
  */
 function wouldRepeat(actor: Actor): boolean {
   for (const lane of actor.lanes.values()) {
@@ -124,12 +128,12 @@ function wouldRepeat(actor: Actor): boolean {
   return false;
 }
 
-/** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */
+/** Whether the queues were discarded since this request: its result may lack the entries that were in them. */
 export function isOutdated({ generation }: LoadRequest, actor: Actor): boolean {
   return generation !== actor.generation;
 }
 
-/** Asks for the settings alone. */
+/** Makes a request for the settings only. */
 export function settingsRequest(actor: Actor): LoadRequest {
   return loadRequest(actor, 0);
 }

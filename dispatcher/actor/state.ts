@@ -1,19 +1,19 @@
-import type { Subscription } from "./entry.ts";
-import type { Inheritance } from "./inheritance.ts";
+import type { Subscription } from "./event.ts";
+import type { InDoubtAttempts } from "./in-doubt.ts";
 import type { Lane } from "./lane.ts";
 
-/** Entries that an actor holds in memory, at the most. */
+/** The most entries that an actor holds in memory. */
 export const MAX_QUEUED = 64;
 /**
- * Entries that it reads first. Often its head waits or its subscription is disabled, so that the rest would be read in
- * vain.
+ * The limit of the first load of an actor. Often the head waits or the subscription is disabled, and more entries would
+ * be read in vain.
  */
 export const FIRST_LOAD = 4;
-/** Requests at once per subscription where reviews have lanes of their own. */
+/** The most requests at once of a subscription with a lane per review. */
 export const PARALLEL_REVIEWS = 8;
-/** Test events that a load answers at the most. */
+/** The most test events that a load returns. */
 export const MAX_TESTS = 16;
-/** A URL or secret older than this is read again before it is used (contract 7.12: read at each attempt). */
+/** The age at which a URL or secret is read again before it is used (contract 7.12: read at each attempt). */
 const SETTINGS_MAX_AGE_MS = 1_000;
 
 export class Actor {
@@ -22,44 +22,44 @@ export class Actor {
   subscription: Subscription | undefined;
   loadedAt: Date | undefined;
   readonly lanes = new Map<string, Lane>();
-  /** Entries that it may hold at the moment: its share of the memory. */
+  /** The number of entries that the actor may hold now: its share of the memory. */
   capacity = MAX_QUEUED;
-  /** The highest sequence taken into the main lane. */
+  /** The highest sequence that was put into the main lane. */
   cursor = 0;
-  /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
+  /** Counts how often the queues were discarded. The result of a load from before that is ignored. */
   generation = 0;
   loading = false;
   batching = false;
   /** A `recheck` is under way. */
   rechecking = false;
-  /** A wake came since the last load began: Postgres may hold more than that load saw. */
+  /** A wake came since the last load began, so PostgreSQL may have more than that load showed. */
   wanted = false;
-  /** The last load was cut at its limit. */
+  /** The last load was cut off at its limit. */
   more = false;
-  /** The last load answered as many tests as it may, all due: there may be more. */
+  /** The last load returned the most tests, all of them due, so there may be more. */
   moreTests = false;
-  /** How often in a row a send failed on our side. */
+  /** The number of sends in a row that failed on our side. */
   postponed = 0;
-  /** A wake is planned for this instant; undefined once one came. */
+  /** The instant of the planned wake; undefined once a wake came. */
   plannedFor: Date | undefined;
-  /** What a dead process has left; undefined if its shard came from none. */
-  readonly inheritance: Inheritance | undefined;
-  /** Nothing new is sent any more: the process stops, or the shard is given up. */
+  /** The attempts that a crashed holder of the shard may have made; undefined if no holder crashed. */
+  readonly inDoubt: InDoubtAttempts | undefined;
+  /** The actor sends nothing new, because it will be dropped. */
   stopping = false;
 
-  constructor(id: string, shard: number, inheritance?: Inheritance) {
+  constructor(id: string, shard: number, inDoubt?: InDoubtAttempts) {
     this.id = id;
     this.shard = shard;
-    this.inheritance = inheritance;
+    this.inDoubt = inDoubt;
   }
 }
 
-/** Whether settings read at this instant may still be used. */
+/** Whether settings that were read at this instant may still be used. */
 export function isFresh(readAt: Date, now: Date): boolean {
   return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
 }
 
-/** A lane from before the ordering changed. */
+/** Whether a lane dates from before a change of the ordering. */
 export function isForeign(lane: Lane, { subscription }: Actor): boolean {
   if (subscription === undefined || lane.kind === "test") return false;
   return (lane.kind === "review") !== (subscription.ordering === "review");

@@ -1,8 +1,7 @@
-import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts";
+import type { ActorEvent, Effect, Entry, Loaded, Subscription } from "./event.ts";
+import { complete, markInDoubt, IN_DOUBT_LOAD, type InDoubtAttempts } from "./in-doubt.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
-import type { Entry, Subscription } from "./entry.ts";
 import {
   countUnrecorded,
   hasWork,
@@ -15,15 +14,15 @@ import {
 } from "./lane.ts";
 
 /*
- * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
- * the process and the simulation run the same code. Postgres remembers everything that matters, so an actor with
+ * Each subscription has one actor: a state machine without I/O. `step` takes an event and returns the effects to
+ * perform, both for the dispatcher and for the simulation. PostgreSQL has everything that matters, so an actor with
  * nothing to do is dropped, and a wake loads it again.
  */
 
-/** Test events under way at once per subscription. */
+/** The most test events of a subscription that are under way at once. */
 const PARALLEL_TESTS = 4;
 
-/** Applies one event to the actor and answers what has to be done now. */
+/** Applies one event to the actor and returns the effects to perform. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   const effects: Effect[] = [];
   switch (event.kind) {
@@ -52,7 +51,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "batched":
       actor.batching = false;
       actor.wanted = true;
-      // The load that follows says when the next one is due.
+      // The load that follows shows when the next batch is due.
       if (actor.subscription) actor.subscription = { ...actor.subscription, nextBatchAt: null };
       break;
     case "stopped":
@@ -66,7 +65,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
 function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   actor.loading = false;
   if (found === undefined) {
-    // Disabled or deleted: its entries are held or gone, whatever the queues say.
+    // The subscription is disabled or deleted, so the queued entries are held or deleted, too.
     actor.subscription = undefined;
     actor.more = false;
     forget(actor);
@@ -74,8 +73,8 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   actor.subscription = found.subscription;
   actor.loadedAt = now;
-  // Since the load began the ordering has changed, and with it what the lanes are: what is under way ends, then all is
-  // read anew.
+  // The ordering has changed since the load began, and with it the lanes. Entries under way end first, then all are
+  // read again.
   const byReview = found.subscription.ordering === "review";
   const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
   if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
@@ -85,39 +84,39 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
-  const { inheritance } = actor;
-  if (inheritance) {
-    inheritance.ordering ??= found.subscription.ordering;
-    inheritance.lastSequence ??= found.lastSequence;
+  const { inDoubt } = actor;
+  if (inDoubt) {
+    inDoubt.ordering ??= found.subscription.ordering;
+    inDoubt.lastSequence ??= found.lastSequence;
   }
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
-  if (inheritance) takeEnd(inheritance, actor, { request, found });
+  if (inDoubt) takeEnd(inDoubt, actor, { request, found });
 }
 
-/** Notes if this load was the last that can show entries which a dead process may have sent. */
-function takeEnd(inheritance: Inheritance, { more, moreTests }: Actor, { request, found }: Loaded) {
+/** Notes whether this load was the last one that can show entries which a crashed process may have sent. */
+function takeEnd(inDoubt: InDoubtAttempts, { more, moreTests }: Actor, { request, found }: Loaded) {
   if (request.limit === 0 || found === undefined || moreTests) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
-  const isAll = !more || last >= (inheritance.lastSequence ?? 0);
-  if (inheritance.ordering === "subscription") {
-    if (isAll || request.limit >= INHERITED) complete(inheritance);
+  const isAll = !more || last >= (inDoubt.lastSequence ?? 0);
+  if (inDoubt.ordering === "subscription") {
+    if (isAll || request.limit >= IN_DOUBT_LOAD) complete(inDoubt);
     return;
   }
-  if (isAll && request.exceptReviews.length === 0) complete(inheritance);
+  if (isAll && request.exceptReviews.length === 0) complete(inDoubt);
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = new Lane(name, entry)));
-  // Each load shows all tests: one that has its lane is known.
+  // Every load shows all tests, so a test that has a lane is known already.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
-  if (actor.inheritance) inherit(actor.inheritance, entry);
+  if (actor.inDoubt) markInDoubt(actor.inDoubt, entry);
   lane.queue.push(entry);
 }
 
@@ -125,11 +124,14 @@ function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void 
   const lane = actor.lanes.get(event.lane);
   if (lane !== undefined) lane.sending = false;
   forget(actor);
-  // The load that this asks for shows whether it was enabled again in the meantime.
+  // The load that follows shows whether the subscription was enabled again meanwhile.
   if (event.isEnded) actor.subscription = undefined;
 }
 
-/** Postgres knows nothing of this wait, so the actor stays in memory, or a sweep would make it try again sooner. */
+/**
+ * Makes a lane wait after a failure of our own. PostgreSQL does not know this wait, so the actor stays in memory:
+ * otherwise a sweep would make it try again sooner.
+ */
 function takePostponed(actor: Actor, name: string, until: Date): void {
   const lane = actor.lanes.get(name);
   if (lane === undefined) return;
@@ -143,14 +145,14 @@ function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }, now:
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   takeDecision(lane, event.decision, now);
-  actor.inheritance?.marked.delete(lane.sent);
+  actor.inDoubt?.marked.delete(lane.sent);
 }
 
 function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
   const lane = actor.lanes.get(event.lane);
   if (lane === undefined) return;
   lane.uncommitted -= 1;
-  // There is room for a test that the last load left out.
+  // The last load may have left out a test that has room now.
   if (lane.kind === "test" && actor.moreTests) actor.wanted = true;
   if (event.decision.kind !== "delivered") lane.halted = false;
   if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
@@ -167,7 +169,7 @@ function wait(actor: Actor, lane: Lane, until: Date): void {
   if (lane.kind === MAIN) resetCursor(actor);
 }
 
-/** Drops what is queued. Postgres still holds it, so it is read again while there is a subscription to read it for. */
+/** Discards the queues. PostgreSQL still has the entries, and they are read again if the subscription is active. */
 function forget(actor: Actor): void {
   for (const lane of actor.lanes.values()) {
     lane.queue.length = 0;
@@ -182,7 +184,7 @@ function resetCursor(actor: Actor): void {
   actor.generation += 1;
 }
 
-/** Answers everything that can be done now, given the state. */
+/** Returns all effects that the state allows now. */
 function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   if (!actor.stopping) {
     expireWaits(actor, now);
@@ -200,7 +202,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   return effects;
 }
 
-/** Ends the waits that are over, and asks for a load, because such a lane is read again from its head. */
+/** Ends the waits that are over. A load follows, because such a lane is read again from its head. */
 function expireWaits(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
@@ -210,7 +212,7 @@ function expireWaits(actor: Actor, now: Date): void {
 }
 
 /**
- * Lets a lane wait while its head is due later. After a change of the ordering, entries behind the head can be due
+ * Makes a lane wait while its head is due later. After a change of the ordering, entries behind the head may be due
  * later as well; that counts when it is their turn.
  */
 function parkHeads(actor: Actor, now: Date): void {
@@ -239,7 +241,7 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
     lane.sent = entry.sequence;
     free[lane.kind] -= 1;
     room -= 1;
-    const possiblyRepeated = actor.inheritance?.marked.has(entry.sequence) ?? false;
+    const possiblyRepeated = actor.inDoubt?.marked.has(entry.sequence) ?? false;
     effects.push({
       kind: "send",
       lane: name,
@@ -251,12 +253,12 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   }
 }
 
-/** Removes the lanes that have nothing left. */
+/** Removes lanes that have neither work nor a wait. */
 function prune(actor: Actor): void {
   for (const [name, lane] of actor.lanes) {
     const foreign = isForeign(lane, actor);
     if (hasWork(lane) || (lane.waitingUntil !== undefined && !foreign)) continue;
-    // A load that began before the commit of this test still shows it, so its lane has to be known until then.
+    // A load that began before the commit of this test still shows it, so the lane is kept until that load has ended.
     if (lane.kind === "test" && actor.loading) continue;
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
@@ -272,7 +274,7 @@ function isIdle(actor: Actor): boolean {
   return true;
 }
 
-/** Plans a wake for when the first wait ends or the batch is due, because an actor has no timer and may be dropped. */
+/** Plans a wake for the end of the first wait or the due batch, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const batchAt = actor.subscription?.nextBatchAt ?? undefined;
   let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;

@@ -1,38 +1,38 @@
-import type { TroubleKind } from "../../src/outbox/alert.ts";
+import type { TroubleKind } from "../../src/outbox/mail.ts";
 import type { SeenRow } from "./queries.ts";
 
-/** How a subscription is now. */
+/** The present state of a subscription. */
 export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings">;
 export type OpenIncident = SeenRow["open"][number];
 
-export interface Verdict {
-  /** How the open incident has ended. */
+export interface AlertDecision {
+  /** The way in which the open incident has ended. */
   readonly ended?: "recovered" | "enabled" | "deleted";
-  /** Raised of the incident that has ended: that it has, or a disabling that an enable ended before anybody looked. */
+  /** Alerts of the ended incident: its end, or a disabling that was undone before any check saw it. */
   readonly closing?: readonly ("disabled" | "recovered")[];
-  /** A new one begins, in which a 2xx since then is the end of the trouble. */
+  /** A new incident. A 2xx after `since` ends its trouble. */
   readonly begins?: { readonly since: Date; readonly follows: boolean };
-  /** Of the new incident if one begins, otherwise of the open one. */
+  /** Alerts of the new incident if one begins, otherwise of the open one. */
   readonly raised: readonly TroubleKind[];
 }
 
-/** Permanent failures in a row that are told of (contract 7.17). */
+/** The numbers of permanent failures in a row that raise an alert (contract 7.17). */
 const LEVELS = [5, 10, 18] as const;
 const MINUTE_MS = 60_000;
 
-/** What there is to tell of a subscription, after what was told already. */
+/** Decides which alerts a subscription needs, given the alerts that were raised already. */
 export function decideAlerts(
   now: Condition,
   open: OpenIncident | undefined,
   { at, oldestWaitingMinutes }: { readonly at: Date; readonly oldestWaitingMinutes: number },
-): Verdict {
+): AlertDecision {
   if (now.state === "deleted") return { ...(open && { ended: "deleted" }), raised: [] };
   const reached = reachedKinds(now, at.getTime() - oldestWaitingMinutes * MINUTE_MS);
   if (open === undefined)
     return reached.length === 0
       ? { raised: [] }
       : { begins: { since: at, follows: false }, raised: reached };
-  // Only an enable ends the disabled state. Whether it helped is told by the incident that follows it.
+  // Only an enable ends the disabled state. The incident that follows shows whether it helped.
   if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
     return {
       ended: "enabled",
@@ -41,12 +41,12 @@ export function decideAlerts(
       raised: reached,
     };
   const hasSucceeded = now.lastSuccessAt !== null && now.lastSuccessAt >= open.openedAt;
-  const recovered: Pick<Verdict, "ended" | "closing"> = {
+  const recovered: Pick<AlertDecision, "ended" | "closing"> = {
     ended: "recovered",
     ...(open.isTold && { closing: ["recovered"] }),
   };
   const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
-  // Only a 2xx lowers the count, or an enable of what is active. What fails then begins anew.
+  // Only a 2xx, or an enable of an active subscription, lowers the count. Later failures begin a new incident.
   if (hasCounted && now.failures < open.failures)
     return {
       ...(hasSucceeded ? recovered : { ended: "enabled" }),
@@ -65,8 +65,8 @@ function reachedKinds(
   oldestMs: number,
 ): TroubleKind[] {
   const levels = LEVELS.filter((one) => failures >= one).map((one) => `failures_${one}` as const);
-  // While it is disabled its events are held: they wait for an enable, and not for the receiver. Disabling by hand raises
-  // no alert.
+  // The events of a disabled subscription are held: they wait for an enable and not for the receiver. Disabling by hand
+  // raises no alert.
   if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];
   const waits = oldestAt !== null && oldestAt.getTime() <= oldestMs;
   return [

@@ -3,23 +3,23 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
-import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
+import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/mail.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
-import { decideAlerts, type Verdict } from "./decide.ts";
+import { decideAlerts, type AlertDecision } from "./decide.ts";
 import * as queries from "./queries.ts";
 import type { Failure, SeenRow } from "./queries.ts";
 
-/** What was known when an alert was raised; a row of `alerts` keeps it, mail and POST say it. */
+/** The facts at the time when an alert was raised. A row of `alerts` keeps them for the mail and the POST. */
 export interface Cause {
   readonly consecutive_failure_count?: number;
-  readonly first_failure?: ToldFailure | null;
-  readonly last_failure?: ToldFailure | null;
+  readonly first_failure?: ReportedFailure | null;
+  readonly last_failure?: ReportedFailure | null;
   readonly oldest_waiting_since?: string | null;
 }
 
-type ToldFailure = Omit<Failure, "at"> & { readonly at: string };
+type ReportedFailure = Omit<Failure, "at"> & { readonly at: string };
 
-/** Describes the present run of permanent failures, or the retries where there is none. */
+/** Describes the present run of permanent failures, or the retries if there is none. */
 async function causeOf(
   tx: Tx,
   { id, failures, oldestAt }: Pick<SeenRow, "id" | "failures" | "oldestAt">,
@@ -36,13 +36,13 @@ async function causeOf(
     .toSorted((a, b) => b.at.getTime() - a.at.getTime());
   return {
     consecutive_failure_count: failures,
-    first_failure: toldFailure(first),
-    last_failure: toldFailure(last),
+    first_failure: reportFailure(first),
+    last_failure: reportFailure(last),
     oldest_waiting_since: oldestAt && isoInstant(oldestAt),
   };
 }
 
-function toldFailure(failure: Failure | undefined): ToldFailure | null {
+function reportFailure(failure: Failure | undefined): ReportedFailure | null {
   return failure === undefined ? null : { ...failure, at: isoInstant(failure.at) };
 }
 
@@ -52,31 +52,31 @@ export interface Raised {
   readonly partnerId: number;
 }
 
-/** Writes what there is to tell of these subscriptions; answers the alerts. */
+/** Raises the alerts that these subscriptions need and returns them. */
 export async function raiseAlerts(tx: Tx, ids: readonly string[], at: Date): Promise<Raised[]> {
   await waitForTurn(tx, "alerts");
   const raised: Raised[] = [];
   for (const one of await queries.seeSubscriptions(tx, ids)) {
     const [open] = one.open;
     const { oldestWaitingMinutes } = one.settings[0] ?? ALERT_DEFAULTS;
-    const verdict = decideAlerts(one, open, { at, oldestWaitingMinutes });
-    raised.push(...(await write(tx, { one, at }, verdict)));
+    const decision = decideAlerts(one, open, { at, oldestWaitingMinutes });
+    raised.push(...(await write(tx, { one, at }, decision)));
   }
   return raised;
 }
 
-/** Writes the verdict; answers what was raised. */
+/** Writes the decision about a subscription and returns the raised alerts. */
 async function write(
   tx: Tx,
   { one, at }: { readonly one: SeenRow; readonly at: Date },
-  { ended, closing = [], begins, raised }: Verdict,
+  { ended, closing = [], begins, raised }: AlertDecision,
 ): Promise<Raised[]> {
   const { id: subscriptionId, partnerId, failures, disabledAt } = one;
   const [open] = one.open;
   const [settings] = one.settings;
   const isWanted = (kind: AlertKind) => settings === undefined || settings.kinds.includes(kind);
-  const toldBefore = open?.isTold || closing.some(isWanted);
-  const isTold = raised.some(isWanted) || (toldBefore && (begins?.follows ?? true));
+  const isReported = open?.isTold || closing.some(isWanted);
+  const isTold = raised.some(isWanted) || (isReported && (begins?.follows ?? true));
   const incidentId = begins === undefined ? (open?.id ?? "") : ulid(at.getTime());
   const now = { failures, disabledAt, isTold };
   const hasChanged =
@@ -97,7 +97,7 @@ async function write(
     const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted });
     return kinds.map((kind) => ({ kind, incidentId: id, cause }));
   };
-  // What an enable ended is told with the failures that there were before.
+  // An incident that an enable has ended is reported with the failures from before.
   const before = ended === "enabled" ? (open?.failures ?? 0) : failures;
   const alerts = [
     ...(await make(closing, open?.id ?? "", before)),

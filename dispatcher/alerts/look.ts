@@ -1,13 +1,17 @@
-import type { RawDb } from "../../db/client.ts";
-import { errorFields } from "../../src/lib/log.ts";
-import { MAIL_WAKE } from "../../src/outbox/mail.ts";
+import type { Db, RawDb } from "../../db/client.ts";
+import { addMs, type Clock, isoInstant } from "../../src/lib/clock.ts";
+import { hmacSha256Hex } from "../../src/lib/secrets.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { ALERT_EVENT, alertSecretAssociatedData, MAIL_WAKE } from "../../src/outbox/mail.ts";
+import { requestHeaders } from "../../src/outbox/payload-format.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
+import type { Deliver, DeliveryRequest, PostResult } from "../delivery/deliver.ts";
 import type { Job } from "../maintenance/loop.ts";
 import { failureOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised } from "./incidents.ts";
 import { mailAlerts } from "./mail.ts";
-import { postAlerts, type PostDeps } from "./post.ts";
-import { findTrouble } from "./queries.ts";
+import { type ClaimedPost, claimPosts, findTrouble, movePost } from "./queries.ts";
 
 export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
   readonly schedule: Waker;
@@ -15,36 +19,38 @@ export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
 
 const LOOK_S = 5;
 const MINUTE_MS = 60_000;
-/** Subscriptions, or partners, that one transaction looks at. */
+/** The most subscriptions, or partners, of one transaction. */
 const AT_ONCE = 100;
 
 /**
- * Looks at the subscriptions in trouble and writes what there is to tell, each kind once in an incident; answers what was
- * raised. The lock that each transaction takes keeps two processes from writing the same. `everywhere`: also looks at the
- * subscriptions that only have a backlog.
+ * Checks the subscriptions in trouble and raises each kind of alert once per incident. Returns the raised alerts. Each
+ * transaction takes a lock, so that no two processes raise the same alert. `everywhere`: also checks subscriptions that
+ * only have a backlog.
  */
 export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: AbortSignal) {
   const { db, clock, log, schedule } = deps;
   const at = clock.now();
   const { troubled, unmailed } = await findTrouble(db, everywhere);
   const raised: Raised[] = [];
-  await inGroups({ log, stop, field: "subscription_id" }, troubled, async (group) => {
+  await inBatches({ log, stop, field: "subscription_id" }, troubled, async (group) => {
     const made = await db.transaction((tx) => raiseAlerts(tx, group, at));
     for (const { kind, subscriptionId } of made)
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
     raised.push(...made);
   });
-  // A mail of an earlier look may have waited for its digest.
+  // A mail of an earlier check may have waited for its digest.
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
-  await inGroups({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
+  await inBatches({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
       void schedule.wake([MAIL_WAKE]);
   });
   return raised;
 }
 
-/** Works in groups. One that fails is halved until the item that it fails for is alone, so that the others succeed. */
-async function inGroups<T extends string | number>(
+/**
+ * Does work in groups. A group that fails is halved until only the failing item is left, so that the others succeed.
+ */
+async function inBatches<T extends string | number>(
   { log, stop, field }: Pick<LookDeps, "log"> & { stop: AbortSignal; field: string },
   items: readonly T[],
   work: (group: readonly T[]) => Promise<void>,
@@ -69,7 +75,9 @@ function inChunks<T>(items: readonly T[], size: number): (readonly T[])[] {
   );
 }
 
-/** The job that raises alerts. The POSTs about them go on while the next looks are made: no look waits for a receiver. */
+/**
+ * Makes the job that raises alerts. The POSTs about them run beside the next checks, so no check waits for a receiver.
+ */
 export function alertsJob(
   deps: LookDeps & PostDeps & { readonly db: RawDb },
   stop: AbortSignal,
@@ -93,4 +101,94 @@ export function alertsJob(
     },
     drain: () => posting,
   };
+}
+
+interface PostDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: SecretBox;
+  readonly deliver: Deliver;
+  readonly retryDelaysMs: readonly number[];
+  readonly config: { readonly serverRoot: string };
+}
+
+/** Makes due POSTs until none is left. Each has four attempts, like a delivery (contract 7.7). */
+export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    const claimed = await claimPosts(deps.db, deps.clock.now());
+    if (claimed.length === 0) return;
+    await Promise.all(claimed.map((one) => post(deps, one)));
+  }
+}
+
+async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
+  const { db, clock, log } = deps;
+  const { alert } = claimed;
+  const fields = { alert_id: alert.id, kind: alert.kind, attempt: alert.webhookAttempt };
+  try {
+    const request = requestOf(deps, claimed, clock.now());
+    const { partnerId } = alert;
+    const outcome = request && (await deps.deliver(request, { partnerId }));
+    const move = moveOf(outcome, alert.webhookAttempt, deps);
+    const level = move.webhookState === "sent" ? "debug" : "warn";
+    log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });
+    await movePost(db, alert, move);
+  } catch (error) {
+    // The claim expires, and the attempt is made again.
+    log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
+  }
+}
+
+/** Composes the POST of an alert; undefined if the partner has no address for alerts any more. */
+function requestOf(
+  { box, config }: Pick<PostDeps, "box" | "config">,
+  { alert, subscription, settings }: ClaimedPost,
+  now: Date,
+): DeliveryRequest | undefined {
+  if (settings?.webhookUrl == null || settings.sealedSecret === null) return undefined;
+  const secret = box.open(
+    settings.sealedSecret,
+    alertSecretAssociatedData(settings.partnerId, settings.id),
+  );
+  const body = JSON.stringify({
+    event: ALERT_EVENT,
+    alert_id: alert.id,
+    alert: alert.kind,
+    incident_id: alert.incidentId,
+    raised_at: isoInstant(alert.raisedAt),
+    delivered_at: isoInstant(now),
+    partner: { id: alert.partnerId },
+    subscription,
+    cause: alert.cause,
+    url: `${config.serverRoot}/dashboard/webhooks/${subscription.id}`,
+  });
+  const headers = requestHeaders({
+    event: ALERT_EVENT,
+    eventId: alert.id,
+    attempt: alert.webhookAttempt,
+    signature: hmacSha256Hex(secret, body),
+    previousSignature: null,
+  });
+  return { url: settings.webhookUrl, headers, body };
+}
+
+function moveOf(
+  outcome: PostResult | undefined,
+  attempt: number,
+  { clock, retryDelaysMs }: Pick<PostDeps, "clock" | "retryDelaysMs">,
+) {
+  if (outcome?.kind === "accepted")
+    return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
+  const isLast = outcome === undefined || outcome.kind === "gone";
+  const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
+  const webhookState = delayMs === undefined ? "dead" : "queued";
+  const webhookDueAt = delayMs === undefined ? null : addMs(clock.now(), delayMs);
+  return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
+}
+
+function errorOf(outcome: PostResult | undefined): string {
+  if (outcome === undefined) return "unconfigured";
+  if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
+  return "errorCode" in outcome ? outcome.errorCode : outcome.kind;
 }

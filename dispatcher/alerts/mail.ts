@@ -2,9 +2,14 @@ import type { Tx } from "../../db/client.ts";
 import { waitForTurn } from "../../db/server.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_DEFAULTS, TROUBLE_KINDS, type AlertKind } from "../../src/outbox/alert.ts";
+import {
+  ALERT_DEFAULTS,
+  type AlertKind,
+  type NewMail,
+  queueMails,
+  TROUBLE_KINDS,
+} from "../../src/outbox/mail.ts";
 import { brandedMail, type MailBrand } from "../../src/lib/branded-mail.ts";
-import { queueMails, type NewMail } from "../../src/outbox/mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
@@ -12,13 +17,13 @@ import type { PartnerRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Queues one mail to each recipient of those of the partners whose turn it is, with all that there is to tell them. */
+/** Queues one mail with all pending alerts to each recipient of the partners with a due digest. */
 export async function mailAlerts(
   tx: Tx,
   deps: { readonly box: SecretBox; readonly config: { readonly serverRoot: string } },
   { partnerIds, at }: { readonly partnerIds: readonly number[]; readonly at: Date },
 ): Promise<boolean> {
-  // Its lock keeps two processes from mailing the same.
+  // The lock keeps two processes from mailing the same alerts.
   await waitForTurn(tx, "alerts");
   const unmailed = await queries.unmailedAlerts(tx, partnerIds);
   const turns = Map.groupBy(unmailed, (one) => one.partnerId)
@@ -28,7 +33,7 @@ export async function mailAlerts(
   if (turns.length === 0) return false;
   const partners = Map.groupBy(await queries.partnersOf(tx, partnerIds), ({ id }) => id);
   const mails = turns.flatMap((rows) => {
-    // Only `raiseAlerts` writes causes, so each has the shape that it gave them.
+    // Only `raiseAlerts` writes causes, so each has this shape.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const alerts = rows.map((row) => ({ ...row, cause: row.cause as Cause }));
     const [{ partnerId, settings } = {}] = rows;
@@ -44,7 +49,7 @@ export async function mailAlerts(
   return mails.length > 0;
 }
 
-/** Nothing is delivered any more once it is disabled, so that waits for no digest. */
+/** Whether a mail is due. The disabling of a subscription does not wait for the digest, because it stops deliveries. */
 function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
   const { settings, lastMailedAt } = rows[0] ?? {};
   const { digestMinutes } = settings ?? ALERT_DEFAULTS;
@@ -69,22 +74,22 @@ function recipientsOf(
 
 export interface Recipient extends MailBrand {
   readonly email: string;
-  /** Null for an address that is no user's. */
+  /** Null for an address that does not belong to a user. */
   readonly name: string | null;
 }
 
-/** An alert as a mail tells it. */
-export type ToldAlert = Omit<
+/** The fields of an alert that a mail shows. */
+export type MailedAlert = Omit<
   UnmailedRow,
   "id" | "partnerId" | "cause" | "settings" | "lastMailedAt"
 > & { readonly cause: Cause };
 
 interface Words {
   readonly subject: (label: string) => string;
-  readonly says: (alert: ToldAlert) => string;
-  /** `REMEDY` if absent. */
+  readonly says: (alert: MailedAlert) => string;
+  /** Absent: `REMEDY`. */
   readonly advice?: string;
-  /** `LOOK` if absent. */
+  /** Absent: `LOOK`. */
   readonly link?: string;
 }
 
@@ -128,9 +133,9 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
   },
 };
 
-/** One mail with everything that there is to tell: in full of one subscription, a line for each of several. */
+/** Writes one mail with all alerts: the details of one subscription, or a line for each of several. */
 export function alertMail(
-  alerts: readonly ToldAlert[],
+  alerts: readonly MailedAlert[],
   { email, name, ...brand }: Recipient,
   { serverRoot }: { readonly serverRoot: string },
 ): NewMail {
@@ -145,7 +150,7 @@ export function alertMail(
   return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
 }
 
-function ofOne(alerts: readonly ToldAlert[], pages: string) {
+function ofOne(alerts: readonly MailedAlert[], pages: string) {
   const lead = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
   const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
@@ -168,7 +173,7 @@ function ofOne(alerts: readonly ToldAlert[], pages: string) {
   };
 }
 
-function ofMany(each: readonly (readonly ToldAlert[])[], pages: string) {
+function ofMany(each: readonly (readonly MailedAlert[])[], pages: string) {
   return {
     subject: `News of ${each.length} webhook subscriptions`,
     paragraphs: [`There is news of ${each.length} webhook subscriptions:`],
@@ -180,17 +185,17 @@ function ofMany(each: readonly (readonly ToldAlert[])[], pages: string) {
   };
 }
 
-/** The gravest of what was raised last. */
-function leadOf(alerts: readonly ToldAlert[]): ToldAlert {
+/** Returns the gravest of the latest alerts. */
+function leadOf(alerts: readonly MailedAlert[]): MailedAlert {
   const [lead] = alerts.toSorted((a, b) => byTime(b, a) || gravity(b) - gravity(a));
   if (lead === undefined) throw new Error("There is no alert to tell.");
   return lead;
 }
 
-const byTime = (a: ToldAlert, b: ToldAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
-const gravity = ({ kind }: ToldAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
+const byTime = (a: MailedAlert, b: MailedAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
+const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
-/** Of an instant in UTC, as all of ours are. */
+/** Formats an instant, which is always in UTC. */
 const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
 
 function inWords(failure: Cause["first_failure"]): string | undefined {

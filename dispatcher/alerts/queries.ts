@@ -21,16 +21,17 @@ import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { addMs } from "../../src/lib/clock.ts";
 
-// What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.
+// Checks run all the time, so their statements are raw SQL: the cost follows the subscriptions in trouble and not all
+// subscriptions.
 
-/** The attempt number of a head that has failed twice: the next one is its third. */
+/** The attempt number of a head that has failed twice: its third attempt is next. */
 const RETRYING_FROM = 3;
-/** More heads than this do not wait: an actor then reads no more. */
+/** The most heads that can wait, because an actor reads no more then. */
 const HEADS_AT_MOST = 256;
 
 const trouble = statement({
   name: "alerts.trouble",
-  // A recursive jump from one subscription with waiting entries to the next; all that a look begins with.
+  // Raw SQL because it jumps recursively from one subscription with waiting entries to the next.
   params: { everywhere: value("boolean") },
   columns: { troubled: list(webhookSubscriptions.id), unmailed: list(alerts.partnerId) },
   text: ({ everywhere }) => sql`
@@ -46,7 +47,7 @@ const trouble = statement({
       union select id from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
       union select id from webhook_subscriptions where state = 'disabled'
       union select subscription_id from incidents where ended_at is null
-      -- By the last count of what waits, so that nobody walks over all that is queued.
+      -- Uses the last count of the backlog, so that no query walks over all queued entries.
       union select s.id
               from stats_progress p cross join webhook_subscriptions s cross join lateral (
                      select entries from backlog_stats b
@@ -66,10 +67,12 @@ const trouble = statement({
 });
 
 /**
- * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open; `everywhere`: also
- * those that had something queued when it was last counted, at most ten minutes ago. A disabled one whose disabling is in
- * its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand side by side, so that
- * one mail has what there is to tell of both. Beside them the partners that have alerts to be mailed.
+ * Finds the subscriptions that fail, wait for a retry or are disabled, and those with an open incident. `everywhere`
+ * adds those that had a backlog at the last count, at most ten minutes ago. A disabled one is left out if its incident
+ * has the disabling already, because nothing changes until an enable or a delete.
+ *
+ * The subscriptions of a partner are adjacent, so that one mail has the alerts of all. Also returns the partners that
+ * have alerts to be mailed.
  */
 export async function findTrouble(db: DbOrTx, everywhere: boolean) {
   return onlyRow(await db.run(trouble, { everywhere }));
@@ -80,15 +83,15 @@ const SEEN = {
   partnerId: webhookSubscriptions.partnerId,
   state: webhookSubscriptions.state,
   failures: webhookSubscriptions.consecutiveFailureCount,
-  /** When the 20th failure disabled it; null of one that was disabled by hand. */
+  /** The time of the 20th failure, which disabled it; null if it was disabled by hand. */
   disabledAt: webhookSubscriptions.disabledAt,
-  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
+  /** The head of a lane has failed twice and waits for its third or fourth attempt. */
   isRetrying: value("boolean"),
-  /** When its oldest queued event was recorded. */
+  /** The time at which the oldest queued event was recorded. */
   oldestAt: nullable(outbox.recordedAt),
-  /** When a 2xx was last answered. */
+  /** The time of the last 2xx. */
   lastSuccessAt: nullable(webhookSubscriptions.createdAt),
-  /** The incident that is open, if any, as the subscription was when it was last looked at. */
+  /** The open incident, if any, with the state of the subscription at the last check. */
   open: table({
     id: incidents.id,
     openedAt: incidents.openedAt,
@@ -97,7 +100,7 @@ const SEEN = {
     isTold: incidents.isTold,
     kinds: list(alerts.kind),
   }),
-  /** What its partner has set; nothing where the defaults hold. */
+  /** The settings of the partner; empty if the defaults apply. */
   settings: table({
     kinds: alertSettings.kinds,
     oldestWaitingMinutes: alertSettings.oldestWaitingMinutes,
@@ -108,7 +111,7 @@ export type SeenRow = ValuesOf<typeof SEEN>;
 
 const seen = statement({
   name: "alerts.see",
-  // Each table is asked by its key, once for each subscription.
+  // Raw SQL because it looks each table up by its key, once per subscription.
   params: {
     ids: list(webhookSubscriptions.id),
     retryingFrom: outbox.attempt,
@@ -118,7 +121,7 @@ const seen = statement({
   text: ({ ids, retryingFrom, heads }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason <> 'manual' then s.disabled_at end as "disabledAt",
-           -- What a disabled one holds is not retried.
+           -- Held entries of a disabled subscription are not retried.
            s.state = 'active' and exists (
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = s.id
@@ -142,7 +145,7 @@ const seen = statement({
       left join lateral (
              select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
               where subscription_id = s.id and outcome = 'delivered'
-                -- Only a success lowers the failures of an active one, or leaves it without any.
+                -- Only a success lowers the failures of an active subscription, or leaves it without any.
                 and s.state = 'active' and (s.consecutive_failure_count < i.failures or s.consecutive_failure_count = 0)
                 and i.id is not null
               order by id desc limit 1) success on true`,
@@ -163,7 +166,7 @@ export async function updateIncident(tx: Tx, id: string, set: Partial<NewInciden
   await tx.update(incidents).set(set).where(eq(incidents.id, id));
 }
 
-/** What stands there already stays: each kind once in an incident. */
+/** Inserts alerts; each kind exists once per incident, and present rows stay. */
 export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<void> {
   if (rows.length > 0)
     await tx
@@ -172,7 +175,7 @@ export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<v
       .onConflictDoNothing();
 }
 
-/** The last attempts that ended so, as an alert tells them, the newest first. The literal is for the partial index. */
+/** Reads the last attempts with this outcome for an alert, the newest first. The literal matches the partial index. */
 export function lastFailures(
   tx: Tx,
   id: string,
@@ -194,8 +197,8 @@ const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
 
 /**
- * What is to be mailed to these partners, the earliest first, with what the mail says of its subscription, the settings of
- * the partner, and when the partner was mailed last.
+ * Reads the pending alerts of these partners, the earliest first, with the subscription, the settings of the partner,
+ * and the time of its last mail.
  */
 export function unmailedAlerts(tx: Tx, partnerIds: readonly number[]) {
   const { id, kind, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
@@ -223,7 +226,7 @@ export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Prom
   await tx.update(alerts).set({ mailState: "queued", mailedAt: at }).where(anyOf(alerts.id, ids));
 }
 
-/** How the mails of these partners look, and who their active owners are. */
+/** Reads the branding and the active owners of these partners. */
 export function partnersOf(tx: Tx, partnerIds: readonly number[]) {
   return tx
     .select({ id: companies.id, brandName, primaryColor, whiteLabelEnabled, name, email })
@@ -235,12 +238,12 @@ export function partnersOf(tx: Tx, partnerIds: readonly number[]) {
 
 export type PartnerRow = Awaited<ReturnType<typeof partnersOf>>[number];
 
-/** Posts under way at once. */
+/** The most POSTs under way at once. */
 const POSTS_AT_ONCE = 16;
-/** Longer than a POST may take: after it another process makes the attempt again, under the same id. */
+/** The time of a claim, longer than a POST may take. After it another process repeats the attempt under the same id. */
 const CLAIM_MS = 60_000;
 
-/** Claims alerts whose POST is due for `CLAIM_MS`. */
+/** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another one sends them after that. */
 export async function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })
@@ -260,7 +263,7 @@ export async function claimPosts(db: Db, at: Date) {
   return db
     .select({
       alert: alerts,
-      // As the body has it.
+      // The object `subscription` of the body.
       subscription: { id, label, webhook_url: webhookUrl, delivery_kind: deliveryKind },
       settings: alertSettings,
     })
@@ -272,7 +275,7 @@ export async function claimPosts(db: Db, at: Date) {
 
 export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];
 
-/** Moves one on, if it is still at the attempt that was made. */
+/** Applies the result of a POST if the alert is still at this attempt. */
 export async function movePost(
   db: Db,
   { id, webhookAttempt }: Pick<typeof alerts.$inferSelect, "id" | "webhookAttempt">,

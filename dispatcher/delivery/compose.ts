@@ -1,23 +1,32 @@
-import { composeBody as composeRecorded, requestHeaders } from "../../src/outbox/composer.ts";
+import { hmacSha256Hex } from "../../src/lib/secrets.ts";
+import {
+  composeBody as composeRecorded,
+  payloadFormatNumberOf,
+  digestOf,
+  framed,
+  requestHeaders,
+} from "../../src/outbox/payload-format.ts";
 import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
-import { hmacSha256Hex } from "../../src/lib/hmac.ts";
-import type { BodySource, SendableEntry, Subscription } from "../actor/entry.ts";
-import type { DeliveryRequest } from "./deliver.ts";
+import type { Decision } from "../actor/decide.ts";
+import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/event.ts";
+import type { AttemptRecord } from "../store/attempt-queries.ts";
+import type { DeliveryRequest, PostResult } from "./deliver.ts";
 
-/** A request with what its record keeps of it. */
+/** A signed request, with the values that its record stores. */
 export interface SignedRequest extends DeliveryRequest {
   readonly body: string;
-  /** Hex digits. */
+  /** The signature as hex digits. */
   readonly signature: string;
   readonly previousSignature: string | null;
 }
 
-/** Every test carries it, also one that looks like another event (contract 6.12). */
+/** The header of every test, also of a test that looks like another event (contract 6.12). */
 const TEST_MARK = { "X-SVC-Test": "1" };
 
 /**
- * The signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both signatures. Their
- * keys are the UTF-8 of the secrets as they were shown, not the bytes that the hex digits stand for (contract 6.6).
+ * Composes the signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both
+ * signatures. The keys are the UTF-8 bytes of the secrets as displayed, not the bytes that the hex digits encode
+ * (contract 6.6).
  */
 export function composeRequest(
   { source, payloadMode, event, eventId, attempt }: SendableEntry,
@@ -32,10 +41,7 @@ export function composeRequest(
   return { url: webhookUrl, body, headers, signature, previousSignature };
 }
 
-/**
- * The JSON body of one attempt, as its composer has it (src/outbox/composer.ts): of an event that was recorded by its
- * facts, of a test by sample values.
- */
+/** Composes the JSON body of one attempt: from the recorded facts of an event, or from sample values for a test. */
 export function composeBody(source: BodySource, mode: PayloadMode, deliveredAt: Date): string {
   const facts = source.kind === "recorded" ? source.facts : testFactsOf(source);
   return composeRecorded(facts, mode, deliveredAt);
@@ -54,7 +60,7 @@ const REVIEW = {
 
 type TestSource = BodySource & { kind: "test" };
 
-/** The facts of a test of any event (contract 6.12): no id but the partner's is one that exists. */
+/** Makes the facts of a test of any event (contract 6.12). No id exists except that of the partner. */
 function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): EventFacts {
   const axis = axisOf(event);
   return {
@@ -65,7 +71,7 @@ function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): Eve
     reviewHistoryId: 0,
     storeId: 0,
     storeReviewSiteId: 0,
-    // Connection events are about no review; posting events name one, and embed none (contract 8.1).
+    // Connection events have no review. Posting events have the id of a review, but do not embed it (contract 8.1).
     reviewId: axis === null || isPosting(event) ? 0 : null,
     axis,
     actorJson: JSON.stringify(ACTOR),
@@ -75,7 +81,7 @@ function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): Eve
   };
 }
 
-/** Contract 8.3 tells the envelope by the event's name. */
+/** Returns the axis by the name of the event, as in contract 8.3. */
 function axisOf(event: string): Axis | null {
   if (event.startsWith("review_pull_")) return "pull";
   return event.startsWith("response_post_") ? "post" : null;
@@ -98,5 +104,57 @@ function siteOf(event: string, axis: Axis) {
     axis,
     error_code: code,
     reason: code === null ? null : "This is a test.",
+  };
+}
+
+/** A POST as it was made, before its result. */
+interface Posted extends Pick<
+  AttemptRecord,
+  "id" | "shard" | "subscriptionId" | "startedAt" | "endedMs" | "possiblyRepeated"
+> {
+  readonly entry: Entry;
+  readonly host: string;
+  readonly request: SignedRequest;
+}
+
+/** Makes the record of a POST from its result and the decision about it. */
+export function recordAttempt(
+  { entry, host, request, ...made }: Posted,
+  result: PostResult,
+  decision: Decision,
+): AttemptRecord {
+  const response = "statusCode" in result ? result : undefined;
+  // The exact request can be reproduced from the composer, the host and the signatures. A test event has no history, so
+  // its record contains the whole request.
+  const isTest = entry.source.kind === "test";
+  const { headers, body, signature, previousSignature } = request;
+  const { sequence, eventId, event, round, attempt, isLogged } = entry;
+  const { payloadMode, batchJobId, recordedAt } = entry;
+  return {
+    ...made,
+    sequence,
+    eventId,
+    event,
+    round,
+    attempt,
+    isLogged,
+    payloadMode,
+    batchJobId,
+    recordedAt,
+    durationMs: result.durationMs,
+    statusCode: response?.statusCode ?? null,
+    errorCode: "errorCode" in result ? result.errorCode : null,
+    composer: isTest ? null : payloadFormatNumberOf(entry.payloadMode),
+    host: isTest ? null : host,
+    signature: isTest ? null : signature,
+    previousSignature: isTest ? null : previousSignature,
+    bodyDigest: isTest ? null : digestOf(body),
+    requestHeaders: isTest ? framed(host, headers, body) : null,
+    requestBody: isTest ? body : null,
+    responseHeaders: response?.responseHeaders ?? null,
+    responseExcerpt: response?.responseExcerpt ?? null,
+    responseTruncated: response?.responseTruncated ?? false,
+    resent: result.resent,
+    decision,
   };
 }

@@ -1,21 +1,24 @@
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { remember } from "../../src/lib/remember.ts";
+import { remember } from "../../src/lib/batches.ts";
 import { decideNext, postponeMs } from "../actor/decide.ts";
-import { isSendable, type SendableEntry } from "../actor/entry.ts";
-import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
+import {
+  type ActorEvent,
+  type Effect,
+  isSendable,
+  type Loaded,
+  type SendableEntry,
+} from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
 import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
-import type { AttemptRecord } from "../store/attempt.ts";
+import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest } from "./compose.ts";
-import type { Deliver, PostOutcome } from "./deliver.ts";
-import { isUnreached, Reach } from "./reach.ts";
-import { recordAttempt } from "./record.ts";
-import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
+import { composeRequest, recordAttempt } from "./compose.ts";
+import { type Deliver, isUnreached, type PostResult, Reach } from "./deliver.ts";
+import { Slots, type Slot } from "./slots.ts";
 
 interface SenderDeps {
   readonly clock: Clock;
@@ -29,92 +32,93 @@ interface SenderDeps {
   readonly limits: Limits;
 }
 
-interface SenderListener {
-  tell(actor: Actor, event: ActorEvent): void;
-  /** So many already wait for the host of this actor that it has to wait by its name alone. */
-  crowded(actor: Actor, crowd: string): void;
-  /** Some of this crowd may come again. */
-  thinned(crowd: string): void;
-}
+export type SendEvent =
+  | { readonly kind: "actor_event"; readonly actor: Actor; readonly event: ActorEvent }
+  /** Too many requests wait for the host group of this actor, which has to be parked. */
+  | { readonly kind: "host_saturated"; readonly actor: Actor; readonly group: string }
+  /** A request has ended, so subscriptions that are parked for its host may return. */
+  | { readonly kind: "slot_released"; readonly host: string };
 
 type Send = Effect & { readonly kind: "send" };
 
-/** A request under way. */
-interface UnderWay {
+interface RunningRequest {
   readonly shard: number;
   readonly startedMs: number;
-  breakOff(): void;
+  abort(): void;
 }
 
-/** A request under way for longer than this would keep others waiting if its shard were given up now. */
+/** A request that has run for longer than this would delay the handover of its shard. */
 const HANGING_MS = 1_000;
-/** How long an entry that cannot be sent keeps its lane waiting before it is read again. */
+/** The time that a lane waits for an entry that cannot be sent, before the entry is read again. */
 const QUARANTINE_MS = 30_000;
-/** How many URLs are kept with their host (our choice). */
+/** The most URLs that are remembered with their host (our choice). */
 const MAX_HOSTS_KEPT = 10_000;
 
-/** Makes the POSTs that the actors ask for: each from the slot that it waits for to the commit of its record. */
+/** Makes the POSTs of the actors: waits for a slot, composes and sends the request, and has its record committed. */
 export class Sender {
   readonly #deps: SenderDeps;
-  readonly #listener: SenderListener;
+  readonly #report: (event: SendEvent) => void;
   readonly #slots: Slots;
   readonly #reach = new Reach();
-  /** How many sends of an actor wait for a slot or are under way. */
+  /** The number of sends of each actor that wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  readonly #underWay = new Set<UnderWay>();
+  readonly #running = new Set<RunningRequest>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
-  /** Counts the sends that were put off because the entry has no history row. */
-  quarantined = 0;
+  /** The number of sends that were postponed because the entry has no history row. */
+  quarantinedEntries = 0;
 
-  constructor(deps: SenderDeps, listener: SenderListener) {
+  constructor(deps: SenderDeps, report: (event: SendEvent) => void) {
     this.#deps = deps;
-    this.#listener = listener;
+    this.#report = report;
     this.#slots = new Slots(deps.clock, deps.limits);
   }
 
   send(actor: Actor, effect: Send): void {
     const host = this.#hostOf(effect.subscription.webhookUrl);
     const begun = this.#begun.get(actor) ?? 0;
-    const crowd = this.#slots.crowdOf(host);
-    // One that stops has its other requests withheld, so only one that has none may stand aside.
-    if (crowd !== undefined && begun === 0) this.#listener.crowded(actor, crowd);
+    const group = this.#slots.saturatedGroupOf(host);
+    // An actor is parked only while none of its requests waits or runs: a stop would withhold these, too.
+    const isParked = group !== undefined && begun === 0;
+    if (isParked) this.#report({ kind: "host_saturated", actor, group });
     this.#begun.set(actor, begun + 1);
-    if (actor.stopping) this.#withhold(actor, effect.lane);
+    if (isParked || actor.stopping) this.#withhold(actor, effect.lane);
     else this.#awaitSlot(actor, effect, host);
   }
 
-  /** Whether those in a crowd may come and wait for their slots again. */
-  hasThinned(crowd: string): boolean {
-    return this.#slots.hasThinned(crowd);
+  /** Whether subscriptions that are parked in a host group may wait for slots again. */
+  hasDrained(group: string): boolean {
+    return this.#slots.hasDrained(group);
   }
 
-  /** Lets sends begin only while nobody else can have taken over and Postgres keeps up with the outcomes. */
+  /**
+   * Pauses new requests while another dispatcher may have taken over, or while too many records wait for their commit.
+   */
   regulate(): void {
     const { holdings, committer } = this.#deps;
     if (holdings.safe && committer.keepsUp) this.#slots.resume();
     else this.#slots.pause();
   }
 
-  /** Whether a request of this shard has been under way for long. */
+  /** Whether a request of this shard has run for longer than `HANGING_MS`. */
   lingers(shard: number): boolean {
     const untilMs = this.#deps.clock.monotonicMs() - HANGING_MS;
-    return this.#underWay.values().some((one) => one.shard === shard && one.startedMs < untilMs);
+    return this.#running.values().some((one) => one.shard === shard && one.startedMs < untilMs);
   }
 
-  /** Cancels the sends of this shard that wait for a slot: its actors were told to stop. */
-  withdraw(shard: number): void {
-    this.#slots.withdraw(shard);
+  /** Cancels the sends of this shard that wait for a slot, because its actors stop. */
+  cancelWaiting(shard: number): void {
+    this.#slots.cancelWaiting(shard);
   }
 
-  /** Breaks off the requests under way: those of a shard, or all. */
-  breakOff(shard?: number): void {
-    for (const one of this.#underWay) if (one.shard === (shard ?? one.shard)) one.breakOff();
+  /** Aborts the running requests of a shard, or all. */
+  abort(shard?: number): void {
+    for (const one of this.#running) if (one.shard === (shard ?? one.shard)) one.abort();
   }
 
-  /** Throws away what waits and what is under way: the lease is lost, so no actor may hear of any of it. */
+  /** Discards all waiting and running requests without a result for their actors, because the lease is lost. */
   startOver(): void {
-    this.breakOff();
-    this.#underWay.clear();
+    this.abort();
+    this.#running.clear();
     this.#slots.pause();
     this.#slots.clear();
     this.#begun = new WeakMap();
@@ -128,7 +132,7 @@ export class Sender {
     });
   }
 
-  /** Uses the slot that a send was given, unless something came in between. */
+  /** Starts the request of a send that has its slot, unless something changed while it waited. */
   #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
@@ -147,7 +151,7 @@ export class Sender {
     }
   }
 
-  /** One POST, from its beginning to the commit of its record. */
+  /** Makes one POST and has its record committed. */
   async #attempt(
     actor: Actor,
     effect: Send,
@@ -159,38 +163,38 @@ export class Sender {
     const { host } = slot;
     if (!isSendable(entry)) return this.#quarantine(actor, effect, slot);
     slot.startedMs = clock.monotonicMs();
-    // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end.
+    // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would carry the end time.
     const id = newUlid(startedAt.getTime());
     const posted = await this.#post(actor, { entry, subscription }, startedAt);
     const endedMs = clock.monotonicMs();
-    // Whoever took over makes the attempt again.
+    // The lease was lost meanwhile: the new holder of the shard repeats the attempt.
     if (dispatcherId !== holdings.id) return;
     if (typeof posted === "string") return this.#postpone(actor, effect, slot, posted);
-    const { request, outcome } = posted;
-    if (outcome.kind === "withheld") {
+    const { request, result } = posted;
+    if (result.kind === "withheld") {
       this.#release(slot);
       this.regulate();
       return this.#withhold(actor, lane);
     }
-    if (outcome.kind === "unsent") return this.#postpone(actor, effect, slot, outcome.detail);
-    if (this.#noteReach(outcome, subscription.partnerId, host))
+    if (result.kind === "unsent") return this.#postpone(actor, effect, slot, result.detail);
+    if (this.#noteReach(result, subscription.partnerId, host))
       return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
-    const decision = decideNext(outcome.kind, { attempt: entry.attempt, retryDelaysMs });
+    const decision = decideNext(result.kind, { attempt: entry.attempt, retryDelaysMs });
     const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
     const post = { ...made, entry, host, request, possiblyRepeated };
-    const record = recordAttempt(post, outcome, decision);
+    const record = recordAttempt(post, result, decision);
     this.#deps.committer.commit(dispatcherId, record, (active) => {
       this.regulate();
       const committed = { kind: "committed", lane, decision, active } as const;
-      if (dispatcherId === holdings.id) this.#listener.tell(actor, committed);
+      this.#report({ kind: "actor_event", actor, event: committed });
     });
     this.#release(slot);
     this.regulate();
-    this.#report(record, outcome);
-    this.#tell(actor, { kind: "answered", lane, decision });
+    this.#log(record, result);
+    this.#end(actor, { kind: "answered", lane, decision });
   }
 
-  /** Makes the POST; a text says why it was not made. */
+  /** Makes the POST. Returns an error message if it could not be made. */
   async #post(
     actor: Actor,
     { entry, subscription }: Pick<Send, "subscription"> & { readonly entry: SendableEntry },
@@ -198,66 +202,71 @@ export class Sender {
   ) {
     const { clock, deliver, holdings } = this.#deps;
     const { id } = holdings;
-    const underWay = { shard: actor.shard, startedMs: clock.monotonicMs(), breakOff() {} };
-    this.#underWay.add(underWay);
+    const running = { shard: actor.shard, startedMs: clock.monotonicMs(), abort() {} };
+    this.#running.add(running);
     try {
       const request = composeRequest(entry, subscription, startedAt);
-      const outcome = await deliver(request, {
+      const result = await deliver(request, {
         partnerId: subscription.partnerId,
-        breakable: (breakOff) => (underWay.breakOff = breakOff),
+        abortable: (abort) => (running.abort = abort),
         mayBegin: () => mayLeave(id, actor, holdings),
       });
-      return { request, outcome };
+      return { request, result };
     } catch (error) {
-      // A bug of ours is no failure of the receiver: the entry stays as it is.
+      // A bug in our code is no failure of the receiver, so the entry keeps its attempt.
       return String(error);
     } finally {
-      this.#underWay.delete(underWay);
+      this.#running.delete(running);
     }
   }
 
-  /** Notes who could be reached; true if an attempt failed because of us: then it does not count (contract 7.8). */
-  #noteReach(outcome: PostOutcome, partnerId: number, host: string): boolean {
-    if (outcome.kind === "aborted") return false;
-    const unreached = isUnreached(outcome);
+  /**
+   * Notes whether the host was reached. Returns true if our own network failed: the attempt does not count (contract
+   * 7.8).
+   */
+  #noteReach(result: PostResult, partnerId: number, host: string): boolean {
+    if (result.kind === "aborted") return false;
+    const unreached = isUnreached(result);
     const before = this.#reach.isOurs;
     const atMs = this.#deps.clock.monotonicMs();
     const isOurs = this.#reach.note(host, { atMs, partnerId, unreached });
     if (isOurs && !before) this.#deps.log.warn("network.lost");
-    if (!isOurs && before) this.#deps.log.info("network.back");
+    if (!isOurs && before) this.#deps.log.info("network.restored");
     return unreached && isOurs;
   }
 
   #release(slot: Slot): void {
     this.#slots.release(slot);
-    if (this.#slots.hasThinned(slot.host)) this.#listener.thinned(slot.host);
-    if (this.#slots.hasThinned(SLOW_CROWD)) this.#listener.thinned(SLOW_CROWD);
+    this.#report({ kind: "slot_released", host: slot.host });
   }
 
-  /** Tells the actor that its send was not begun. */
+  /** Reports that a send was not begun. */
   #withhold(actor: Actor, lane: string, isEnded = false): void {
-    this.#tell(actor, { kind: "unsent", lane, isEnded });
+    this.#end(actor, { kind: "unsent", lane, isEnded });
   }
 
-  /** Tells the actor of the end of a send. */
-  #tell(actor: Actor, event: ActorEvent): void {
+  /** Reports the end of a send. */
+  #end(actor: Actor, event: ActorEvent): void {
     this.#begun.set(actor, (this.#begun.get(actor) ?? 1) - 1);
-    this.#listener.tell(actor, event);
+    this.#report({ kind: "actor_event", actor, event });
   }
 
-  /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
+  /**
+   * Postpones a send after a failure of our own. No POST was made, so nothing is recorded and the entry keeps its
+   * attempt.
+   */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
     const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
-    this.#deps.log.warn("webhook.unsent", fields);
+    this.#deps.log.warn("webhook.postponed", fields);
     this.#putOff(actor, lane, slot, postponeMs(actor.postponed));
   }
 
   /**
-   * Leaves an entry without a history row in the outbox, unsent, and has its lane wait: sending the entries behind it
-   * would break their order, and a body that is made up would be delivered as the real event.
+   * Postpones an entry that has no history row and makes its lane wait. A send of the entries behind it would break the
+   * order, and an invented body would be delivered as the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
-    this.quarantined += 1;
+    this.quarantinedEntries += 1;
     this.#deps.log.error("entry.quarantined", {
       subscription_id: actor.id,
       event_id: entry.eventId,
@@ -269,7 +278,7 @@ export class Sender {
 
   #putOff(actor: Actor, lane: string, slot: Slot, ms: number): void {
     this.#release(slot);
-    this.#tell(actor, {
+    this.#end(actor, {
       kind: "postponed",
       lane,
       until: addMs(this.#deps.clock.now(), ms),
@@ -277,8 +286,8 @@ export class Sender {
   }
 
   /**
-   * Reads the settings of a send again that waited long for its slot, ahead of all loads. It is not begun if they now are
-   * for another host or ordering.
+   * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin if the
+   * host or the ordering has changed.
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -290,7 +299,7 @@ export class Sender {
         subscription?.ordering === effect.subscription.ordering &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
-      // Before the slot is free: what else waits for one is not begun with what was read earlier.
+      // Reported before the slot is free, so that other sends of this actor do not start with the old settings.
       this.#withhold(actor, effect.lane, subscription === undefined);
       this.#release(slot);
     };
@@ -298,9 +307,8 @@ export class Sender {
     loader.load(settingsRequest(actor), take, { turn: "first", isWanted });
   }
 
-  #report(record: AttemptRecord, outcome: PostOutcome): void {
+  #log(record: AttemptRecord, result: PostResult): void {
     const { log } = this.#deps;
-    // The log leaves out what is undefined.
     const fields = {
       subscription_id: record.subscriptionId,
       event_id: record.eventId,
@@ -311,7 +319,7 @@ export class Sender {
       duration_ms: record.durationMs,
       resent: record.resent || undefined,
       possibly_repeated: record.possiblyRepeated || undefined,
-      detail: outcome.kind === "failed" ? outcome.detail : undefined,
+      detail: result.kind === "failed" ? result.detail : undefined,
     };
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
@@ -319,9 +327,9 @@ export class Sender {
 }
 
 /**
- * What keeps a send from beginning although it has its slot. `stopped`: the actor stops, or its subscription has ended.
- * `unsafe`: the lease may be over; a process that stood still learns it here, before any timer tells it. `stale`: the
- * settings that it would be sent with are too old.
+ * Returns the reason why a send that has its slot may not begin. `stopped`: the actor stops, or its subscription is not
+ * active. `unsafe`: the lease may have expired; a process that stood still notices it here, before any timer. `stale`: the
+ * settings of the send are too old.
  */
 export function obstacleTo(
   { readAt }: { readonly readAt: Date },
@@ -334,8 +342,8 @@ export function obstacleTo(
 }
 
 /**
- * Whether a request that began under this id may leave, asked right before its first byte: a look-up or a connection
- * can take longer than the lease (contract 7.4).
+ * Whether a request that began under this lease may be written. It is checked right before the first byte, because a
+ * look-up or a connection can take longer than the lease (contract 7.4).
  */
 export function mayLeave(
   id: string,
@@ -345,7 +353,7 @@ export function mayLeave(
   return id === holdings.id && holdings.safe && !stopping;
 }
 
-/** Host and port as the `Host` header names them. */
+/** Returns host and port as in the `Host` header. */
 function hostOf(url: string): string {
   return URL.parse(url)?.host ?? url;
 }

@@ -1,19 +1,19 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Limits } from "./limits.ts";
 
-/** A request under way for longer is slow. A host is swift if its last request was not. */
+/** A request is slow once it has run for this time. A host is fast if its last request was not slow. */
 const SLOW_MS = 1_000;
-/** How often the requests under way are looked at while others wait for them. */
-const LOOK_MS = 250;
-/** How many swift hosts are remembered (our choice). */
-const MAX_SWIFT_HOSTS = 100_000;
-/** The crowd of all hosts that are not known to be swift; any other is named by its host. */
-export const SLOW_CROWD = "";
+/** The interval at which running requests are checked for slowness while others wait for a slot. */
+const CHECK_MS = 250;
+/** The most fast hosts that are remembered (our choice). */
+const MAX_FAST_HOSTS = 100_000;
+/** The host group of all hosts that are not known to be fast. Every other host group is one host, named by it. */
+export const SLOW_HOSTS = "";
 
-/** The place of a request under way. */
+/** The permission for one request to run. */
 export interface Slot {
   readonly host: string;
-  /** When the request began, by the monotonic clock; its owner says so, and until then it is not slow. */
+  /** The start of the request by the monotonic clock. The sender sets it; until then the request is not slow. */
   startedMs: number;
 }
 
@@ -24,86 +24,87 @@ export interface Waiting {
   cancel(): void;
 }
 
-/** What waits for the slots of one kind, by host; the hosts in the order of their turns. */
-type Line = Map<string, Waiting[]>;
+/** The requests that wait for slots of one speed, by host. The hosts are in the order of their turns. */
+type Queue = Map<string, Waiting[]>;
 
 /**
- * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served. Hosts
- * that are known to be swift have slots of their own, and a request to them that turns out to be slow gives up its
- * place among them, so that those that hang take nothing from those that answer. While paused nothing starts.
+ * Limits the requests that run at once and shares them fairly: waiting hosts take turns, and within a host the order is
+ * first come, first served. Fast hosts and slow hosts have separate slots (bulkheads), so that hosts which hang take no
+ * slot from hosts which answer. A request to a fast host that turns out to be slow moves to the slow slots. While paused
+ * no request starts.
  */
 export class Slots {
   readonly #clock: Clock;
   readonly #limits: Limits;
   #paused = true;
-  /** Under way, in the order in which they began. */
-  readonly #swift = new Set<Slot>();
+  /** The slots in use, in the order in which their requests began. */
+  readonly #fast = new Set<Slot>();
   readonly #slow = new Set<Slot>();
   readonly #runningPerHost = new Map<string, number>();
-  readonly #swiftHosts = new Set<string>();
-  /** Apart, so that a free slot is found without a look at all the hosts that it is not for. */
-  readonly #swiftLine: Line = new Map();
-  readonly #slowLine: Line = new Map();
+  readonly #fastHosts = new Set<string>();
+  /** Two queues, so that a free slot finds its next request without a walk over hosts of the other speed. */
+  readonly #fastQueue: Queue = new Map();
+  readonly #slowQueue: Queue = new Map();
   #waitingCount = 0;
-  #looking = false;
+  #checking = false;
 
   constructor(clock: Clock, limits: Limits) {
     this.#clock = clock;
     this.#limits = limits;
   }
 
-  /** Starts it once there is room; its slot must be released when the request has ended. */
+  /** Starts a request as soon as there is a slot for it. The slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
-    const line = this.#lineOf(host);
-    const queue = line.get(host);
-    if (queue === undefined && this.#hasRoom(host)) return this.#begin(host, waiting);
-    if (queue === undefined) line.set(host, [waiting]);
-    else queue.push(waiting);
+    const queue = this.#queueOf(host);
+    const requests = queue.get(host);
+    if (requests === undefined && this.#hasRoom(host)) return this.#begin(host, waiting);
+    if (requests === undefined) queue.set(host, [waiting]);
+    else requests.push(waiting);
     this.#waitingCount += 1;
     if (this.#hasRoom(host)) this.#startWaiting();
-    this.#lookLater();
+    this.#checkLater();
   }
 
-  /** The crowd in which a request to this host would have to wait by its name alone. */
-  crowdOf(host: string): string | undefined {
+  /** Returns the saturated host group of this host: too many of its requests wait already, so no more may be queued. */
+  saturatedGroupOf(host: string): string | undefined {
     const { waitingPerHost, waitingSlow } = this.#limits;
     if (this.#countWaiting(host) >= waitingPerHost) return host;
-    const isCrowded = !this.#swiftHosts.has(host) && this.#waitingCount >= waitingSlow;
-    return isCrowded ? SLOW_CROWD : undefined;
+    const isSaturated = !this.#fastHosts.has(host) && this.#waitingCount >= waitingSlow;
+    return isSaturated ? SLOW_HOSTS : undefined;
   }
 
-  /** Whether those in a crowd may come and wait as requests again. */
-  hasThinned(crowd: string): boolean {
+  /** Whether few enough requests of a host group wait that parked subscriptions may queue theirs again. */
+  hasDrained(group: string): boolean {
     const { waitingPerHost, waitingSlow } = this.#limits;
     if (this.#paused) return false;
-    if (crowd === SLOW_CROWD) return this.#waitingCount < waitingSlow / 2;
-    return this.#countWaiting(crowd) < waitingPerHost / 2;
+    if (group === SLOW_HOSTS) return this.#waitingCount < waitingSlow / 2;
+    return this.#countWaiting(group) < waitingPerHost / 2;
   }
 
-  /** Cancels the requests of a shard that wait. */
-  withdraw(shard: number): void {
-    const withdrawn: Waiting[] = [];
-    for (const line of [this.#swiftLine, this.#slowLine]) {
-      for (const [host, queue] of line) {
-        const left = queue.filter((one) => one.shard !== shard);
-        if (left.length === queue.length) continue;
-        withdrawn.push(...queue.filter((one) => one.shard === shard));
-        this.#waitingCount -= queue.length - left.length;
-        if (left.length > 0) line.set(host, left);
-        else line.delete(host);
+  /** Cancels the waiting requests of a shard. */
+  cancelWaiting(shard: number): void {
+    const cancelled: Waiting[] = [];
+    for (const queue of [this.#fastQueue, this.#slowQueue]) {
+      for (const [host, requests] of queue) {
+        const left = requests.filter((one) => one.shard !== shard);
+        if (left.length === requests.length) continue;
+        cancelled.push(...requests.filter((one) => one.shard === shard));
+        this.#waitingCount -= requests.length - left.length;
+        if (left.length > 0) queue.set(host, left);
+        else queue.delete(host);
       }
     }
-    for (const one of withdrawn) one.cancel();
+    for (const one of cancelled) one.cancel();
   }
 
   release(slot: Slot): void {
     const { host } = slot;
-    if (!this.#swift.delete(slot) && !this.#slow.delete(slot)) return;
+    if (!this.#fast.delete(slot) && !this.#slow.delete(slot)) return;
     const left = (this.#runningPerHost.get(host) ?? 1) - 1;
     if (left > 0) this.#runningPerHost.set(host, left);
     else this.#runningPerHost.delete(host);
-    if (this.#isOld(slot)) this.#callSlow(host);
-    else this.#callSwift(host);
+    if (this.#isOld(slot)) this.#setSlow(host);
+    else this.#setFast(host);
     this.#startWaiting();
   }
 
@@ -112,51 +113,51 @@ export class Slots {
   }
 
   resume(): void {
-    // Unless it was paused, everything that there is room for has started already.
+    // Only a pause can leave a request waiting that has a slot.
     if (!this.#paused) return;
     this.#paused = false;
     this.#startWaiting();
   }
 
-  /** Forgets what waits, which is then never started, and what runs; the speed of the hosts stays known. */
+  /** Forgets waiting and running requests; waiting ones never start. The speed of the hosts stays known. */
   clear(): void {
-    this.#swift.clear();
+    this.#fast.clear();
     this.#slow.clear();
     this.#runningPerHost.clear();
-    this.#swiftLine.clear();
-    this.#slowLine.clear();
+    this.#fastQueue.clear();
+    this.#slowQueue.clear();
     this.#waitingCount = 0;
   }
 
-  /** How many more requests to a host of this speed may start. */
-  #room(isSwift: boolean): number {
+  /** Returns the number of further requests to hosts of this speed that may start. */
+  #room(isFast: boolean): number {
     const { requests } = this.#limits;
-    // Requests that turn out to be slow can come to be more than their slots, but all together are no more than both.
-    const left = 2 * requests - this.#swift.size - this.#slow.size;
-    return Math.min(left, requests - (isSwift ? this.#swift : this.#slow).size);
+    // Requests that turned out to be slow may exceed the slow slots, but never the total of both.
+    const left = 2 * requests - this.#fast.size - this.#slow.size;
+    return Math.min(left, requests - (isFast ? this.#fast : this.#slow).size);
   }
 
   #hasRoom(host: string): boolean {
-    if (this.#paused || this.#room(this.#swiftHosts.has(host)) <= 0) return false;
+    if (this.#paused || this.#room(this.#fastHosts.has(host)) <= 0) return false;
     return (this.#runningPerHost.get(host) ?? 0) < this.#limits.requestsPerHost;
   }
 
   #begin(host: string, waiting: Waiting): void {
     const slot = { host, startedMs: Number.POSITIVE_INFINITY };
-    (this.#swiftHosts.has(host) ? this.#swift : this.#slow).add(slot);
+    (this.#fastHosts.has(host) ? this.#fast : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
     waiting.start(slot);
   }
 
   #startWaiting(): void {
-    for (const line of [this.#swiftLine, this.#slowLine]) {
-      for (const [host, queue] of line) {
-        if (this.#paused || this.#room(line === this.#swiftLine) <= 0) break;
+    for (const queue of [this.#fastQueue, this.#slowQueue]) {
+      for (const [host, requests] of queue) {
+        if (this.#paused || this.#room(queue === this.#fastQueue) <= 0) break;
         if (!this.#hasRoom(host)) continue;
-        const first = queue.shift();
-        // The host goes to the end of the line, so that the next slot goes to another one.
-        line.delete(host);
-        if (queue.length > 0) line.set(host, queue);
+        const first = requests.shift();
+        // Moves the host to the end of the queue, so that the next slot goes to another host.
+        queue.delete(host);
+        if (requests.length > 0) queue.set(host, requests);
         if (first === undefined) continue;
         this.#waitingCount -= 1;
         this.#begin(host, first);
@@ -168,48 +169,48 @@ export class Slots {
     return this.#clock.monotonicMs() - startedMs >= SLOW_MS;
   }
 
-  #callSwift(host: string): void {
-    if (this.#swiftHosts.has(host)) return;
-    if (this.#swiftHosts.size >= MAX_SWIFT_HOSTS)
-      for (const one of this.#swiftHosts) this.#callSlow(one);
-    this.#swiftHosts.add(host);
-    moveTo(this.#swiftLine, this.#slowLine, host);
+  #setFast(host: string): void {
+    if (this.#fastHosts.has(host)) return;
+    if (this.#fastHosts.size >= MAX_FAST_HOSTS)
+      for (const one of this.#fastHosts) this.#setSlow(one);
+    this.#fastHosts.add(host);
+    moveTo(this.#fastQueue, this.#slowQueue, host);
   }
 
-  #callSlow(host: string): void {
-    if (this.#swiftHosts.delete(host)) moveTo(this.#slowLine, this.#swiftLine, host);
+  #setSlow(host: string): void {
+    if (this.#fastHosts.delete(host)) moveTo(this.#slowQueue, this.#fastQueue, host);
   }
 
-  #lineOf(host: string): Line {
-    return this.#swiftHosts.has(host) ? this.#swiftLine : this.#slowLine;
+  #queueOf(host: string): Queue {
+    return this.#fastHosts.has(host) ? this.#fastQueue : this.#slowQueue;
   }
 
   #countWaiting(host: string): number {
-    return this.#lineOf(host).get(host)?.length ?? 0;
+    return this.#queueOf(host).get(host)?.length ?? 0;
   }
 
-  /** Finds out which requests are slow, for as long as others wait. */
-  #lookLater(): void {
-    if (this.#looking || this.#waitingCount === 0) return;
-    this.#looking = true;
-    void this.#clock.sleep(LOOK_MS).then(() => {
-      this.#looking = false;
-      for (const slot of this.#swift) {
+  /** Moves slow requests out of the fast slots, again and again while other requests wait. */
+  #checkLater(): void {
+    if (this.#checking || this.#waitingCount === 0) return;
+    this.#checking = true;
+    void this.#clock.sleep(CHECK_MS).then(() => {
+      this.#checking = false;
+      for (const slot of this.#fast) {
         if (!this.#isOld(slot)) continue;
-        this.#swift.delete(slot);
+        this.#fast.delete(slot);
         this.#slow.add(slot);
-        this.#callSlow(slot.host);
+        this.#setSlow(slot.host);
       }
       this.#startWaiting();
-      this.#lookLater();
+      this.#checkLater();
     });
   }
 }
 
-/** The host's turn comes last there. */
-function moveTo(line: Line, from: Line, host: string): void {
-  const queue = from.get(host);
-  if (queue === undefined) return;
+/** Moves the waiting requests of a host to the end of another queue. */
+function moveTo(to: Queue, from: Queue, host: string): void {
+  const requests = from.get(host);
+  if (requests === undefined) return;
   from.delete(host);
-  line.set(host, queue);
+  to.set(host, requests);
 }

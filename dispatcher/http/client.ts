@@ -1,20 +1,34 @@
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
-import { resolveChecked } from "../../src/lib/egress.ts";
-import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import {
+  cancelDeadline,
+  type Deadline,
+  type Expiring,
+  startDeadline,
+} from "../../src/lib/waiter.ts";
+import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
-import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
-import { encodeRequest } from "./encode.ts";
-import * as ending from "./ending.ts";
+import {
+  awaited,
+  closeCode,
+  closeDetail,
+  type Connection,
+  type ConnectionPhase,
+  type ConnectionUser,
+  type FailureCode,
+  isAboutAddress,
+  lacksDescriptors,
+} from "./connection.ts";
+import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
 import { ConnectionPool, type PoolOptions } from "./pool.ts";
-import { ResponseParser } from "./response.ts";
 
-/** How many addresses of one name are tried within the deadline (our choice). */
+/** The most addresses of one name that are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
-/** A kept connection that dies later than this after the start of a request has its request sent no second time (contract 7.10). */
+/**
+ * The time after the start of a request in which a kept connection that dies has its request sent again (contract
+ * 7.10).
+ */
 const RESEND_WITHIN_MS = 1_000;
-/** With `Connection: close`, what some servers say before they end a connection that idles. */
+/** The status, with `Connection: close`, that some servers send before they close an idle connection. */
 const REQUEST_TIMEOUT = 408;
 
 interface Options extends PoolOptions {
@@ -24,21 +38,21 @@ interface Options extends PoolOptions {
   readonly addressMs: number;
 }
 
-/** What a client does unless it is told otherwise. */
+/** The options of a client that names no others. */
 const DEFAULTS: Options = {
   lookup: systemLookup,
-  // Contract 7.10: the limit of look-up, connection, TLS, request and response headers together.
+  // Contract 7.10: the limit for look-up, connection, TLS, request and response headers together.
   timeoutMs: 15_000,
-  // Contract 7.5: what the body may take after that.
+  // Contract 7.5: the further time that the body may take.
   bodyMs: 2_000,
-  // Our choice: how long one address of several is waited for before the next is tried.
+  // Our choice: the time after which the next of several addresses is tried.
   addressMs: 3_000,
-  // Contract 7.10: many receivers close at 5 s.
+  // Contract 7.10: many receivers close idle connections after 5 s.
   idleMs: 4_000,
-  // Our choice: addresses are checked when a connection is made, and one that is kept busy for ever would neither follow a
-  // name that moved nor be checked again.
+  // Our choice: addresses are checked when a connection is made. A connection that is busy for ever would neither
+  // follow a name that moved nor be checked again.
   maxConnectionAgeMs: 60_000,
-  // Our choice: each is a descriptor, here and there.
+  // Our choice: each one takes a descriptor here and at the receiver.
   maxIdle: 1_024,
   ca: [],
   proxy: undefined,
@@ -53,32 +67,32 @@ type Ended =
       readonly headers: Readonly<Record<string, string>>;
       readonly body: BodyRecord;
     }
-  /** `reached`: the request left, so that whatever went wrong then is about the receiver. */
+  /** `reached`: the request was sent, so the failure is about the receiver. */
   | {
       readonly kind: "failed";
-      readonly errorCode: ending.FailureCode;
+      readonly errorCode: FailureCode;
       readonly detail: string;
       readonly reached: boolean;
     }
-  /** Our proxy is not there or refuses us, or this machine had no descriptor, port or buffer for it. */
+  /** The request was not sent: our proxy is away or rejects us, or this machine lacks a descriptor, port or buffer. */
   | { readonly kind: "unsent"; readonly detail: string }
-  /** Broken off by ourselves: `withheld` before its first byte left, also where `mayBegin` refused it. */
+  /** We aborted the request: as `withheld` before its first byte, also where `mayBegin` returned false. */
   | { readonly kind: "aborted" | "withheld" };
 
-/** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
+/** `resent`: a kept connection died without a response, and the request was sent again on a new one. */
 export type ExchangeResult = Ended & { readonly resent: boolean };
 
-/** What its owner has to say about a request. */
-export interface Leave {
-  /** The partner whose request it is: it has a share of the look-ups at once. */
+/** The control that the sender of a request has over it. */
+export interface PostControl {
+  /** The partner of the request, which has a share of the look-ups at once. */
   readonly partnerId?: number | undefined;
-  /** Is given what breaks the request off. */
-  readonly breakable?: ((breakOff: () => void) => void) | undefined;
-  /** Asked each time that the request is about to leave, right before its first byte does. */
+  /** Called with a function that aborts the request. */
+  readonly abortable?: ((abort: () => void) => void) | undefined;
+  /** Called right before the first byte of each try. False withholds the request. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
 
-/** Speaks HTTP/1.1 over connections to checked addresses. The caller bounds how many requests run at once. */
+/** HTTP/1.1 client over connections to checked addresses. The caller limits the requests at once. */
 export class HttpClient extends ConnectionPool {
   readonly settings: Options & HttpClientOptions;
 
@@ -88,56 +102,56 @@ export class HttpClient extends ConnectionPool {
     this.settings = settings;
   }
 
-  /** Throws for headers that cannot be sent; whatever the receiver does is in the result. */
+  /** Sends a POST. Throws for headers that cannot be sent; every behaviour of the receiver is in the result. */
   post(
     target: WebhookTarget,
     { headers, body }: { headers: Readonly<Record<string, string>>; body: string | Uint8Array },
-    leave: Leave = {},
+    control: PostControl = {},
   ): Promise<ExchangeResult> {
     const message = encodeRequest(target, headers, body);
-    return new Exchange(this, { target, message }, leave).run();
+    return new Exchange(this, { target, message }, control).run();
   }
 }
 
-/** One request and its answer, over one connection or, after a silent death of a kept one, two. */
+/** One request and its response, over one connection, or over two after a kept one died silently. */
 class Exchange implements ConnectionUser, Expiring {
   readonly #client: HttpClient;
   readonly #target: WebhookTarget;
-  /** Head and body, as encoded. */
+  /** The encoded head and body. */
   readonly #message: string | Buffer;
-  readonly #leave: Leave;
+  readonly #control: PostControl;
   readonly #startedMs = performance.now();
   #parser = new ResponseParser();
   #resolve: ((result: ExchangeResult) => void) | undefined;
   #connection: Connection | undefined;
-  /** The deadline of everything up to the final head; after that, the deadline of the body. */
+  /** The deadline of everything up to the final head, then that of the body. */
   #deadline: Deadline | undefined;
   #addressDeadline: Deadline | undefined;
   #lookup: AbortController | undefined;
   #addresses: string[] = [];
-  /** The one that is being connected to. */
+  /** The address of the current connection. */
   #address = "";
-  /** On a kept connection, so that its death may say nothing about the receiver. */
+  /** The request runs on a kept connection. The death of one may say nothing about the receiver. */
   #isReused = false;
   #isAnswering = false;
-  /** How often the request was written. */
+  /** The number of times that the request was written. */
   #sent = 0;
 
   constructor(
     client: HttpClient,
     { target, message }: { readonly target: WebhookTarget; readonly message: string | Buffer },
-    leave: Leave,
+    control: PostControl,
   ) {
     this.#client = client;
     this.#target = target;
     this.#message = message;
-    this.#leave = leave;
+    this.#control = control;
   }
 
   run(): Promise<ExchangeResult> {
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#leave.breakable?.(() => this.#abort());
+      this.#control.abortable?.(() => this.#abort());
       this.#deadline = startDeadline(this.#client.settings.timeoutMs, this);
       const kept = this.#client.take(this.#target.origin);
       if (kept === undefined) return this.#connect();
@@ -147,23 +161,23 @@ class Exchange implements ConnectionUser, Expiring {
     });
   }
 
-  /** The deadline has come. If the head is here the answer counts, and only the reading stops. */
+  /** Ends the request at its deadline. If the head has arrived, the response counts and only the body is cut. */
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
     const code = this.#connection?.isReachingProxy === true ? "ours" : "timeout";
-    this.#fail(code, `no ${ending.awaited(this.#connection)} before the deadline`);
+    this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
   }
 
-  /** The request is broken off. An answer that is already decided is not thrown away. */
+  /** Aborts the request for the sender. A response whose status is known still counts. */
   #abort(): void {
-    if (this.#parser.head === undefined) this.#breakOff();
+    if (this.#parser.head === undefined) this.#giveUp();
     else this.#cutBody();
   }
 
   connectionReady(connection: Connection): void {
     cancelDeadline(this.#addressDeadline);
     this.#connection = connection;
-    if (this.#leave.mayBegin?.() === false) return this.#breakOff();
+    if (this.#control.mayBegin?.() === false) return this.#giveUp();
     this.#sent += 1;
     connection.write(this.#message);
   }
@@ -174,7 +188,7 @@ class Exchange implements ConnectionUser, Expiring {
     this.#isAnswering = true;
     parser.feed(chunk);
     const { head } = parser;
-    // It was said to a connection that idled, just when the request was sent: it answers nothing.
+    // The server sent it to an idle connection just before the request, so it is no response to the request.
     const isGoodbye = head?.statusCode === REQUEST_TIMEOUT && !head.keepAlive;
     if (isGoodbye && this.#mayResend()) return this.#replace();
     if (parser.state === "complete") return this.#answer();
@@ -194,25 +208,25 @@ class Exchange implements ConnectionUser, Expiring {
       else this.#parser.cut();
       return this.#answer();
     }
-    if (ending.isAboutAddress(phase, error)) {
+    if (isAboutAddress(phase, error)) {
       this.#blame();
       if (this.#addresses.length > 0) return this.#openNext();
     }
     if (this.#mayResend() && !this.#isAnswering) return this.#replace();
-    this.#fail(ending.closeCode(phase, error), ending.closeDetail(phase, error));
+    this.#fail(closeCode(phase, error), closeDetail(phase, error));
   }
 
   #blame(): void {
     this.#client.addresses.blame(this.#target.origin, this.#address);
   }
 
-  /** Whether the request may leave a second time, if the kept connection turns out to have been dead (contract 7.10). */
+  /** Whether the request may be sent again if the kept connection turns out to be dead (contract 7.10). */
   #mayResend(): boolean {
     if (!this.#isReused || this.#sent > 1) return false;
     return performance.now() - this.#startedMs < RESEND_WITHIN_MS;
   }
 
-  /** Goes on with a fresh connection in the place of a kept one that was of no use any more. */
+  /** Replaces a dead kept connection by a new one. */
   #replace(): void {
     this.#connection?.destroy();
     this.#connection = undefined;
@@ -222,21 +236,21 @@ class Exchange implements ConnectionUser, Expiring {
     this.#connect();
   }
 
-  /** Ends it on our own account: if its first byte has left, the receiver may have it. */
-  #breakOff(): void {
+  /** Ends the request without a result of the receiver, which may have it if the first byte was sent. */
+  #giveUp(): void {
     this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted" });
   }
 
   #connect(): void {
     const { host, origin } = this.#target;
     const { policy, lookup } = this.#client.settings;
-    const { partnerId } = this.#leave;
+    const { partnerId } = this.#control;
     const { signal } = (this.#lookup = new AbortController());
     resolveChecked(host, policy, { lookup, partnerId, signal })
       .then((resolution) => {
         if (this.#resolve === undefined) return;
         if (resolution.kind === "unresolved")
-          return this.#fail(ending.lacksDescriptors() ? "ours" : "dns", resolution.reason);
+          return this.#fail(lacksDescriptors() ? "ours" : "dns", resolution.reason);
         if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
         const addresses = this.#client.addresses.inOrder(origin, resolution.addresses);
         this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
@@ -245,7 +259,7 @@ class Exchange implements ConnectionUser, Expiring {
       .catch((error: unknown) => this.#fail("connect", String(error)));
   }
 
-  /** Tries the next address. One that does not answer must not use up the time of those behind it. */
+  /** Tries the next address, with a limit, so that a dead one does not use up the time of the others. */
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
@@ -280,12 +294,12 @@ class Exchange implements ConnectionUser, Expiring {
     this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
-  #fail(errorCode: ending.FailureCode | "ours", detail: string): void {
+  #fail(errorCode: FailureCode | "ours", detail: string): void {
     if (errorCode === "ours") this.#settle({ kind: "unsent", detail });
     else this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }
 
-  /** A connection that was not released before this is not fit for another request. */
+  /** Resolves the request. A connection that was not released before cannot take another request. */
   #settle(ended: Ended): void {
     const resolve = this.#resolve;
     if (resolve === undefined) return;

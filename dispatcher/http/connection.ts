@@ -1,31 +1,39 @@
-import { connect as connectTcp } from "node:net";
-import { connect as connectTls } from "node:tls";
-import type { Socket } from "node:net";
-import type { ConnectionOptions, SecureContext } from "node:tls";
-import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
-import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
+import { closeSync, openSync } from "node:fs";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
+
+import {
+  cancelDeadline,
+  type Deadline,
+  type Expiring,
+  startDeadline,
+} from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { ResponseParser } from "./response.ts";
+import { ResponseParser } from "./message.ts";
 
-/** `tunnelling` is everything up to the proxy's consent; a connection without a proxy begins at `connecting`. */
+/** `tunnelling` lasts until the proxy has accepted CONNECT. Without a proxy a connection begins at `connecting`. */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
 
-/** The one who has a connection in use. */
+/** The request that uses a connection. */
 export interface ConnectionUser {
   connectionReady(connection: Connection): void;
   connectionData(chunk: Buffer): void;
-  /** Called once, with the phase that it ended in. No error means that the other side closed in good order. */
+  /** Called once, with the phase in which the connection ended. No error means an orderly close by the other side. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
 }
 
-/** How many TLS sessions are kept, and how long each may be (our choice): 32 MB at the most. One is 1 to 5 KB, most of it the receiver's certificates. */
+/**
+ * The most TLS sessions that are kept, and the largest size of one (our choice): 32 MB in all. A session has 1 to 5 KB,
+ * most of it the certificates of the receiver.
+ */
 const MAX_SESSIONS = 4_096;
 const MAX_SESSION_BYTES = 8 * 1024;
 
 /**
- * Keeps the last TLS session of an origin; those renewed the longest ago are forgotten first. A new connection that
- * resumes one spares both sides the certificates: with short ones and P-256 a quarter of a handshake's CPU under Bun 1.4.4.
+ * Keeps the last TLS session of an origin, and forgets those that were renewed the longest ago. A connection that
+ * resumes a session spares both sides the certificates: with short ones and P-256 a quarter of the CPU of a handshake
+ * under Bun 1.4.4.
  */
 export function keepSession(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
   if (session.length > MAX_SESSION_BYTES) return;
@@ -35,22 +43,22 @@ export function keepSession(sessions: Map<string, Buffer>, origin: string, sessi
   if (sessions.size > MAX_SESSIONS) sessions.delete(oldest);
 }
 
-/** What all connections of one pool are made with. */
+/** The settings that all connections of a pool share. */
 export interface Dialling {
   readonly context: SecureContext;
   readonly sessions: Map<string, Buffer>;
   readonly proxy: EgressProxy | undefined;
 }
 
-/** Where a connection goes: to one checked address, for one origin. */
+/** The checked address and the origin of one connection. */
 export interface Route extends Dialling {
   readonly address: string;
   readonly target: WebhookTarget;
 }
 
-/** Why there is no tunnel. Of what the proxy wrote it says the status only. */
-export class ProxyRefusal extends Error {
-  /** A gateway status is about the address that was asked for; anything else is about the proxy or us. */
+/** The reason why the proxy opened no tunnel. It contains only the status of the response of the proxy. */
+class ProxyRefusal extends Error {
+  /** A gateway status (502 to 504) is about the receiver; any other is about the proxy or us. */
   readonly isAboutAddress: boolean;
 
   constructor(reason: string, statusCode = 0) {
@@ -60,15 +68,15 @@ export class ProxyRefusal extends Error {
   }
 }
 
-/** One connection over a route. */
+/** One TCP or TLS connection to the address of a route. */
 export class Connection implements Expiring {
   phase: ConnectionPhase;
   readonly bornMs = performance.now();
-  /** Until when it may idle. */
+  /** The time until which the connection may idle. */
   keptUntilMs = 0;
-  /** Looks whether it idles for too long; undefined while no timer runs. */
+  /** The timer that ends an idle connection; undefined while none runs. */
   idleDeadline: Deadline | undefined;
-  /** Undefined while it idles. What arrives then was not asked for, and ends the connection. */
+  /** Undefined while the connection idles. Data that arrives then ends it. */
   user: ConnectionUser | undefined;
   readonly origin: string;
   readonly #route: Route;
@@ -99,14 +107,14 @@ export class Connection implements Expiring {
     this.#socket.write(message);
   }
 
-  /** False while a part of the request is unsent, which is so after an answer that came early. */
+  /** Whether the whole request was sent. A response that comes early leaves a part unsent. */
   get isDrained(): boolean {
     return this.#socket.writableLength === 0;
   }
 
   /**
-   * Ends it if it idles for too long. The timer runs on while the connection is in use, because arming one for every
-   * request costs more than looking again.
+   * Ends the connection if it idles for too long. The timer runs on while the connection is in use, because a new timer
+   * for each request costs more than another check.
    */
   expire(): void {
     this.idleDeadline = undefined;
@@ -116,15 +124,15 @@ export class Connection implements Expiring {
     else this.destroy();
   }
 
-  /** Ends it at once and tells no user; a pending connect or handshake is given up too. */
+  /** Closes the connection without a call of its user. A pending connect or handshake is given up, too. */
   destroy(): void {
     this.user = undefined;
     this.#closed(undefined);
   }
 
   /**
-   * Asks the proxy for the connection (RFC 9110, 9.3.6) by the checked address, never by name: a proxy that looked the
-   * name up itself could be led to an address that nobody checked.
+   * Sends CONNECT (RFC 9110, 9.3.6) with the checked address and never with the name: a proxy that resolves the name
+   * itself could be led to an unchecked address.
    */
   #openTunnel(proxy: EgressProxy): void {
     const socket = this.#socket;
@@ -141,7 +149,7 @@ export class Connection implements Expiring {
     socket.write(encodeConnect(proxy, this.#route));
   }
 
-  /** The socket reaches the receiver: from here on its bytes are the receiver's. */
+  /** Notes that the socket reaches the receiver: from here on bytes come from it. */
   #connected(): void {
     if (this.phase === "closed") return;
     const { target, sessions } = this.#route;
@@ -150,11 +158,11 @@ export class Connection implements Expiring {
       try {
         this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
       } catch (error) {
-        // It throws for a name that TLS refuses to send, for example.
+        // Thrown, for example, for a name that TLS cannot send.
         return this.#closed(error instanceof Error ? error : new Error(String(error)));
       }
       this.#socket.on("secureConnect", () => this.#ready());
-      // This event comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
+      // The event comes only after the certificate was accepted (Bun 1.4.4), so a rejected one leaves no session.
       this.#socket.on("session", (session: Buffer) => keepSession(sessions, this.origin, session));
       this.#watch(this.#socket);
     }
@@ -164,7 +172,7 @@ export class Connection implements Expiring {
 
   #watch(socket: Socket): void {
     socket.on("error", (error) => this.#closed(error));
-    // The receiver's half-close already ends the connection: it would not read another request.
+    // A half-close by the receiver ends the connection, because the receiver would not read another request.
     socket.on("end", () => this.#closed(undefined));
     socket.on("close", () => this.#closed(undefined));
   }
@@ -175,7 +183,7 @@ export class Connection implements Expiring {
     this.user?.connectionReady(this);
   }
 
-  /** What comes before the request was not asked for either. */
+  /** Passes data to the user. Data before the request was not asked for and ends the connection. */
   #data(chunk: Buffer): void {
     if (this.user === undefined || this.phase !== "open") this.#closed(undefined);
     else this.user.connectionData(chunk);
@@ -210,11 +218,11 @@ function refusalOf({ head, problem, hasExcess }: ResponseParser): ProxyRefusal |
   const { statusCode } = head;
   if (statusCode >= 300)
     return new ProxyRefusal(`the proxy answered CONNECT with ${statusCode}`, statusCode);
-  // Nothing was asked of the receiver yet, so what follows could only be mistaken for its answer.
+  // Nothing was sent to the receiver yet, so further bytes could only be mistaken for its response.
   return hasExcess ? new ProxyRefusal("the proxy sent more than its answer to CONNECT") : undefined;
 }
 
-/** It asks for verification explicitly, so that no environment variable can switch that off. */
+/** Requires verification explicitly, so that no environment variable can disable it. */
 function tlsOptions({ address, target, context, sessions }: Route): ConnectionOptions {
   const session = sessions.get(target.origin);
   return {
@@ -222,8 +230,80 @@ function tlsOptions({ address, target, context, sessions }: Route): ConnectionOp
     secureContext: context,
     rejectUnauthorized: true,
     ALPNProtocols: ["http/1.1"],
-    // Without a server name the certificate is checked against the address itself (RFC 6066, 3).
+    // TLS checks the certificate against the address if there is no server name (RFC 6066, 3).
     ...(target.isLiteral ? {} : { servername: target.host }),
     ...(session === undefined ? {} : { session }),
   };
+}
+
+export type FailureCode =
+  | "invalid_url"
+  | "timeout"
+  | "dns"
+  | "blocked_address"
+  | "connect"
+  | "tls"
+  | "reset"
+  | "protocol";
+
+/**
+ * The most characters of the detail of a failure (our choice), because a certificate can put a long list of names into
+ * it.
+ */
+export const MAX_DETAIL_CHARS = 300;
+/** Whether the failure is about the address, so that the next address of the name may work. */
+export function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
+  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
+  return phase === "connecting";
+}
+
+export function awaited(connection: Connection | undefined): string {
+  if (connection === undefined) return "address";
+  if (connection.phase === "tunnelling") return "tunnel through the proxy";
+  if (connection.phase === "connecting") return "connection";
+  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
+}
+
+/**
+ * Classifies the end of a connection. `ours` is a failure of our proxy or of this machine (contract 7.8). Bun 1.4.4
+ * reports a lack of descriptors as ECONNREFUSED, and the resolver as an unknown name, so a descriptor is opened as a
+ * test.
+ */
+export function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode | "ours" {
+  const code = codeOf(error);
+  if (phase === "connecting" || phase === "tunnelling") {
+    if (OUR_CODES.test(code) || lacksDescriptors()) return "ours";
+    return isAboutAddress(phase, error) ? "connect" : "ours";
+  }
+  // TLS 1.3 reports a rejected client only after the handshake.
+  return phase === "handshaking" || code.startsWith("ERR_SSL") ? "tls" : "reset";
+}
+
+/**
+ * Describes the end of a connection. The code of the error is more precise than a message such as "unable to verify".
+ */
+export function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
+  if (error === undefined)
+    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
+  const code = codeOf(error);
+  const { message } = error;
+  // An error without a code has the empty code, which every message includes.
+  const text = message.includes(code) ? message : `${code}: ${message}`;
+  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** Errors that only this machine can cause: it lacks a descriptor, buffer, memory, port or permission. */
+const OUR_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EPERM|EACCES|EAI_MEMORY)$/;
+
+export function lacksDescriptors(): boolean {
+  try {
+    closeSync(openSync("/dev/null", "r"));
+    return false;
+  } catch (error) {
+    return /^E[MN]FILE$/.test(codeOf(error));
+  }
 }

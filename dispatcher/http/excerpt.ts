@@ -1,24 +1,24 @@
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 
-/** How much of a response body is read; it is for the record only (contract 7.5). */
+/** The most bytes of a response body that are read for the record (contract 7.5). */
 export const MAX_BODY_BYTES = 64 * 1024;
 
-/** How much of it is kept (contract 7). */
+/** The most bytes of a body that the record keeps (contract 7). */
 export const EXCERPT_BYTES = 4 * 1024;
 
 const EMPTY = Buffer.alloc(0);
 
-/** What was read of one body. */
+/** The part of one body that was read. */
 export class BodyRecord {
-  /** How many bytes were read off the wire, before any content coding is undone. */
+  /** The bytes read off the wire, before content codings are undone. */
   bytesRead = 0;
-  /** Whether the body went on, or would have, behind what was read. */
+  /** Whether the body continues, or would have, after the part that was read. */
   cut = false;
   #kept: Buffer[] = [];
   #bytesKept = 0;
   readonly #keepAtMost: number;
 
-  /** A compressed body is kept as far as it is read, since nobody knows yet which part becomes the excerpt. */
+  /** A compressed body is kept as far as it is read, because the excerpt is known only after decompression. */
   constructor(headers: Headers) {
     this.#keepAtMost = isCompressed(headers) ? MAX_BODY_BYTES : EXCERPT_BYTES;
   }
@@ -49,13 +49,16 @@ type Headers = Readonly<Record<string, string>>;
 const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
 const LATIN = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
 
-/** Whether the excerpt has to be decompressed. A body of an unknown coding, most often mislabelled text, is not. */
+/**
+ * Whether the excerpt has to be decompressed. A body with an unknown coding, most often mislabelled text, is left as it
+ * is.
+ */
 function isCompressed(headers: Headers): boolean {
   const coding = headers["content-encoding"];
   return coding !== undefined && COMPRESSED.test(coding);
 }
 
-/** Reads the beginning of a body as text that any column holds. `truncated`: it is not the whole body, whatever cut it. */
+/** Reads the beginning of a body as text that any column can hold. `truncated`: the text is not the whole body. */
 export async function readExcerpt(body: BodyRecord, headers: Headers) {
   let bytes = body.bytes();
   let truncated = body.cut || body.bytesRead > bytes.length;
@@ -67,21 +70,21 @@ export async function readExcerpt(body: BodyRecord, headers: Headers) {
   return { text: decodeText(bytes, headers, truncated), truncated };
 }
 
-/** For a whole body, after which it remembers nothing: to make one for each answer costs more than to use it. */
+/** A shared decoder for whole bodies, after which it keeps no state: a new decoder costs more than the decoding. */
 const utf8 = new TextDecoder();
 
 function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): string {
   const isLatin = LATIN.test(headers["content-type"] ?? "");
   const decoder = isLatin || truncated ? new TextDecoder(isLatin ? "windows-1252" : "utf-8") : utf8;
-  // `stream` drops a character that the cut went through instead of showing half of it.
+  // `stream` drops a character that the cut has split.
   const text = decoder.decode(bytes, { stream: decoder !== utf8 });
-  // PostgreSQL has no way to store a NUL in text.
+  // PostgreSQL cannot store a NUL in text.
   return text.replaceAll("\0", "\ufffd");
 }
 
 /**
- * Decompresses no further than the excerpt needs: output comes in pieces of 16 KiB, and the stream is
- * destroyed at the first that goes over, so a bomb costs no more than an honest body.
+ * Decompresses only as far as the excerpt needs. Output comes in pieces of 16 KiB, and the stream is destroyed at the
+ * first piece beyond the limit, so a decompression bomb costs no more than an honest body.
  */
 function decompressStart(
   bytes: Buffer,
@@ -101,7 +104,7 @@ function decompressStart(
       if (size > EXCERPT_BYTES) settle(false);
     });
     stream.on("end", () => settle(true));
-    // The body is broken or was cut short; what came out before is still worth showing.
+    // The body is broken or was cut. The part before that is still useful.
     stream.on("error", () => settle(false));
     stream.end(bytes);
   });
@@ -110,6 +113,6 @@ function decompressStart(
 function openDecompressor(bytes: Buffer, coding: string) {
   if (/^br$/i.test(coding)) return createBrotliDecompress();
   if (!/^deflate$/i.test(coding)) return createGunzip();
-  // Half of the world sends "deflate" without the zlib header, which begins with method 8.
+  // Many servers send "deflate" without the zlib header, which begins with method 8.
   return ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
 }

@@ -1,17 +1,20 @@
 import { createSecureContext, getCACertificates } from "node:tls";
-import { startDeadline } from "../../src/lib/deadline.ts";
+import { startDeadline } from "../../src/lib/waiter.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
-/** For how long an address that could not be connected to is tried last (our choice). */
+/** The time for which an address that could not be connected to is tried last (our choice). */
 const BLAMED_MS = 60_000;
-/** How many such addresses are remembered (our choice). */
+/** The most such addresses that are remembered (our choice). */
 const MAX_BLAMED = 1_000;
 
-/** Which addresses failed lately: a name with a dead address must not cost its wait at every connection. */
+/**
+ * Remembers addresses that failed recently, so that a name with a dead address does not cost a wait at every
+ * connection.
+ */
 export class AddressMemory {
-  /** By origin and address, since when; the latest stands last. */
+  /** The time of the last failure by origin and address, oldest first. */
   readonly #blamedMs = new Map<string, number>();
   readonly #monotonicMs: () => number;
 
@@ -27,7 +30,7 @@ export class AddressMemory {
     if (this.#blamedMs.size > MAX_BLAMED) this.#blamedMs.delete(oldest);
   }
 
-  /** Those without blame first, each group in its own order. */
+  /** Returns the addresses without a recent failure first; each group keeps its order. */
   inOrder(origin: string, addresses: readonly string[]): readonly string[] {
     const sinceMs = this.#monotonicMs() - BLAMED_MS;
     const isBlamed = (address: string) =>
@@ -39,27 +42,26 @@ export class AddressMemory {
 export interface PoolOptions {
   readonly idleMs: number;
   readonly maxConnectionAgeMs: number;
-  /** How many connections may idle, over all receivers. */
+  /** The most idle connections, over all receivers. */
   readonly maxIdle: number;
-  /** PEM certificates trusted besides those that the platform trusts. */
+  /** PEM certificates that are trusted in addition to those of the platform. */
   readonly ca: readonly string[];
-  /** Names are looked up and addresses checked here all the same: the proxy is told the checked address. */
+  /** The outbound proxy. Names are still resolved and checked here, and the proxy gets the checked address. */
   readonly proxy: EgressProxy | undefined;
 }
 
 /**
- * Keep-alive connections, shared within one origin (scheme, host name and port) and never beyond: two
- * names at one address may be two tenants. Each connection stays with the one address that was checked
- * for it, so reuse needs no look-up.
+ * Keep-alive connections, shared within one origin (scheme, host name and port) only, because two names at one address
+ * may be two tenants. A connection keeps the address that was checked for it, so reuse needs no look-up.
  */
 export class ConnectionPool {
   readonly addresses = new AddressMemory(() => performance.now());
   readonly #options: PoolOptions;
   readonly #dialling: Dialling;
-  /** By origin; the connection that was released last stands last, and so does its origin. */
+  /** The idle connections by origin. The most recently released one is last, and so is its origin. */
   readonly #idle = new Map<string, Connection[]>();
   #idling = 0;
-  /** Every connection that is not closed yet, idle and half-open ones included. */
+  /** Every connection that is not closed, including idle and half-open ones. */
   readonly #open = new Set<Connection>();
   readonly #closed = (connection: Connection) => {
     this.#open.delete(connection);
@@ -69,23 +71,23 @@ export class ConnectionPool {
   constructor(options: PoolOptions) {
     this.#options = options;
     const { ca, proxy } = options;
-    // A list replaces the platform's own certificates, so those have to be in it.
+    // A list replaces the certificates of the platform, so it has to contain them.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };
   }
 
-  /** The connection idle for the shortest time, if one may be used again. */
+  /** Takes the connection that was idle for the shortest time, if one may be reused. */
   take(origin: string): Connection | undefined {
     const last = this.#idle.get(origin)?.at(-1);
     if (last === undefined) return undefined;
     this.#unlist(last);
-    // In a process that stood still its deadline comes late.
+    // The timer is late in a process that stood still, so the time is checked here, too.
     if (performance.now() <= last.keptUntilMs) return last;
     last.destroy();
     return undefined;
   }
 
-  /** Takes back a connection whose answer was read to its end, and whose receiver keeps it for so long. */
+  /** Takes back a connection whose response was read to its end. The receiver keeps it for `keptForMs`. */
   release(connection: Connection, keptForMs: number): void {
     const { idleMs, maxConnectionAgeMs, maxIdle } = this.#options;
     const { origin, bornMs } = connection;
@@ -115,12 +117,12 @@ export class ConnectionPool {
     return { open: this.#open.size, idle: this.#idling };
   }
 
-  /** Ends every connection. A request that is still under way hears of it at its deadline. */
+  /** Closes every connection. A running request fails at its deadline. */
   close(): void {
     for (const connection of this.#open) connection.destroy();
   }
 
-  /** Takes a connection off the list of those that idle, if it is on it. */
+  /** Removes a connection from the idle ones, if it is among them. */
   #unlist(connection: Connection): void {
     const idle = this.#idle.get(connection.origin) ?? [];
     const at = idle.lastIndexOf(connection);

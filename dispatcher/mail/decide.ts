@@ -3,34 +3,37 @@ import { addMs } from "../../src/lib/clock.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * The waits between the attempts of one mail, of which there are eight in about two days: a restart or greylisting
- * costs a minute or five, and a mail server that is away for a night and a day costs no mail.
+ * The delays between the eight attempts of a mail, about two days in all. A restart or greylisting costs a minute or
+ * five, and a mail server that is away for a day costs no mail.
  */
 export const MAIL_RETRY_DELAYS_MS: readonly number[] = [1, 5, 30, 120, 360, 720, 1_440].map(
   (minutes) => minutes * MINUTE_MS,
 );
-/** How long a mail waits that no key opens: for us to mend that, not for a mail server. */
+/** The delay of a mail that no master key opens, which only an operator can repair. */
 export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
 
-/** Why a mail was not taken, in our own words, because those of a server may quote the recipient. */
-export interface MailFault {
+/** The reason why a mail was not accepted, in our own words, because those of a server may quote the recipient. */
+export interface MailError {
   readonly errorCode: string;
   readonly error: string;
 }
 
-/** `refused`: the server will never take this mail. `aborted`: we broke it off, and the server may have taken it or not. */
+/**
+ * `refused`: the server will never accept this mail. `aborted`: we aborted it, and the server may have accepted it or
+ * not.
+ */
 export type MailOutcome =
   | { readonly kind: "accepted" | "aborted" }
-  | ({ readonly kind: "refused" | "failed" } & MailFault);
+  | ({ readonly kind: "refused" | "failed" } & MailError);
 
 /**
- * What becomes of a queued mail. `postponed`: it is tried again later, as the same attempt. `interrupted`: it is due again
- * at once, as the same attempt.
+ * The decision about a queued mail. `postponed`: it is retried later as the same attempt. `interrupted`: it is due
+ * again at once as the same attempt.
  */
 export type MailDecision =
   | { readonly kind: "sent" | "interrupted" }
-  | ({ readonly kind: "dead" } & MailFault)
-  | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailFault);
+  | ({ readonly kind: "dead" } & MailError)
+  | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailError);
 
 interface MailState {
   readonly attempt: number;
@@ -38,7 +41,7 @@ interface MailState {
   readonly readable: boolean;
 }
 
-/** What is decided of a mail without asking any server; undefined if it has to be sent. */
+/** Decides about a mail without a server; undefined if the mail has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
     return { kind: "dead", errorCode: "expired", error: "It ran out before it could be sent." };
@@ -51,7 +54,10 @@ export function decideUnsent(mail: MailState, now: Date): MailDecision | undefin
   };
 }
 
-/** Each delay counts from the end of the failed attempt. A mail whose retry would come too late for its reader is dead. */
+/**
+ * Decides about a mail after an attempt. Each delay counts from the end of the failed attempt. A mail that would expire
+ * before its retry is dead.
+ */
 export function decideMail(
   outcome: MailOutcome,
   mail: MailState & { readonly retryDelaysMs: readonly number[] },

@@ -17,12 +17,12 @@ interface MailerDeps {
   readonly count: (outcome: string) => void;
 }
 
-/** How soon a commit is tried again when Postgres does not answer. */
+/** The pause before a commit is retried while PostgreSQL does not answer. */
 const COMMIT_RETRY_MS = 100;
 
 /**
- * Sends the mails that it claims. A mail leaves the queue in a commit after the server took it: if that commit never
- * comes, the mail is repeated under the same Message-ID once its claim has ended, and none is lost.
+ * Claims due mails and sends them. A mail leaves the queue in a commit after the server accepted it. If that commit
+ * fails for good, the claim ends and the mail is sent again under the same Message-ID, so no mail is lost.
  */
 export class Mailer {
   readonly #deps: MailerDeps;
@@ -41,33 +41,33 @@ export class Mailer {
     return this.#looking || this.#underWay > 0;
   }
 
-  /** Looks at the queue, because mail may be due. The sweep wakes again where that fails. */
+  /** Claims due mails. If that fails, the sweep wakes the mailer again. */
   wake(): void {
     this.#lookAgain = true;
     if (!this.#looking) void this.#look();
   }
 
-  /** Begins nothing new. */
+  /** Claims no more mails. */
   stop(): void {
     this.#stopping = true;
   }
 
-  /** Breaks off the mails under way and puts them back, so that another process sends them. */
-  breakOff(): void {
+  /** Aborts the mails under way and puts them back, so that another process sends them. */
+  abort(): void {
     this.#broken.abort();
   }
 
   async #look(): Promise<void> {
     const { clock, log, store } = this.#deps;
     this.#looking = true;
-    // A mail that ends makes room, and has the queue looked at again.
+    // A mail that has ended makes room, and sets `#lookAgain`.
     while (this.#lookAgain && !this.#stopping && this.#underWay < MAIL_CONNECTIONS) {
       this.#lookAgain = false;
       try {
         const claimed = await store.claim(clock.now(), MAIL_CONNECTIONS - this.#underWay);
         for (const mail of claimed) void this.#process(mail);
       } catch (error) {
-        log.warn("mails.unread", errorFields(error));
+        log.warn("mails.claim_failed", errorFields(error));
       }
     }
     this.#looking = false;
@@ -106,12 +106,12 @@ export class Mailer {
     try {
       return openMail(this.#deps.box, id, sealedMessage);
     } catch {
-      // The error could quote the message; the decision says that it is unreadable.
+      // The error could quote the message. The decision reports it as unreadable.
       return undefined;
     }
   }
 
-  /** Repeats until Postgres answers, or the mail has been broken off: then its claim ends by itself. */
+  /** Retries until PostgreSQL answers or the mails are aborted; the claim then ends by time. */
   async #commit(mail: ClaimedMail, decision: MailDecision): Promise<void> {
     const { clock, log, store } = this.#deps;
     const { signal } = this.#broken;
@@ -121,7 +121,7 @@ export class Mailer {
         if (decision.kind !== "interrupted") this.#deps.count(decision.kind);
         return;
       } catch (error) {
-        log.warn("mail.uncommitted", { mail_id: mail.id, ...errorFields(error) });
+        log.warn("mail.commit_failed", { mail_id: mail.id, ...errorFields(error) });
         await clock.sleep(COMMIT_RETRY_MS, signal);
       }
     } while (!signal.aborted);

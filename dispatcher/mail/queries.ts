@@ -8,23 +8,23 @@ import type { MailDecision } from "./decide.ts";
 
 type MailRow = typeof mails.$inferInsert;
 
-/** The states are literals, because Postgres uses a partial index only where it can see that its condition holds. */
+/** The state is a literal, because PostgreSQL uses a partial index only if it can see that the condition holds. */
 const isQueued = sql`${mails.state} = 'queued'`;
 
-/** How long a claimed mail is left to the process that sends it: longer than sending takes (`MAIL_TIMEOUT_MS`). */
+/** The time for which a claimed mail belongs to its process: longer than a send takes (`MAIL_TIMEOUT_MS`). */
 const CLAIM_MS = 40_000;
-/** The clock of a process that queues a mail may be ahead by so much, and its first attempt is due at once all the same. */
+/** The clock of the process that queues a mail may be ahead by this time without a delay of the first attempt. */
 const AHEAD_MS = 5_000;
 
-/** What the mailer needs of Postgres. */
+/** The queries of the mailer. */
 export type MailStore = ReturnType<typeof createMailStore>;
-/** A mail that is to be sent before `dueAt`, when others may claim it again. */
+/** A claimed mail. At `dueAt` other processes may claim it again. */
 export type ClaimedMail = Awaited<ReturnType<typeof claimMails>>[number];
 
 export function createMailStore(db: Db) {
   return {
     claim: (at: Date, limit: number) => claimMails(db, at, limit),
-    /** Moves a mail on, unless it was claimed again since. */
+    /** Applies the decision to a mail, unless it was claimed again since. */
     async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {
       const isClaimed = and(eq(mails.id, id), eq(mails.attempt, attempt), eq(mails.dueAt, dueAt));
       const changes = changesBy(decision, attempt, at);
@@ -33,7 +33,7 @@ export function createMailStore(db: Db) {
   };
 }
 
-/** Claims the queued mails that are due first. */
+/** Claims the queued mails that are due, the earliest first. */
 async function claimMails(db: Db, at: Date, limit: number) {
   const { id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt } = mails;
   const isDue = or(lte(dueAt, at), and(eq(attempt, 1), lte(dueAt, addMs(at, AHEAD_MS))));
@@ -56,7 +56,10 @@ async function claimMails(db: Db, at: Date, limit: number) {
   }));
 }
 
-/** What a decision changes: a mail that stays queued is due anew, any other is settled and its message erased. */
+/**
+ * Returns the changes of a decision. A mail that stays queued gets a new due time; any other is settled and its message
+ * is erased.
+ */
 function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<MailRow> {
   const { kind } = decision;
   const fault = "error" in decision && {
@@ -69,7 +72,7 @@ function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<M
   return { dueAt, attempt: kind === "retry" ? attempt + 1 : attempt, ...fault };
 }
 
-/** When the first queued mail is due; undefined if none is queued. */
+/** Returns the due time of the first queued mail; undefined if none is queued. */
 export async function nextMailAt(db: Db): Promise<Date | undefined> {
   const { dueAt } = mails;
   const [row] = await db.select({ dueAt }).from(mails).where(isQueued).orderBy(asc(dueAt)).limit(1);

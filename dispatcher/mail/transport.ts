@@ -2,11 +2,11 @@ import { createTransport, type SendMailOptions } from "nodemailer";
 
 import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
-import type { MailFault, MailOutcome } from "./decide.ts";
+import type { MailError, MailOutcome } from "./decide.ts";
 
-/** Mails under way at once, each on a connection of its own: the most that a hanging server can hold up. */
+/** The most mails under way at once, each on a separate connection; a server that hangs holds up no more. */
 export const MAIL_CONNECTIONS = 8;
-/** How long one mail may take, from the connection to the answer after its last byte. */
+/** The time limit of one mail, from the connection to the reply after its last byte. */
 const MAIL_TIMEOUT_MS = 30_000;
 
 interface OutgoingMail {
@@ -17,7 +17,7 @@ interface OutgoingMail {
 
 export type MailTransport = ReturnType<typeof createMailTransport>;
 
-/** Sends over SMTP, on connections that are kept for the next mail. */
+/** Creates an SMTP transport that keeps its connections for further mails. */
 export function createMailTransport(options: {
   readonly url: string;
   readonly from: Mailbox;
@@ -28,19 +28,19 @@ export function createMailTransport(options: {
     url,
     pool: true,
     maxConnections: MAIL_CONNECTIONS,
-    // The pool repeats only where a connection broke before the mail was begun; every other repeat is the queue's.
+    // The pool retries only if the connection broke before the mail was begun. The queue does all other retries.
     maxRequeues: 1,
     connectionTimeout: timeoutMs,
     dnsTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    // Otherwise a connection that was given up lingers beside the next one.
+    // Closes an abandoned connection at once, so that it does not stay open beside the next one.
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
   return {
-    /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
+    /** Sends one mail. Every failure is an outcome and never throws. */
     async send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome> {
       const deadline = AbortSignal.timeout(timeoutMs);
       const signal = AbortSignal.any([stopped, deadline]);
@@ -57,8 +57,8 @@ export function createMailTransport(options: {
 }
 
 /**
- * A repeated mail has the same Message-ID and Date, so that a receiver can tell it from a new one. The envelope is
- * given apart: no header decides who gets it.
+ * Composes a mail. A repeat has the same Message-ID and Date, so that a receiver can recognize it. The envelope is set
+ * explicitly, so no header decides on the recipient.
  */
 function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendMailOptions {
   return {
@@ -70,7 +70,7 @@ function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendM
     subject: message.subject,
     text: message.text,
     ...(message.html !== undefined && { html: message.html }),
-    // It asks machines not to answer (RFC 3834).
+    // Requests no automatic replies (RFC 3834).
     headers: { "Auto-Submitted": "auto-generated" },
     xMailer: false,
   };
@@ -84,12 +84,12 @@ function timedOut(timeoutMs: number): MailOutcome {
   };
 }
 
-/** The commands whose answers are about the mail or its recipient; at any other the server speaks of us. */
+/** The commands with replies about the mail or its recipient. Replies to other commands are about this client. */
 const OF_THE_MAIL: readonly unknown[] = ["RCPT TO", "DATA"];
-/** RFC 5321, 4.3.2: the commands came in a wrong order, which is nothing against the mail. */
+/** RFC 5321, 4.3.2: bad sequence of commands, which does not condemn the mail. */
 const BAD_SEQUENCE = 503;
 
-/** What an error of nodemailer means for the mail. Of the server's answer it keeps the numbers only. */
+/** Classifies an error of nodemailer. Only the numbers of the reply are kept. */
 export function outcomeOf(error: unknown): MailOutcome {
   const { code, command, response, responseCode }: Record<string, unknown> = { ...Object(error) };
   if (typeof responseCode === "number") {
@@ -97,7 +97,7 @@ export function outcomeOf(error: unknown): MailOutcome {
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
     return { kind, ...answered(responseCode, { command, response }) };
   }
-  // These two codes come without an answer, and say that the mail cannot be put into SMTP for this server at all.
+  // These two codes come without a reply: the mail cannot be sent over SMTP to this server at all.
   if (code === "EENVELOPE" || code === "EMESSAGE")
     return { kind: "refused", errorCode: "unsendable", error: "The mail cannot be sent as it is." };
   return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
@@ -106,8 +106,8 @@ export function outcomeOf(error: unknown): MailOutcome {
 function answered(
   responseCode: number,
   { command, response }: { command: unknown; response: unknown },
-): MailFault {
-  // The enhanced status code behind the first number, such as 5.1.1 (RFC 3463).
+): MailError {
+  // The enhanced status code after the first number, such as 5.1.1 (RFC 3463).
   const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
   const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
   return {
@@ -116,11 +116,11 @@ function answered(
   };
 }
 
-/** What the name of a command looks like; anything else that stands there is not repeated. */
+/** The form of the name of a command. Any other text is not repeated. */
 const COMMAND = /^[A-Z][A-Z0-9 -]{1,20}$/;
 
-const UNEXPECTED: MailFault = { errorCode: "unexpected", error: "The mail could not be sent." };
-const UNANSWERED: ReadonlyMap<unknown, MailFault> = new Map([
+const UNEXPECTED: MailError = { errorCode: "unexpected", error: "The mail could not be sent." };
+const UNANSWERED: ReadonlyMap<unknown, MailError> = new Map([
   ["ECONNECTION", { errorCode: "connection_failed", error: "The connection failed." }],
   ["ESOCKET", { errorCode: "connection_failed", error: "The connection failed." }],
   ["ETIMEDOUT", { errorCode: "timeout", error: "The mail server did not answer in time." }],

@@ -3,8 +3,8 @@ import * as partitions from "../../db/partitions.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
-import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./queue-queries.ts";
-import * as records from "./records-queries.ts";
+import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./removal-queries.ts";
+import * as records from "./removal-queries.ts";
 
 const HOUR_S = 3_600;
 /** The most rows that one run removes of data that is kept for years, so that a wrong setting is noticed in time. */
@@ -12,17 +12,17 @@ export const ROWS_AT_MOST = 100_000;
 
 export interface HourlyDeps {
   readonly db: RawDb;
-  /** Builds indexes, which may take an hour. */
+  /** The connection that builds indexes, which may take an hour. */
   readonly indexDb: RawDb;
   readonly log: Log;
   readonly retentionDays: number;
-  /** 0: for ever. */
+  /** 0 keeps the records for ever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
   readonly historyRetentionDays: number;
 }
 
-/** The jobs that run once an hour: they make room for what is to come, and end what is older than its retention time. */
+/** Returns the hourly jobs: they make partitions and indexes, and remove data that is older than its retention time. */
 export function hourlyJobs(deps: HourlyDeps): Job[] {
   const { db, indexDb, log, retentionDays } = deps;
   const limited = { rowsAtMost: ROWS_AT_MOST };
@@ -34,7 +34,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     const run: Job["run"] = ({ reached }) => removeOld(db, { days, reached });
     return days === 0 ? [] : [{ name, paceS: HOUR_S, isRemoval: true, db, run, ...more }];
   };
-  const making = (
+  const creation = (
     name: string,
     on: RawDb,
     { make, event }: { readonly make: () => Promise<string[]>; readonly event: string },
@@ -52,16 +52,18 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     ...removal("history", records.removeOldHistory, {
       ...limited,
       days: deps.historyRetentionDays,
-      // What an attempt that was just dropped had been asked for meanwhile is queued by then, and keeps its history.
+      // A redelivery of an attempt that was just dropped may be in progress. It is queued by then, and its history is
+      // kept.
       restsAfter: ["attempts", "skipped_entries"],
     }),
-    making("partitions", db, {
+    creation("partitions", db, {
       make: async () => partitions.ensurePartitions(db, await serverTime(db), retentionDays),
       event: "partitions.made",
     }),
-    // A run that was lost, or has failed, may have dropped its partition, and the next one is an hour's.
+    // A longer lease, because a lost or failed run may have dropped its partition, and the next one is for the next
+    // hour.
     ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
-    ...removal("strays", removeStrays, limited),
+    ...removal("strays", removeFromDefaultPartition, limited),
     ...removal("held_entries", expireHeldEntries),
     ...removal("skipped_entries", removeSkipped),
     ...removal("batch_entries", removeBatchEntries),
@@ -72,7 +74,7 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
       ...limited,
       days: deps.signInRetentionDays,
     }),
-    making("day_indexes", indexDb, {
+    creation("day_indexes", indexDb, {
       make: () => partitions.indexEndedDays(indexDb),
       event: "indexes.made",
     }),
@@ -87,7 +89,7 @@ async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Don
   return { rows };
 }
 
-/** Removes what is old from the default partition. */
-async function removeStrays(db: RawDb, { days }: records.Old): Promise<Done> {
+/** Removes old rows from the default partition. */
+async function removeFromDefaultPartition(db: RawDb, { days }: records.Old): Promise<Done> {
   return records.again(await partitions.deleteExpiredStrays(db, days, records.CHUNK_ROWS));
 }

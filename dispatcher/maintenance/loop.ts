@@ -5,47 +5,49 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { endLostSessions, endRun, saveProgress, takeJobs, type Begun } from "./queries.ts";
 
-/** What a chunk has done. */
+/** The progress of one chunk. */
 export interface Done {
   readonly rows: number;
-  /** Where the next chunk goes on; absent or null after the last one. */
+  /** The position at which the next chunk continues; absent or null after the last one. */
   readonly next?: string | null | undefined;
 }
 
 export interface Job {
   readonly name: string;
-  /** From the beginning of one run to that of the next, of all processes together. */
+  /** The time from the start of one run to the start of the next, over all processes. */
   readonly paceS: number;
   /**
-   * After a holder was lost another process waits for so long before it takes over, and after a failure the job rests for
-   * so long at first; `LEASE_S` if absent.
+   * The lease of a run, after which another process takes over a lost one, and the first pause after a failure;
+   * `LEASE_S` if absent.
    */
   readonly leaseS?: number;
-  /** Does not begin while one of these runs, or within half an hour after it began. */
+  /** Jobs that must not be running, nor have begun within the last half hour, when this one starts. */
   readonly restsAfter?: readonly string[];
-  /** Removes data by age: a run does nothing if the one before began more than two hours ago. */
+  /** The job removes data by age. A run is skipped if the one before began more than two hours ago. */
   readonly isRemoval?: boolean;
-  /** Also runs while this machine's clock and Postgres' differ. */
+  /** Also runs while the clocks of this machine and PostgreSQL differ. */
   readonly anyClock?: boolean;
-  /** A run ends after so many rows. */
+  /** The number of rows after which a run ends. */
   readonly rowsAtMost?: number;
-  /** The connection of its chunks. Jobs that share one take turns, chunk by chunk. */
+  /** The connection of the chunks. Jobs that share one take turns, chunk by chunk. */
   readonly db: RawDb;
-  /** Handles one bounded chunk. The first one of a run is given "" as `reached`, each other one what `next` was. */
+  /**
+   * Handles one bounded chunk. The first one of a run gets "" as `reached`, each further one the `next` of the last.
+   */
   readonly run: (at: { readonly reached: string }) => Promise<Done>;
-  /** Awaited by a stopping process, as is the chunk under way. */
+  /** Awaited by a stopping process, like the running chunk. */
   readonly drain?: () => Promise<unknown> | undefined;
 }
 
 export interface LoopDeps {
-  /** For the table of jobs. */
+  /** The connection for the table of jobs. */
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
   readonly jobs: readonly Job[];
-  /** Whether this machine's clock and Postgres' agree (`PostgresClock`): if not, one of them is wrong. */
+  /** Whether the clocks of this machine and PostgreSQL agree (`PostgresClock`). If not, one of them is wrong. */
   readonly clocksAgree: () => boolean;
-  /** Told the end of each run, for the metrics. */
+  /** Called at the end of each run, for the metrics. */
   readonly ended: (run: EndedRun) => void;
 }
 
@@ -56,19 +58,21 @@ export interface EndedRun {
   readonly durationMs: number;
 }
 
-/** How often a process looks for jobs that are due. */
+/** The interval at which a process claims due jobs. */
 const TICK_MS = 5_000;
-/** Renewed with each tick. */
+/** The lease of a run, renewed with each tick. */
 const LEASE_S = 15;
-/** Between two chunks of a job, so that a long one leaves Postgres to others. */
+/** The pause between two chunks of a job, so that a long job does not occupy PostgreSQL. */
 const PAUSE_MS = 50;
-/** How long a stopping process waits for the chunks under way. */
+/** The time that a stopping process waits for the running chunks. */
 const DRAIN_MS = 5_000;
-/** As long as a transaction of ours may be left alone (`idleMs` in db/limits.ts). */
+/**
+ * The time after which a session counts as lost, equal to the limit of an idle transaction (`idleMs` in db/limits.ts).
+ */
 const LOST_AFTER_S = 10;
 const ERROR_SHOWN = 500;
 
-/** Ends lost sessions of the user of this connection. */
+/** Terminates lost sessions of the database user of this connection. */
 export async function endLost(db: Db, log: Log): Promise<Done> {
   const lost = await endLostSessions(db, LOST_AFTER_S);
   for (const one of lost) log.warn("session.lost", { ...one });
@@ -76,15 +80,15 @@ export async function endLost(db: Db, log: Log): Promise<Done> {
 }
 
 /**
- * The maintenance loop of a process. Each tick takes the jobs that are due and that no other process runs, and runs them
- * beside each other, chunk by chunk. A job that fails is tried again after a pause of its own.
+ * The maintenance loop of a process. Each tick claims the due jobs that no other process runs. The jobs run side by
+ * side, chunk by chunk. A failed job is retried after a pause.
  */
 export class Maintenance {
   readonly #deps: LoopDeps;
   readonly #stop: AbortSignal;
   readonly #holder = `${hostname()} ${process.pid} ${crypto.randomUUID().slice(0, 8)}`;
   readonly #running = new Map<string, Promise<void>>();
-  /** Ends with the last chunk that was put in line for a connection. */
+  /** Resolves after the last queued chunk of each connection. */
   readonly #lanes = new Map<RawDb, Promise<unknown>>();
 
   constructor(deps: LoopDeps, stop: AbortSignal) {
@@ -92,22 +96,22 @@ export class Maintenance {
     this.#stop = stop;
   }
 
-  /** Goes on until the signal aborts; jobs that are unfinished then are left to other processes. */
+  /** Runs until the signal aborts. Unfinished jobs are left to other processes. */
   async run(): Promise<void> {
     const { db, clock, log, jobs } = this.#deps;
     for (; !this.#stop.aborted; await clock.sleep(TICK_MS, this.#stop))
       try {
-        // Every process does, whoever holds which job: a lost session may hold the row of one.
+        // Done by every process outside of the jobs, because a lost session may lock the row of a job.
         await endLost(db, log);
         await this.tick();
       } catch (error) {
-        log.warn("maintenance.unread", errorFields(error));
+        log.warn("maintenance.tick_failed", errorFields(error));
       }
     const drained = Promise.all([this.idle(), ...jobs.map((job) => job.drain?.())]);
     await Promise.race([drained, clock.sleep(DRAIN_MS)]);
   }
 
-  /** Takes what is due. */
+  /** Claims the due jobs and starts them. */
   async tick(): Promise<void> {
     const agree = this.#deps.clocksAgree();
     const jobs = this.#deps.jobs.filter(({ anyClock }) => agree || anyClock);
@@ -119,7 +123,7 @@ export class Maintenance {
       running: this.#running.has(name),
     }));
     const begun = await takeJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
-    // In the order of the list, in which the chunks of a connection follow one another.
+    // Started in the order of the list, in which the chunks of one connection take turns.
     for (const job of jobs) {
       const one = begun.find(({ name }) => name === job.name);
       if (one === undefined) continue;
@@ -152,12 +156,12 @@ export class Maintenance {
       ended({ job: name, result: "failed", rows: 0, durationMs: durationMs() });
       const said = [fields["code"], fields["error"]].filter(Boolean).join(": ");
       const failed = { error: said.slice(0, ERROR_SHOWN), paceS, leaseS };
-      // If this fails, too, the lease ends by itself.
+      // If this fails, too, the lease of the run expires.
       await endRun(db, { ...run, rows: 0 }, { durationMs: durationMs(), failed }).catch(() => {});
     }
   }
 
-  /** Undefined if the run was left to another process. */
+  /** Returns undefined if the run was left to another process. */
   async #runChunks(job: Job, { isSteady, reached: begunAt }: Begun) {
     const { db, clock, log } = this.#deps;
     const { name, rowsAtMost = Infinity } = job;
@@ -179,7 +183,7 @@ export class Maintenance {
     }
   }
 
-  /** Runs a chunk after those that came before it for the same connection. */
+  /** Runs a chunk after the earlier ones of the same connection. */
   #inTurn<T>(db: RawDb, chunk: () => Promise<T>): Promise<T> {
     const mine = (this.#lanes.get(db) ?? Promise.resolve()).then(chunk);
     this.#lanes.set(

@@ -18,12 +18,12 @@ import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
 const JOB = {
   name: maintenanceJobs.name,
-  /** In seconds, as are the others. */
+  /** The pace in seconds, like the other times. */
   pace: value("double precision"),
   lease: value("double precision"),
-  /** After the last run of these it rests for half an hour. */
+  /** The job rests for half an hour after the last run of these jobs. */
   after: value("text[]"),
-  /** This process runs it. */
+  /** This process runs the job. */
   running: value("boolean"),
 };
 
@@ -35,7 +35,7 @@ const BEGUN = {
 
 const taking = statement({
   name: "maintenance.take",
-  // Renews leases and takes what is due in one round trip, and skips what another process is taking.
+  // Raw SQL because it renews leases and claims due jobs in one round trip, and skips rows that another process locks.
   params: { jobs: tableOf(JOB), holder: value("text") },
   columns: BEGUN,
   text: ({ jobs, holder }) => sql`
@@ -46,7 +46,7 @@ const taking = statement({
       select j.name, j.began_at, a.pace, a.lease
         from asked a join maintenance_jobs j on j.name = a.name
        where not a.running
-         -- What lies further ahead than it can was written before the clock of this server was set back.
+         -- A time further ahead than possible was written before the clock of this server was set back.
          and case when j.holder is null
                   then j.next_at not between now() and now() + make_interval(secs => greatest(a.pace, 60) + 1)
                   else j.leased_until not between now() and now() + make_interval(secs => a.lease + 1) end
@@ -67,9 +67,10 @@ const taking = statement({
 export type Begun = ValuesOf<typeof BEGUN>;
 
 /**
- * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job whose lease
- * has ended is claimed again and goes on after its last chunk. `isSteady`: the previous run began within two hours, by
- * the clock of Postgres. Otherwise maintenance stood still or that clock was set, and rows may only look old.
+ * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job with an
+ * expired lease is claimed again and continues after its last chunk. `isSteady`: the previous run began within the last
+ * two hours, by the clock of PostgreSQL. Otherwise maintenance stood still or that clock was set, and rows may only
+ * look old.
  */
 export function takeJobs(
   db: Db,
@@ -78,14 +79,14 @@ export function takeJobs(
   return db.run(taking, given);
 }
 
-/** A run that a process holds, and what there is to add to its rows. */
+/** A run that a process holds, and the rows to add to its count. */
 interface Run {
   readonly name: string;
   readonly holder: string;
   readonly rows: number;
 }
 
-/** Writes to the row of a job; false if another process has taken it over. */
+/** Updates the row of a job; returns false if another process has taken it over. */
 async function update(
   db: Db,
   { name, holder, rows }: Run,
@@ -98,7 +99,7 @@ async function update(
   return count > 0;
 }
 
-/** Notes what a chunk has handled. A process that stops leaves the rest to another one at once. */
+/** Saves the progress of a chunk. A process that stops passes the rest on to another one at once. */
 export function saveProgress(
   db: Db,
   run: Run,
@@ -111,8 +112,8 @@ export function saveProgress(
 }
 
 /**
- * Ends a run. A failed one is tried again: the first pause is `leaseS`, and it doubles with each failure, up to the pace of
- * the job or a minute.
+ * Ends a run. A failed one is retried: the first pause is `leaseS`, and it doubles with each failure, up to the larger
+ * of the pace of the job and a minute.
  */
 export function endRun(
   db: Db,
@@ -135,7 +136,7 @@ export function endRun(
 
 const endingSessions = statement({
   name: "maintenance.endLostSessions",
-  // A view of the server, and a function that ends what it finds there.
+  // Raw SQL because it reads a view of the server and calls a function for each row.
   params: { seconds: value("double precision") },
   columns: { session: value("text"), isEnded: value("boolean") },
   text: ({ seconds }) => sql`
@@ -147,25 +148,25 @@ const endingSessions = statement({
 });
 
 /**
- * Ends the sessions of our pools that have waited for their client for so long in the midst of a request. Postgres never
- * does: between two messages of a request neither the limit of a statement nor that of an idle transaction holds, so where
- * a proxy between keeps the connection open, a client that is lost there would keep its locks for ever.
+ * Terminates sessions of our pools that have waited for their client in the middle of a request for this time.
+ * PostgreSQL never does: between two messages of a request neither `statement_timeout` nor the limit of an idle
+ * transaction applies. If a proxy keeps the connection of a lost client open, its locks would stay for ever.
  */
 export async function endLostSessions(db: Db, seconds: number) {
   return [...(await db.run(endingSessions, { seconds }))];
 }
 
-/** Rows that are counted at the most, so that asking costs the same whatever waits. */
+/** The most rows that are counted, so that the cost of a scrape is bounded. */
 export const FIGURES_AT_MOST = 20_000;
 
 const backlog = statement({
   name: "figures.backlog",
-  // Built on the SQL of queues, of which it walks a bounded part.
+  // Raw SQL because it is built on the SQL of queues and walks a bounded part of them.
   params: { limit: value("integer") },
   columns: {
     state: oneOf(["pending", "waiting", "held"]),
     entries: value("bigint"),
-    /** Of the oldest of them. */
+    /** The age of the oldest counted entry. */
     ageS: value("double precision"),
   },
   text: ({ limit }) => sql`
@@ -186,13 +187,13 @@ const backlog = statement({
 
 const others = statement({
   name: "figures.others",
-  // A bounded count beside times, in one round trip.
+  // Raw SQL because it combines a bounded count and times in one round trip.
   params: { limit: value("bigint"), jobs: list(maintenanceJobs.name) },
   columns: {
     mails: value("bigint"),
-    /** For how long the mail that is due first could have been sent. */
+    /** The time by which the first due mail is overdue. */
     mailOverdueS: value("double precision"),
-    /** Since the last success of each job. */
+    /** The time since the last success of each job. */
     jobs: table({ name: maintenanceJobs.name, ageS: value("double precision") }),
   },
   text: ({ limit, jobs }) => sql`
@@ -205,7 +206,9 @@ const others = statement({
                from maintenance_jobs where name = any (${jobs})`)} as jobs`,
 });
 
-/** What the whole database holds, for its operators: two statements, bounded by `FIGURES_AT_MOST` and the limits of the pool. */
+/**
+ * Reads the gauges of the whole database in two statements, bounded by `FIGURES_AT_MOST` and the limits of the pool.
+ */
 export async function readFigures(db: Db, jobs: readonly string[]) {
   const limit = FIGURES_AT_MOST;
   const counted = await db.run(backlog, { limit });

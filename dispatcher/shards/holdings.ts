@@ -1,27 +1,34 @@
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import type { Leases } from "./lease-queries.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Claim } from "./leases.ts";
+import { type Claim, LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./lease-queries.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
-import { Undertaker } from "./undertaker.ts";
+import { FailureDetector } from "./failure-detector.ts";
 
-/** What the rest of the process hears from the holder of the shards, and is asked by it. */
-export interface HoldingsListener {
-  /** These shards are ours from now on; of the orphaned ones a dead process may have sent the first entries. */
-  claimed(shards: readonly number[], orphaned: readonly number[]): void;
-  /** Whether first entries of this orphaned shard may still have to be repeated. */
-  inherits(shard: number): boolean;
-  /** Whether something of this shard has been under way for so long that a handover would have to wait for it. */
+/** Changes of the lease and of the held shards that the dispatcher has to act on. */
+export type HoldingsEvent =
+  /** This process holds these shards now. The former holder of the `unclean` ones crashed, so attempts are in doubt. */
+  | {
+      readonly kind: "shards_claimed";
+      readonly shards: readonly number[];
+      readonly unclean: readonly number[];
+    }
+  /** The actors of the shard have to stop: the shard is released as soon as none of them is left. */
+  | { readonly kind: "shard_closed"; readonly shard: number }
+  /** Requests of a closed shard have run for `CLOSING_MS` and have to be aborted. */
+  | { readonly kind: "shard_overdue"; readonly shard: number }
+  /** A renewal of the lease has succeeded or failed. */
+  | { readonly kind: "lease_checked" }
+  /** The lease of this id is gone: another dispatcher expired it, and its shards have other owners. */
+  | { readonly kind: "lease_lost"; readonly dispatcherId: string };
+
+/** The work of the shards, on which it depends when and how a shard is released. */
+export interface ShardUse {
+  /** Whether attempts of a crashed holder are still in doubt. */
+  hasInDoubt(shard: number): boolean;
+  /** Whether something of the shard has run for so long that a handover would have to wait for it. */
   lingers(shard: number): boolean;
-  /** The actors of this shard have to end: it is given up when `busyShards` no longer names it. */
-  closed(shard: number): void;
-  /** What is still under way of this closed shard has to be broken off. */
-  overdue(shard: number): void;
+  /** The shards that have an actor. */
   busyShards(): ReadonlySet<number>;
-  /** The lease was renewed, or could not be. */
-  checked(): void;
-  /** The lease is lost: everything that was held under it belongs to others now. */
-  lost(): void;
 }
 
 interface HoldingsDeps {
@@ -32,37 +39,38 @@ interface HoldingsDeps {
 }
 
 /**
- * How long a shard that is to be given up is served on while a request of it hangs. By then the request has timed out
- * and its retry is a minute away, so nobody has to wait for it.
+ * The time for which a surplus shard is kept open while one of its requests hangs. By then the request has timed out and
+ * its retry is a minute away, so the handover delays nothing.
  */
 const PATIENCE_MS = 20_000;
-/** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
+/** The time that the requests of a closed shard may still take before they are aborted. */
 const CLOSING_MS = 2_000;
 
 const renewMs = () => LEASE_RENEW_MS;
 
-/** The clocks of the process may tell of times since a renewal that differ by less than this. */
-const CLOCKS_APART_MS = 500;
+/** The most that the two clocks of the process may differ on the time since a renewal. */
+const CLOCK_TOLERANCE_MS = 500;
 
-/** When a renewal began, by the two clocks of the process. */
+/** The start of a renewal by the two clocks of the process. */
 interface Renewal {
   readonly monotonicMs: number;
   readonly ownMs: number;
 }
 
 /**
- * The lease of this process and the shards that it holds under it. Three loops: one renews the lease and waits for
- * nothing else, one claims and gives up shards, one looks for the dead.
+ * The lease of this process and the shards that it holds under it. Three loops run side by side: one renews the lease and
+ * waits for nothing else, one claims and releases shards, one detects crashed dispatchers.
  */
 export class Holdings {
   readonly #deps: HoldingsDeps;
-  readonly #listener: HoldingsListener;
+  readonly #use: ShardUse;
+  readonly #report: (event: HoldingsEvent) => void;
   readonly #shards = new Map<number, Claim>();
-  /** The shards that are to be given up and still served, with the time since when. */
+  /** Surplus shards that are still served, with the time since when they are surplus. */
   readonly #leaving = new Map<number, number>();
-  /** The shards that are given up as soon as nothing of them is under way, until Postgres has said that they are. */
+  /** Shards that take no new work. They stay here until PostgreSQL has confirmed their release. */
   readonly #closed = new Set<number>();
-  readonly #undertaker: Undertaker;
+  readonly #failureDetector: FailureDetector;
   readonly #renewal = new Waiter();
   readonly #tick = new Waiter();
   readonly #watch = new Waiter();
@@ -71,19 +79,21 @@ export class Holdings {
   #stopping = false;
   #abandoned = false;
 
-  constructor(deps: HoldingsDeps, listener: HoldingsListener) {
+  constructor(deps: HoldingsDeps, use: ShardUse, report: (event: HoldingsEvent) => void) {
     this.#deps = deps;
-    this.#listener = listener;
-    this.#undertaker = new Undertaker(deps, () => this.#tick.nudge());
+    this.#use = use;
+    this.#report = report;
+    this.#failureDetector = new FailureDetector(deps, () => this.#tick.nudge());
     this.#id = deps.newId();
   }
 
-  /** Changes when the lease is lost: what began under another id is void. */
+  /**
+   * The id of the lease. It changes when the lease is lost, and results of work that began under another id are void.
+   */
   get id(): string {
     return this.#id;
   }
 
-  /** All shards that we hold. */
   get shards(): ReadonlyMap<number, Claim> {
     return this.#shards;
   }
@@ -94,9 +104,9 @@ export class Holdings {
   }
 
   /**
-   * Whether something may be sent: only while nobody else can have taken over. Over a suspension of the machine the
-   * monotonic clock may stand still, and the wall clock may be set: unless both tell of the same time since the renewal,
-   * sending pauses until the next one.
+   * Whether this process may send: no other dispatcher can have taken its shards over yet. The monotonic clock may stand
+   * still while the machine is suspended, and the wall clock may be set. If the two differ on the time since the last
+   * renewal, sending pauses until the next one.
    */
   get safe(): boolean {
     if (this.#renewed === undefined) return false;
@@ -104,72 +114,77 @@ export class Holdings {
     const { monotonicMs, ownMs } = this.#renewed;
     const passedMs = clock.monotonicMs() - monotonicMs;
     const ownPassedMs = clock.ownMs() - ownMs;
-    return passedMs < LEASE_SAFE_MS && Math.abs(ownPassedMs - passedMs) < CLOCKS_APART_MS;
+    return passedMs < LEASE_SAFE_MS && Math.abs(ownPassedMs - passedMs) < CLOCK_TOLERANCE_MS;
   }
 
-  /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
+  /**
+   * Renews the lease until `ended`, then releases it with all shards. If PostgreSQL is away, the lease expires instead.
+   */
   async run(ended: AbortSignal): Promise<void> {
     const often = { clock: this.#deps.clock, ended };
-    const watchMs = () => this.#undertaker.restMs;
+    const watchMs = () => this.#failureDetector.intervalMs;
     await Promise.all([
       this.#renewal.repeat(often, renewMs, () => this.#renew()),
       this.#tick.repeat(often, renewMs, () => this.#assign()),
-      this.#watch.repeat(often, watchMs, () => this.#undertaker.look(this.#id)),
+      this.#watch.repeat(often, watchMs, () => this.#failureDetector.check(this.#id)),
     ]);
     await this.#leave();
   }
 
   /**
-   * Lets the lease run out instead of giving it back: something was sent whose record is not written, and whoever takes
-   * over has to know that it may repeat something.
+   * Leaves the lease to expire instead of releasing it: a POST was made whose record is not committed, and the next
+   * holder has to learn that attempts are in doubt.
    */
   abandon(): void {
     this.#abandoned = true;
   }
 
-  /** Holds what it has, and takes no more. */
+  /** Keeps the held shards but claims no more, and lets no new work begin. */
   stop(): void {
     this.#stopping = true;
   }
 
-  /** An actor of this shard has gone, so the shard may be free to be given up. */
+  /** Notes that an actor of this shard was dropped: a closed shard may be ready for its release. */
   actorGone(shard: number): void {
     if (this.#closed.has(shard)) this.#tick.nudge();
   }
 
-  /** Somebody declared the dispatcher of this id dead. If that is still ours, we come back under a new one. */
-  lose(id: string): void {
-    if (id !== this.#id) return;
+  /**
+   * Gives up the lease of this id, which another dispatcher has expired, and applies for a new one. Returns false if the
+   * process has another lease already.
+   */
+  lose(id: string): boolean {
+    if (id !== this.#id) return false;
     this.#deps.log.warn("lease.lost", { dispatcher_id: id });
     this.#id = this.#deps.newId();
     this.#shards.clear();
     this.#leaving.clear();
     this.#closed.clear();
     this.#renewed = undefined;
-    this.#listener.lost();
     this.#renewal.nudge();
+    return true;
   }
 
   async #renew(): Promise<void> {
     const { clock, leases, log } = this.#deps;
     const id = this.#id;
     try {
-      // The row stays where an earlier try wrote it and its answer was lost.
+      // The insert changes nothing if an earlier try wrote the row and its response was lost.
       if (this.#renewed === undefined) await leases.join(id);
       const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
       const now = await leases.renew(id);
-      if (now === undefined) this.lose(id);
+      if (now === undefined) this.#report({ kind: "lease_lost", dispatcherId: id });
       if (id !== this.#id || now === undefined) return;
       clock.heard(now, began.monotonicMs);
       if (this.#renewed === undefined) this.#tick.nudge();
       this.#renewed = began;
     } catch (error) {
-      log.warn("lease.unrenewed", errorFields(error));
+      log.warn("lease.renew_failed", errorFields(error));
     }
-    this.#listener.checked();
+    this.#report({ kind: "lease_checked" });
   }
 
-  /** Claims what is missing to the fair share, and gives up what is above it. */
+  /** Claims shards up to the fair share, or releases those above it. */
   async #assign(): Promise<void> {
     const { leases, log } = this.#deps;
     const id = this.#id;
@@ -178,9 +193,9 @@ export class Holdings {
       const { owned, surplus } = await leases.assign(id);
       if (id !== this.#id) return;
       if (!this.#stopping) this.#adopt(owned);
-      await this.#giveUp(surplus);
+      await this.#release(surplus);
     } catch (error) {
-      log.warn("shards.unassigned", errorFields(error));
+      log.warn("shards.assign_failed", errorFields(error));
     }
   }
 
@@ -188,46 +203,46 @@ export class Holdings {
     if (this.#abandoned) return;
     const { leases, log } = this.#deps;
     try {
-      await leases.leave(this.#id, this.#asLeft(this.#shards.keys()));
+      await leases.leave(this.#id, this.#claimsOf(this.#shards.keys()));
     } catch (error) {
-      log.warn("lease.unreturned", errorFields(error));
+      log.warn("lease.release_failed", errorFields(error));
     }
   }
 
-  /** Shards are orphans to their next holder, too, until everything that the dead may have sent was repeated. */
-  #asLeft(shards: Iterable<number>): Map<number, Claim> {
-    const left = new Map<number, Claim>();
+  /** Returns the claims for a release. A shard stays unclean for its next holder while it has attempts in doubt. */
+  #claimsOf(shards: Iterable<number>): Map<number, Claim> {
+    const claims = new Map<number, Claim>();
     for (const shard of shards) {
       const claim = this.#shards.get(shard);
       if (claim === undefined) continue;
-      left.set(shard, { ...claim, orphaned: claim.orphaned && this.#listener.inherits(shard) });
+      claims.set(shard, { ...claim, unclean: claim.unclean && this.#use.hasInDoubt(shard) });
     }
-    return left;
+    return claims;
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
-    // Released, though nothing was heard of that; under a new epoch it was claimed again since.
+    // A closed shard was released although the response was lost. With a new epoch this process claimed it again.
     for (const shard of this.#closed)
       if (owned.get(shard)?.epoch !== this.#shards.get(shard)?.epoch) this.#forget(shard);
     const added: number[] = [];
-    const orphaned: number[] = [];
+    const unclean: number[] = [];
     for (const [shard, claim] of owned) {
       if (this.#shards.has(shard)) continue;
       this.#shards.set(shard, claim);
       added.push(shard);
-      if (claim.orphaned) orphaned.push(shard);
+      if (claim.unclean) unclean.push(shard);
     }
     if (added.length === 0) return;
-    const counts = { shards: added.length, orphaned: orphaned.length, owned: this.#shards.size };
+    const counts = { shards: added.length, unclean: unclean.length, owned: this.#shards.size };
     this.#deps.log.info("shards.claimed", counts);
-    this.#listener.claimed(added, orphaned);
+    this.#report({ kind: "shards_claimed", shards: added, unclean });
   }
 
-  async #giveUp(surplus: number): Promise<void> {
+  async #release(surplus: number): Promise<void> {
     this.#choose(surplus - this.#closed.size);
     this.#close();
     if (this.#closed.size === 0) return;
-    const released = this.#asLeft(this.#closed.difference(this.#listener.busyShards()));
+    const released = this.#claimsOf(this.#closed.difference(this.#use.busyShards()));
     if (released.size === 0) return;
     const id = this.#id;
     await this.#deps.leases.release(id, released);
@@ -241,7 +256,7 @@ export class Holdings {
     this.#closed.delete(shard);
   }
 
-  /** Marks so many shards as leaving: first those that are already marked, then the last ones of the others. */
+  /** Marks `count` shards as leaving: first those that are marked already, then the last ones of the others. */
   #choose(count: number): void {
     if (count <= 0) return this.#leaving.clear();
     const nowMs = this.#deps.clock.monotonicMs();
@@ -259,12 +274,13 @@ export class Holdings {
     const id = this.#id;
     for (const [shard, sinceMs] of this.#leaving) {
       const isPatient = clock.monotonicMs() - sinceMs < PATIENCE_MS;
-      if (isPatient && this.#listener.lingers(shard)) continue;
+      if (isPatient && this.#use.lingers(shard)) continue;
       this.#leaving.delete(shard);
       this.#closed.add(shard);
-      this.#listener.closed(shard);
+      this.#report({ kind: "shard_closed", shard });
       void clock.sleep(CLOSING_MS).then(() => {
-        if (id === this.#id && this.#closed.has(shard)) this.#listener.overdue(shard);
+        if (id === this.#id && this.#closed.has(shard))
+          this.#report({ kind: "shard_overdue", shard });
       });
     }
   }

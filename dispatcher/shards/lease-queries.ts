@@ -3,22 +3,76 @@ import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../db/client.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
 import { rows, statement } from "../../db/statement.ts";
-import { fairShare, type Claim, type Heartbeat } from "./leases.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
 
-// What updates by a list is SQL.
+/*
+ * Leases decide which dispatcher delivers which shard. The row of a dispatcher is its lease, and each shard refers to the
+ * row of its holder. A renewal changes the row. A dispatcher that sees another row unchanged for `LEASE_TTL_MS` expires
+ * that lease: it deletes the row, which frees the shards at once. Every commit locks the row of its writer first, so the
+ * expired process can write nothing more (fencing).
+ *
+ * An expiry does not look at the work of the crashed process. Its shards are flagged unclean, and the next holder marks the
+ * attempts that it may repeat. A shard that moves between running dispatchers is released by its holder after the last
+ * request for it has ended.
+ */
+
+/** The time without a renewal, by the clock of the observer, after which it may expire a lease. */
+export const LEASE_TTL_MS = 3_500;
+/** The interval between two renewals of a lease. */
+export const LEASE_RENEW_MS = 1_000;
+/** The time after a renewal in which requests may begin. It ends well before another dispatcher may take over. */
+export const LEASE_SAFE_MS = 2_500;
+/** The interval between two reads of the heartbeats: a crash is detected at most twice this time after the TTL. */
+export const LEASE_WATCH_MS = 200;
+/** The interval of the only dispatcher, which has to notice when another one joins. */
+export const LEASE_GLANCE_MS = 1_000;
+/**
+ * A read that comes later than this after the last one starts anew, because the others may have lost PostgreSQL, too.
+ */
+export const LEASE_BLIND_MS = 2_000;
+
+/** The right of one dispatcher to a shard. */
+export interface Claim {
+  /** The number of times that the shard has been claimed. */
+  readonly epoch: number;
+  /** A former holder crashed, and the first entries of its lanes may have been sent already (column `orphaned`). */
+  readonly unclean: boolean;
+}
+
+/** The row of a dispatcher. `renewedAt` changes with each renewal; a reader only compares it with earlier values. */
+export interface Heartbeat {
+  readonly id: string;
+  readonly renewedAt: Date;
+}
+
+/**
+ * Returns the number of shards for a dispatcher. All compute the same: the first ids get one more each of a remainder.
+ */
+export function fairShare(living: readonly string[], id: string): number {
+  const sorted = living.toSorted();
+  const rank = sorted.indexOf(id);
+  if (rank < 0) return 0;
+  return Math.floor(SHARDS / sorted.length) + (rank < SHARDS % sorted.length ? 1 : 0);
+}
 
 const NOW = sql`now()`;
 const MIB = 1_048_576;
 const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
 
-/** The leases as the dispatcher uses them; the simulation has its own. */
+/** The leases as the dispatcher uses them; the simulation implements the same type in memory. */
 export type Leases = ReturnType<typeof createLeases>;
 
-/** `renewals` is for the renewals alone: they must not wait for a connection that does anything else. */
+/** Creates the leases on PostgreSQL. Only renewals use the connection `renewals`, so that nothing delays them. */
 export function createLeases(db: Db, renewals: Db) {
-  /** Gives up shards, each only if it still has this epoch; `orphaned` of the claim says in which state. */
+  /**
+   * Releases each shard that still has the epoch of its claim, and writes whether it is unclean for the next holder.
+   */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
-    const given = Array.from(claims, ([shard, claim]) => ({ id: shard, ...claim }));
+    const given = Array.from(claims, ([shard, { epoch, unclean }]) => ({
+      id: shard,
+      epoch,
+      orphaned: unclean,
+    }));
     if (given.length > 0) await db.run(releasing, { id, given });
   };
   return {
@@ -29,9 +83,9 @@ export function createLeases(db: Db, renewals: Db) {
         .onConflictDoNothing();
     },
     /**
-     * Renews the lease and answers the time by the clock of Postgres; undefined if another process has ended the lease.
-     * `renewed_at` moves on even if the clock of Postgres stands still or steps back, because other processes only compare
-     * it with the value that they read before.
+     * Renews the lease and returns the time of PostgreSQL, or undefined if another process has expired the lease.
+     * `renewed_at` grows even if the clock of PostgreSQL stands still or steps back, because observers only compare it with
+     * the value that they read before.
      */
     async renew(id: string): Promise<Date | undefined> {
       const { renewedAt } = dispatchers;
@@ -46,8 +100,7 @@ export function createLeases(db: Db, renewals: Db) {
       return renewed?.now;
     },
     /**
-     * Claims free shards up to the fair share. Answers all shards that this dispatcher holds now, and how many of them it
-     * has to give up for the others.
+     * Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number above its share.
      */
     async assign(id: string) {
       const found = await db
@@ -59,17 +112,18 @@ export function createLeases(db: Db, renewals: Db) {
       const living = [...new Set(found.map(({ dispatcher }) => dispatcher))];
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await claimShards(db, id, missing) : [];
-      const all = [...owned, ...claimed].map(({ id: shard, ...claim }) => [shard, claim] as const);
+      const all = [...owned, ...claimed].map(
+        ({ id: shard, epoch, orphaned }) => [shard, { epoch, unclean: orphaned }] as const,
+      );
       const owns: ReadonlyMap<number, Claim> = new Map(all);
       return { owned: owns, surplus: Math.max(0, -missing) };
     },
     heartbeats: (): Promise<readonly Heartbeat[]> => db.run(allHeartbeats, {}),
-    bury: (dead: Heartbeat) => db.transaction((tx) => buryDispatcher(tx, dead)),
+    expire: (dead: Heartbeat) => db.transaction((tx) => expireLease(tx, dead)),
     release,
-    /** Gives up these shards like `release`, all others as they are, and the lease. */
+    /** Ends the lease. Releases these shards like `release`; the foreign key frees all others unchanged. */
     async leave(id: string, claims: ReadonlyMap<number, Claim>) {
       await release(id, claims);
-      // Frees with it what it still holds.
       await db.delete(dispatchers).where(eq(dispatchers.id, id));
     },
   };
@@ -77,17 +131,17 @@ export function createLeases(db: Db, renewals: Db) {
 
 const allHeartbeats = statement({
   name: "leases.heartbeats",
-  // Five times a second: the driver does not prepare what the builder makes without a parameter.
+  // Raw SQL because it runs five times a second, and the driver does not prepare a builder query without parameters.
   columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
   text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
 });
 
 /**
- * Ends the lease of the dead and frees its shards, as orphans; answers how many these were, undefined if it renewed its
- * lease after all or somebody was faster. Waits for a commit that is under way there, and only then looks at the shards,
- * because that may be a claim. The three statements go to the server at once: a busy process would wait for each answer.
+ * Expires a lease and frees its shards as unclean. Returns their number, or undefined if the lease was renewed after all or
+ * another process was faster. The row lock waits for a running commit of the holder, which may be a claim, before the
+ * shards are read. The three statements are pipelined, because a busy process would lose time at each response.
  */
-async function buryDispatcher(tx: Tx, dead: Heartbeat): Promise<number | undefined> {
+async function expireLease(tx: Tx, dead: Heartbeat): Promise<number | undefined> {
   const stillDead = and(eq(dispatchers.id, dead.id), eq(dispatchers.renewedAt, dead.renewedAt));
   const row = () => tx.select({ id: dispatchers.id }).from(dispatchers).where(stillDead);
   const freed = tx
@@ -118,10 +172,10 @@ function claimShards(db: Db, id: string, limit: number) {
     .returning(CLAIM);
 }
 
-/** By epoch: a release that is carried out late must not take away what was claimed again since. */
+/** Compares the epoch, so that a release that runs late does not take a shard from a later claim. */
 const releasing = statement({
   name: "leases.releaseShards",
-  // Updates by a parameter that is a table.
+  // Raw SQL because its parameter is a table.
   params: { id: dispatchers.id, given: rows(CLAIM) },
   text: ({ id, given }) => sql`
     update shards s set dispatcher_id = null, orphaned = given.orphaned

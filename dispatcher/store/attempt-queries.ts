@@ -1,17 +1,91 @@
-import { is, sql, type SQL } from "drizzle-orm";
+import { types } from "node:util";
+import { getTableColumns, is, sql, type SQL } from "drizzle-orm";
 import { PgColumn } from "drizzle-orm/pg-core";
 
 import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
+import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
-import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
-import { ATTEMPT_FIELDS, FIELDS, type Field } from "./attempt.ts";
+import { instant, list, statement, typeOf, value, type ValuesOf } from "../../db/statement.ts";
+import { type Decision, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 
-// The commit of attempts is the hottest statement there is (`bun run bench dispatch`), so it is SQL: one statement for
-// the records of many actors, which come as one text.
+/*
+ * Text-encoded rows. Hot statements pass rows to and from PostgreSQL as text: the driver then encodes or decodes one
+ * value per row, or per statement, instead of one per column. An empty field is null.
+ */
 
-/** Not of the attempt but of its entry: of where it is, and of what it was. */
+/** No value contains these separators: text of receivers is cleaned of them, and JSON escapes them. */
+export const BETWEEN_RECORDS = "\x1e";
+export const BETWEEN_FIELDS = "\x1f";
+
+/**
+ * Every field of an attempt record with its column: the written ones and those that identify the entry. The statements
+ * number them in this order.
+ */
+const ATTEMPT_FIELDS = {
+  shard: outbox.shard,
+  /**
+   * The entry was read from the log, so its record moves the offset, unless the offset has passed the entry already.
+   */
+  isLogged: value("boolean"),
+  ...getTableColumns(deliveryAttempts),
+};
+
+type Decided = "outcome" | "nextAttemptAt";
+/**
+ * Columns of bytes. A record holds the hex digits, in which they were made and in which they are passed to PostgreSQL.
+ */
+type HexField = "signature" | "previousSignature" | "bodyDigest";
+
+/** One POST and the decision about its entry: everything that a commit writes about it. */
+export interface AttemptRecord
+  extends
+    Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided | HexField>,
+    Readonly<Record<HexField, string | null>> {
+  readonly decision: Decision;
+  /** The end of the POST by the monotonic clock of the process. The delay of a retry counts from it. */
+  readonly endedMs: number;
+}
+
+type Field = keyof typeof ATTEMPT_FIELDS;
+// Object.keys has no type for the keys.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
+
+/** Encodes records as one text; `nowMs` is the present time of the monotonic clock. */
+export function encodeRecords(records: readonly AttemptRecord[], nowMs: number): string {
+  const encode = (record: AttemptRecord) =>
+    FIELDS.map((field) => textOf(record, field, nowMs)).join(BETWEEN_FIELDS);
+  return records.map(encode).join(BETWEEN_RECORDS);
+}
+
+function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
+  const { decision, endedMs } = record;
+  if (field === "outcome") return decision.kind;
+  if (field === "nextAttemptAt")
+    return decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "";
+  const held = record[field];
+  if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
+  if (held === null) return "";
+  if (typeof held !== "object") return `${held}`;
+  return types.isDate(held) ? held.toISOString() : JSON.stringify(held);
+}
+
+const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
+
+/**
+ * Replaces NUL, unpaired surrogates and our separators in text of a receiver, because PostgreSQL text cannot hold the
+ * first two. In JSON all of these are escaped already.
+ */
+function storable(text: string): string {
+  return text.replaceAll(UNSTORABLE, "\uFFFD").toWellFormed();
+}
+
+// The commit of attempts is the hottest statement (`bun run bench dispatch`), so it is raw SQL: one statement for the
+// records of many actors, which it gets as one text.
+
+/** Fields of the entry and not of the attempt: those that locate it, and those that are copied to the attempt. */
 const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
 const ENTRY: ReadonlySet<Field> = new Set(["payloadMode", "batchJobId", "recordedAt"]);
 
@@ -21,8 +95,8 @@ function nameOf(field: Field): string {
 }
 
 /**
- * The fields of a line as columns. When a retry is due is for the clock of Postgres to say: a line has the ms until then,
- * so the wrong clock of one process neither blocks an entry nor sends it early.
+ * Decodes the fields of a record into columns. The clock of PostgreSQL determines the due time of a retry: the record
+ * has the ms until then, so a wrong clock of one process neither blocks an entry nor sends it early.
  */
 const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
@@ -36,14 +110,14 @@ const NUMBERED = sql.raw(
 
 const written = FIELDS.filter((field) => !PLACE.has(field));
 const WRITTEN = sql.raw(written.map(nameOf).join(", "));
-/** The values of an attempt; `settles`: whether it settles its entry. */
+/** Selects the values of an attempt; `settles` wraps the columns that only an attempt which settles its entry has. */
 const selected = (settles: (column: string) => string) =>
   sql.raw(
     written
       .map((field) => {
         const column = `i.${nameOf(field)}`;
         if (ENTRY.has(field)) return settles(column);
-        // An answer without a body has an empty excerpt; no answer has none.
+        // A response without a body has an empty excerpt; without a response the excerpt is null.
         return field === "responseExcerpt"
           ? `coalesce(${column}, case when i.status_code is not null then '' end)`
           : column;
@@ -53,11 +127,11 @@ const selected = (settles: (column: string) => string) =>
 const SELECTED = selected((column) => `case when e.sequence is not null then ${column} end`);
 const RUN = selected((column) => column);
 
-/** Some run of failures reaches the 20th, whatever comes behind it. */
+/** Whether a run of failures reaches the 20th, even if a success follows. */
 const REACHED = sql`
     (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
 
-/** Rows that wait for their next attempt, and the runs of failures with what follows from them. */
+/** Writes the rows that wait for their next attempt, and counts the runs of failures with their consequences. */
 function waitAndCount(now: SQL): SQL {
   return sql`
     waiting as (
@@ -66,7 +140,7 @@ function waitAndCount(now: SQL): SQL {
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
          and o.sequence = i.sequence and o.attempt = i.attempt and o.skipped_at is null
     ), placed as (
-      -- A run of failures lasts to the next success: these are counted up to each record.
+      -- A run of failures ends at the next success, so the successes up to each record are counted.
       select i.subscription_id, i.outcome,
              count(*) filter (where i.outcome = 'delivered') over (partition by i.subscription_id order by i.ord) as run
         from input i
@@ -76,14 +150,14 @@ function waitAndCount(now: SQL): SQL {
       select subscription_id, run, count(*) filter (where outcome = 'failed') as failures
         from placed group by subscription_id, run
     ), runs as (
-      -- Failures before the first success continue the stored run; every other run begins anew.
+      -- Failures before the first success continue the stored run; every other run starts at zero.
       select subscription_id, max(run) > 0 as succeeded,
              coalesce(max(failures) filter (where run = 0), 0) as leading,
              coalesce(max(failures) filter (where run > 0), 0) as longest,
              (array_agg(failures order by run desc))[1] as trailing
         from counts group by subscription_id
     ), counted as (
-      -- Only w is the row as it is now, should an enable have come in between; so the rule looks at w alone.
+      -- The rule reads w only, because an enable may have committed since, and w is the present row.
       update webhook_subscriptions w
          set consecutive_failure_count = case
                when ${REACHED} then ${DISABLE_AFTER_FAILURES}
@@ -100,10 +174,10 @@ function waitAndCount(now: SQL): SQL {
     )`;
 }
 
-/** The lease of the process, held against whoever would declare it dead, and what it has recorded. */
+/** Locks the lease of the process, so that no other process expires it meanwhile, and decodes the records. */
 const recordsOf = ({ dispatcherId, lines }: Readonly<Record<"dispatcherId" | "lines", SQL>>) => sql`
     with lease as materialized (
-      -- For this statement alone: who waits longer for a row is split from the others (committer.ts).
+      -- The limit applies to this statement only. A group that waits longer for a row is split (committer.ts).
       select id from dispatchers
        where id = ${dispatcherId} and set_config('lock_timeout', '100ms', true) is not null
          for key share
@@ -115,7 +189,7 @@ const recordsOf = ({ dispatcherId, lines }: Readonly<Record<"dispatcherId" | "li
         from lines
     )`;
 
-/** The ids of subscriptions for which that holds, as one value. */
+/** Returns the ids of the subscriptions that match, as one value. */
 const idsWhere = (holds: SQL) => sql`array(select id from subscriptions where ${holds})`;
 
 const GIVEN = {
@@ -130,10 +204,10 @@ const ANSWER = {
   left: list(webhookSubscriptions.id),
 };
 
-/** Commits successes of entries of the log that follow one another: of each subscription from `firsts` to `lasts`. */
+/** Commits successes of consecutive log entries: those from `firsts` to `lasts` of each subscription. */
 export const commitRuns = statement({
   name: "attempts.commitRuns",
-  // Measured: the hottest of all.
+  // Raw SQL because it is the hottest statement of all (measured).
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)},
@@ -146,7 +220,8 @@ export const commitRuns = statement({
         from runs r cross join lateral (
                select id, state, consecutive_failure_count from webhook_subscriptions where id = r.id offset 0) s
     ), advanced as (
-      -- The condition fails if a skip has moved the offset, or if this commit was applied before and its answer was lost.
+      -- The condition fails if a skip has moved the offset, or if this commit was applied before and its response was
+      -- lost.
       update outbox_offsets f set settled_through = r.last
         from runs r
        where f.subscription_id = r.id and f.settled_through = r.first - 1
@@ -155,7 +230,7 @@ export const commitRuns = statement({
       insert into delivery_attempts (${WRITTEN})
       select ${RUN} from input i join advanced a on a.subscription_id = i.subscription_id
     ), counted as (
-      -- A run of failures that came before them has ended.
+      -- Ends a run of failures from before.
       update webhook_subscriptions w set consecutive_failure_count = 0
         from subscriptions s
        where s.consecutive_failure_count > 0 and w.id = s.id and w.state = 'active'
@@ -165,7 +240,7 @@ export const commitRuns = statement({
            array[]::text[] as disabled, ${idsWhere(sql`id not in (select subscription_id from advanced)`)} as left`,
 });
 
-/** What the offset passes and is not settled: entries of other reviews that are under way, and retries. */
+/** Gives rows to unsettled entries that the offset passes: retries, and entries of other reviews that are under way. */
 const PASSED = sql`
     passed as (
       insert into outbox (${LOGGED_COLUMNS}, attempt, state, due_at)
@@ -180,10 +255,10 @@ const PASSED = sql`
        where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
     )`;
 
-/** Commits any records, each entry once. */
+/** Commits any records, with each entry at most once. */
 export const commitAny = statement({
   name: "attempts.commit",
-  // Measured: hot.
+  // Raw SQL because it is hot (measured).
   params: { ...GIVEN, now: instant },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)}, subscriptions as materialized (
@@ -195,7 +270,8 @@ export const commitAny = statement({
                select settled_through as seen_settled, skipped_through as seen_skipped from outbox_offsets
                 where subscription_id = given.id offset 0) f
     ), offsets as materialized (
-      -- Held until the commit. What has moved since this statement began may have rows that it does not see yet.
+      -- Locked until the commit. A subscription that has moved since the statement began may have rows which it does
+      -- not see, so it is left for the next statement.
       select s.number, f.*
         from lease, subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update) f

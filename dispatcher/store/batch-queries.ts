@@ -9,14 +9,14 @@ import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 
-// The statement that moves and numbers the events is SQL.
+// The statement that moves and numbers the events is raw SQL.
 
 export interface BatchDispatch {
-  /** A ULID per dispatch: the jobs of the dispatch are named after it. */
+  /** A ULID per dispatch, from which the ids of its jobs are made. */
   readonly id: string;
   readonly dispatcherId: string;
   readonly subscriptionId: string;
-  /** How long an hour of batch_interval_hours is. */
+  /** The length of an hour of batch_interval_hours, which tests shorten. */
   readonly hourMs: number;
   readonly now: Date;
 }
@@ -24,10 +24,12 @@ export interface BatchDispatch {
 type Window = typeof batchWindows.$inferSelect;
 
 /**
- * Dispatches a due batch slot (contract 7.14): the events that wait become entries of the outbox, review by review, a
- * chunk in each transaction; the last one moves the cursor. The first one says up to where the window goes, so whoever
- * comes after a crash goes on with the same window. A subscription that is no longer due, active or there changes nothing.
- * `fenced`: this process was declared dead, and nothing was written.
+ * Dispatches a due batch (contract 7.14): waiting events become entries of the outbox, review by review, one chunk per
+ * transaction. The first transaction stores the end of the window, so that another process continues the same window
+ * after a crash. The last one moves the cursor. A subscription that is not due, not active or deleted by then changes
+ * nothing.
+ *
+ * `fenced`: another process has expired the lease of this one, and nothing was written.
  */
 export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   for (let jobs = 0; ;) {
@@ -37,7 +39,7 @@ export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   }
 }
 
-/** `more`: something of the window is left. */
+/** Dispatches one chunk. `more`: the window has further events. */
 async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { subscriptionId, now } = batch;
   const lease = await tx
@@ -51,11 +53,11 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   if (held === undefined || window === undefined) return { fenced: false, jobs: 0, more: false };
   const { shard, dueAt, intervalHours, sequence } = held;
   const { openedAt, ...rest } = window;
-  // Events become entries in the order of the first event of their review, and one job per review.
+  // Entries follow the order of the first event of each review; each review is one job.
   const numbers = { shard, sequence, now, limit: CHUNK };
   const moved = await tx.run(appending, { ...rest, ...numbers });
   const { appended, jobs, firstId, reviewId } = onlyRow(moved);
-  // Fewer than a chunk are the last ones.
+  // A chunk that is not full is the last one.
   const more = appended === CHUNK;
   if (more) {
     const progress = { firstId: firstId ?? window.firstId, reviewId };
@@ -64,9 +66,9 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
       .values({ ...window, ...progress })
       .onConflictDoUpdate({ target: batchWindows.subscriptionId, set: progress });
   } else {
-    // A new interval may have put it off while the window was open.
+    // A change of the interval may have postponed the next batch while the window was open.
     const next = dueAt > now ? dueAt : nextBatchAt(dueAt, intervalHours * batch.hourMs, now);
-    // The cursor goes with the last entries of its window.
+    // The cursor moves in the transaction of the last entries of its window.
     await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
     await tx
       .update(webhookSubscriptions)
@@ -77,8 +79,8 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
 }
 
 /**
- * Locks the sequence and then the subscription, as a delete does; undefined if that is not active. Writers of review
- * actions are not held up: they take the row of the sequence for key share.
+ * Locks the sequence and then the subscription, in the order of a delete; returns undefined if the subscription is not
+ * active. Writers of review actions are not blocked, because they lock the sequence for key share.
  */
 async function hold(tx: Tx, subscriptionId: string) {
   const { lastSequence, batchSkippedThrough } = outboxSequences;
@@ -102,7 +104,7 @@ async function hold(tx: Tx, subscriptionId: string) {
   };
 }
 
-/** The window that somebody has begun, or else a new one, if the batch is due. */
+/** Returns the open window, or a new one if the batch is due. */
 async function windowOf(
   tx: Tx,
   { id, subscriptionId, now }: BatchDispatch,
@@ -113,7 +115,7 @@ async function windowOf(
     .from(batchWindows)
     .where(eq(batchWindows.subscriptionId, subscriptionId));
   if (open !== undefined || dueAt > now) return open;
-  // What commits after this may have an id below that of the last one.
+  // The window ends at the last committed event. Events that commit later may have smaller ids than that.
   const [last] = await tx
     .select({ id: batchEntries.reviewHistoryId })
     .from(batchEntries)
@@ -127,7 +129,7 @@ async function windowOf(
 
 const appending = statement({
   name: "batch.appendChunk",
-  // Moves and numbers the rows in one statement, each of its walks as long as the chunk.
+  // Raw SQL because it moves and numbers the rows in one statement. Its walks are as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,
@@ -154,7 +156,7 @@ const appending = statement({
                order by review_history_id limit ${limit}) b
        cross join lateral (select id, review_id from review_history where id = b.review_history_id offset 0) h
     ), reviews as (
-      -- The one that the last chunk was cut in comes first, the others by their first event.
+      -- The review in which the last chunk ended comes first, the others follow by their first event.
       select review_id, min(id) as first_id from waiting
        where review_id is distinct from ${reviewId}::int group by review_id
        union all select ${reviewId}::int, 0 where ${reviewId}::int is not null

@@ -1,97 +1,107 @@
+import type { DbOrTx } from "../../db/client.ts";
+import { onlyRow } from "../../db/statement.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../actor/lane.ts";
-import type { CommitResult } from "./commit.ts";
-import type { AttemptRecord } from "./attempt.ts";
+import {
+  type AttemptRecord,
+  BETWEEN_RECORDS,
+  commitAny,
+  commitRuns,
+  encodeRecords,
+} from "./attempt-queries.ts";
 import { GroupRunner, type RunnerDeps } from "./group-runner.ts";
-import type { DispatchStore } from "./store.ts";
 
 interface Pending {
   readonly dispatcherId: string;
   readonly record: AttemptRecord;
-  /** Called after the commit: whether the subscription still is active. */
+  /** Called after the commit, with whether the subscription is still active. */
   readonly done: (active: boolean) => void;
 }
 
-type CommitDeps = RunnerDeps & { readonly store: Pick<DispatchStore, "commit"> };
-
-const RECORDS_PER_COMMIT = 512;
-/** Fewer records wait for others, because a commit costs Postgres nearly the same whether it writes one record or these. */
-const WORTH_A_COMMIT = SEND_AHEAD;
-/** How long they wait at the most; contract 7.4 lets a commit trail by 10 ms. */
-const GATHER_MS = 8;
-/**
- * A subscription with this many records in one group sends faster than its records are committed. No group waits then: a
- * lane would have sent all that it may before a commit begins, and would stand still until it ends.
- */
-const BUSY_RECORDS = SEND_AHEAD / 2;
-/** A busy subscription counts as busy for this many groups. The group after a full one is often small, because the lane has just started again. */
-const BUSY_GROUPS = 2;
-/** The most records that may wait for their commit, over all actors, so that a slow database slows sending. */
-const MAX_BACKLOG = 2_048;
-/**
- * The most records that may wait in quarantine, so that memory is bounded: of 128 subscriptions that have as many as they
- * may. It is far above MAX_BACKLOG, so that a few locked rows stop nobody else.
- */
-const MAX_QUARANTINED = 128 * MAX_UNRECORDED;
-/** How long a commit is left alone that failed because Postgres is out of reach. */
-const RETRY_MS = 100;
-
-export interface CommitListener {
-  /** The dispatcher of this id was declared dead: nothing was written. */
-  fenced(dispatcherId: string): void;
-  /** These subscriptions had their 20th permanent failure; mails to their owners are queued. */
-  disabled(subscriptionIds: readonly string[]): void;
+interface CommitStore {
+  /** Commits records. Records that are committed already change nothing. */
+  commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
 }
 
+type CommitDeps = RunnerDeps & { readonly store: CommitStore };
+
+const RECORDS_PER_COMMIT = 512;
+/** Fewer records wait for more, because a commit of one record costs PostgreSQL nearly as much as one of this many. */
+const WORTH_A_COMMIT = SEND_AHEAD;
+/** The longest wait for more records; contract 7.4 lets a commit trail by 10 ms. */
+const GATHER_MS = 8;
 /**
- * Commits the outcomes of many actors together, one group at a time, so that the records of a subscription are written in
- * the order in which they came. While they are few they wait for GATHER_MS. A subscription whose records cannot be committed is
- * quarantined (`GroupRunner`), and the others are committed without it.
+ * A subscription with this many records in one group sends faster than its records are committed. Groups do not wait for
+ * more records then: its lane would reach the limit of uncommitted records before a commit begins, and stand still.
+ */
+const BUSY_RECORDS = SEND_AHEAD / 2;
+/** The number of groups for which a busy subscription counts as busy. The group after a full one is often small. */
+const BUSY_GROUPS = 2;
+/** The most records of all actors that may wait for their commit, so that a slow database slows sending down. */
+const MAX_BACKLOG = 2_048;
+/**
+ * The most records in quarantine, which bounds memory: 128 subscriptions with as many as each may have. The limit is far
+ * above MAX_BACKLOG, so that a few locked rows do not stop the other subscriptions.
+ */
+const MAX_QUARANTINED = 128 * MAX_UNRECORDED;
+/** The pause before a commit is retried that failed because PostgreSQL is out of reach. */
+const RETRY_MS = 100;
+
+export type CommitEvent =
+  /** The lease of this id is gone, so the commit wrote nothing (fencing). */
+  | { readonly kind: "lease_lost"; readonly dispatcherId: string }
+  /** The commit disabled these subscriptions, which had their 20th permanent failure in a row. */
+  | { readonly kind: "subscriptions_disabled"; readonly subscriptionIds: readonly string[] };
+
+/**
+ * Group commit of the attempt records of many actors. Groups are committed one after the other, so the records of a
+ * subscription keep their order. A small group waits up to GATHER_MS for more records. A subscription whose records cannot
+ * be committed is quarantined (`GroupRunner`), and the others are committed without it.
  */
 export class Committer {
   #queue: Pending[] = [];
   #running = false;
-  /** For how many groups a subscription is taken to be busy. */
+  /** The number of further groups for which some subscription counts as busy. */
   #busyGroups = 0;
-  /** Ends the wait for more records. */
+  /** Ends the wait for more records when it aborts. */
   #gathering: AbortController | undefined;
   readonly #runner: GroupRunner<Pending, CommitResult>;
   readonly #deps: CommitDeps;
-  readonly #listener: CommitListener;
+  readonly #report: (event: CommitEvent) => void;
 
-  constructor(deps: CommitDeps, listener: CommitListener) {
+  constructor(deps: CommitDeps, report: (event: CommitEvent) => void) {
     this.#deps = deps;
-    this.#listener = listener;
+    this.#report = report;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ record }) => record.subscriptionId,
       run: (group) => this.#commit(group),
-      done: (group, result) => this.#tell(group, result),
+      done: (group, result) => this.#committed(group, result),
       describe: ({ record: { subscriptionId, eventId, sequence } }) => ({
         subscription_id: subscriptionId,
         event_id: eventId,
         sequence,
       }),
-      events: { failed: "attempts.uncommitted", stuck: "attempt.stuck" },
+      events: { failed: "attempts.commit_failed", stuck: "attempt.stuck" },
       retryMs: RETRY_MS,
     });
   }
 
-  /** How many records wait for their commit, without the quarantined ones. */
+  /** The number of records that wait for their commit, without the quarantined ones. */
   get backlog(): number {
     return this.#queue.length;
   }
 
-  /** Whether there is room for more records. While there is none, no send begins. */
+  /** Whether more records may be added. Otherwise no send may begin. */
   get keepsUp(): boolean {
     return this.#queue.length < MAX_BACKLOG && this.#runner.waiting < MAX_QUARANTINED;
   }
 
-  /** Counts the subscriptions in quarantine: their records cannot be committed now, while those of the others are. */
+  /** The number of quarantined subscriptions. */
   get quarantined(): number {
     return this.#runner.quarantined;
   }
 
-  /** Whether records of this shard are quarantined: it is better given up once they are committed. */
-  holds(shard: number): boolean {
+  /** Whether records of this shard are quarantined. The shard is better released once they are committed. */
+  hasQuarantined(shard: number): boolean {
     return this.#runner.hasQuarantined(({ record }) => record.shard === shard);
   }
 
@@ -101,7 +111,7 @@ export class Committer {
     else if (this.#queue.length >= WORTH_A_COMMIT) this.#gathering?.abort("enough");
   }
 
-  /** Forgets what waits for its commit: the lease is lost, so it could not be written. */
+  /** Forgets all records, which cannot be committed any more because the lease is lost. */
   clear(): void {
     this.#queue = [];
     this.#runner.clear();
@@ -125,7 +135,7 @@ export class Committer {
     this.#gathering = undefined;
   }
 
-  /** The next records of one dispatcher id: a process that lost its lease has another id afterwards. */
+  /** Takes the next records that have the same dispatcher id. The id changes when the process loses its lease. */
   #nextGroup(): Pending[] {
     const id = this.#queue[0]?.dispatcherId;
     const other = this.#queue.findIndex((one) => one.dispatcherId !== id);
@@ -133,16 +143,16 @@ export class Committer {
     return this.#queue.splice(0, Math.min(end, RECORDS_PER_COMMIT));
   }
 
-  /** If the answer to a commit was lost, its repeat changes nothing. */
   #commit(group: readonly Pending[]): Promise<CommitResult> {
     const records = group.map(({ record }) => record);
     return this.#deps.store.commit(group[0]?.dispatcherId ?? "", records);
   }
 
-  #tell(group: readonly Pending[], { inactive, disabled, fenced }: CommitResult): void {
+  #committed(group: readonly Pending[], { inactive, disabled, fenced }: CommitResult): void {
     const ended = new Set(inactive);
-    if (disabled.length > 0) this.#listener.disabled(disabled);
-    if (fenced) this.#listener.fenced(group[0]?.dispatcherId ?? "");
+    if (disabled.length > 0)
+      this.#report({ kind: "subscriptions_disabled", subscriptionIds: disabled });
+    if (fenced) this.#report({ kind: "lease_lost", dispatcherId: group[0]?.dispatcherId ?? "" });
     else for (const { record, done } of group) done(!ended.has(record.subscriptionId));
   }
 }
@@ -151,4 +161,129 @@ function hasBusy(group: readonly Pending[]): boolean {
   if (group.length < BUSY_RECORDS) return false;
   const bySubscription = Map.groupBy(group, ({ record }) => record.subscriptionId);
   return bySubscription.values().some(({ length }) => length >= BUSY_RECORDS);
+}
+
+/** The changes of a commit beyond the entries of its records. */
+export interface CommitResult {
+  /** The lease of this process is gone, so the commit wrote nothing. */
+  readonly fenced: boolean;
+  /** Subscriptions of the records that are not active after the commit. */
+  readonly inactive: readonly string[];
+  readonly disabled: readonly string[];
+}
+
+export interface CommitGroup {
+  readonly records: readonly AttemptRecord[];
+  readonly now: Date;
+  /** The same instant by the monotonic clock of the process. */
+  readonly monotonicMs: number;
+}
+
+/**
+ * Writes the records of many actors: attempt rows, offsets, removed or waiting entries, failure counters, and the disabling
+ * at the 20th failure (contract 6.3). The records of a subscription are written as a whole or not at all, and only while
+ * this process has its lease, whose row is locked until the commit.
+ *
+ * A repeat with the same records changes nothing: an offset and an entry move only from the attempt of the record, and
+ * counters follow the entries that moved.
+ *
+ * Usually all records of a subscription are successes of consecutive log entries. The offset then moves from before the
+ * first to the last, and nothing else has to be read (`commitRuns`). All other records go into `commitAny`. There the
+ * offset passes unsettled entries and gives them rows in `outbox`: entries that wait for a retry, and with lanes by review
+ * the entries of other reviews that are under way.
+ *
+ * All records are passed as one text. PostgreSQL splits it at half the cost of json_to_recordset, and in a small group at
+ * half the cost of one parameter per column.
+ */
+export async function commitAttempts(
+  db: DbOrTx,
+  dispatcherId: string,
+  group: CommitGroup,
+): Promise<CommitResult> {
+  const bySubscription = Map.groupBy(group.records, ({ subscriptionId }) => subscriptionId);
+  const runs = new Map([...bySubscription].filter(([, records]) => isRun(records)));
+  const first = await commitAllRuns(db, dispatcherId, { ...group, runs });
+  let rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
+  let { fenced } = first;
+  const inactive = [...first.inactive];
+  const disabled: string[] = [];
+  while (rest.length > 0 && !fenced) {
+    const [records, later] = untilRepeated(rest);
+    const row = await commitOthers(db, dispatcherId, { ...group, records });
+    fenced = row.held === 0;
+    const left = new Set(row.left);
+    rest = [...records.filter(({ subscriptionId }) => left.has(subscriptionId)), ...later];
+    disabled.push(...row.disabled);
+    // The CTE `subscriptions` has the states from before the statement, so the disabled ones are added.
+    inactive.push(...row.inactive, ...row.disabled);
+  }
+  return { fenced, inactive, disabled };
+}
+
+/**
+ * Splits the records before the first repeated entry of each subscription: one statement may contain an entry only
+ * once.
+ */
+function untilRepeated(records: readonly AttemptRecord[]): [AttemptRecord[], AttemptRecord[]] {
+  const seen = new Map<string, Set<number>>();
+  const repeating = new Set<string>();
+  const isFirst = ({ subscriptionId, sequence }: AttemptRecord) => {
+    const sequences = seen.get(subscriptionId) ?? new Set();
+    if (sequences.has(sequence)) repeating.add(subscriptionId);
+    seen.set(subscriptionId, sequences.add(sequence));
+    return !repeating.has(subscriptionId);
+  };
+  const { true: first = [], false: later = [] } = Object.groupBy(records, (one) =>
+    isFirst(one) ? "true" : "false",
+  );
+  return [first, later];
+}
+
+/** Whether all records are successes of consecutive log entries. */
+function isRun(records: readonly AttemptRecord[]): boolean {
+  const before = (records[0]?.sequence ?? 0) - 1;
+  return records.every(
+    ({ decision, isLogged, sequence }, i) =>
+      decision.kind === "delivered" && isLogged && sequence === before + 1 + i,
+  );
+}
+
+type Runs = ReadonlyMap<string, readonly AttemptRecord[]>;
+
+async function commitAllRuns(
+  db: DbOrTx,
+  dispatcherId: string,
+  { runs, monotonicMs }: CommitGroup & { readonly runs: Runs },
+): Promise<CommitResult & { readonly committed: ReadonlySet<string> }> {
+  const committed = new Set(runs.keys());
+  if (runs.size === 0) return { fenced: false, inactive: [], disabled: [], committed };
+  // Sorted, so that any two commits lock their rows in the same order.
+  const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const each = (text: (records: readonly AttemptRecord[]) => string | number | undefined) =>
+    sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
+  const given = {
+    dispatcherId,
+    lines: encodeRecords(
+      sorted.flatMap(([, records]) => records),
+      monotonicMs,
+    ),
+    subscriptionIds: each((records) => records[0]?.subscriptionId),
+    firsts: each((records) => records[0]?.sequence),
+    lasts: each((records) => records.at(-1)?.sequence),
+  };
+  const row = onlyRow(await db.run(commitRuns, given));
+  for (const id of row.left) committed.delete(id);
+  const inactive = row.inactive.filter((id) => committed.has(id));
+  return { fenced: row.held === 0, inactive, disabled: [], committed };
+}
+
+async function commitOthers(
+  db: DbOrTx,
+  dispatcherId: string,
+  { records, now, monotonicMs }: CommitGroup,
+) {
+  const ids = new Set(records.map((record) => record.subscriptionId));
+  const lines = encodeRecords(records, monotonicMs);
+  const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
+  return onlyRow(await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now }));
 }

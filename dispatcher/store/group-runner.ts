@@ -2,27 +2,29 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 
 /**
- * Why the work for a group failed.
+ * The reason why the work for a group failed.
  *
  * - `waits`: another transaction has held a lock for longer than `lock_timeout`.
- * - `store`: Postgres is out of reach, full or being changed, so any other group would fail, too.
- * - `refused`: something in this group is the cause, as far as the error tells.
+ * - `store`: PostgreSQL is out of reach, full or being changed, so any other group would fail, too.
+ * - `refused`: an item of this group is the cause, as far as the error shows.
  */
 export type Failure = "waits" | "store" | "refused";
 
 /** SQLSTATE of a statement that waited for longer than `lock_timeout`. */
 const LOCK_NOT_AVAILABLE = "55P03";
-/** SQLSTATE of a statement that ran for longer than `statement_timeout`, as one does that has too much to read. */
+/** SQLSTATE of a statement that ran for longer than `statement_timeout`, for example because it reads too much. */
 const QUERY_CANCELED = "57014";
 /**
- * Classes of SQLSTATE that are not about the rows of a statement: connection, transaction (a server that is read-only
- * after a failover), access, deadlock, columns that are missing during an upgrade, resources, operator.
+ * Classes of SQLSTATE that do not concern the rows of a statement: connection, transaction (a server that is read-only
+ * after a failover), access, deadlock, missing columns during an upgrade, resources, operator.
  */
 const STORE_CLASSES = new Set(["08", "25", "28", "40", "42", "53", "55", "57"]);
-/** No class begins with E, which the codes of socket errors do. */
+/** The form of an SQLSTATE. No class begins with E, unlike the codes of socket errors. */
 const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/;
 
-/** Classifies an error. One without a code comes from our own code, for example from reading a row that is damaged. */
+/**
+ * Classifies an error. An error without a code comes from our own code, for example from the decoding of a damaged row.
+ */
 export function failureOf(error: unknown): Failure {
   const { code } = errorFields(error);
   if (typeof code !== "string") return "refused";
@@ -38,32 +40,34 @@ export interface RunnerDeps {
 }
 
 export interface Work<T, R> {
-  /** Items with the same key stay in their order. A group is never split between them. */
+  /** Returns the key of an item. Items with the same key keep their order and are never split up. */
   readonly keyOf: (item: T) => string | number;
-  /** Does the work for a group in one transaction. An earlier try may have been committed unnoticed. */
+  /** Does the work for a group in one transaction. An earlier try may have committed without a response. */
   readonly run: (group: readonly T[]) => Promise<R>;
   /** Called with the result after each try that succeeded. */
   readonly done: (group: readonly T[], result: R) => void;
-  /** Fields that name an item in the log. */
+  /** Returns the log fields that identify an item. */
   readonly describe: (item: T) => Readonly<Record<string, unknown>>;
-  /** Log events: a try failed; a quarantined item was refused again. */
+  /** The names of the log events for a failed try, and for a quarantined item that fails again. */
   readonly events: { readonly failed: string; readonly stuck: string };
-  /** The pause before a group is tried again that failed because of the store. */
+  /** The pause before a group is retried that failed because of the store. */
   readonly retryMs: number;
 }
 
-/** The pause before the first try in quarantine. It doubles with each failure. */
+/** The pause before the first retry of a quarantined key. It doubles with each failure. */
 const FIRST_RETRY_MS = 100;
-/** The longest pause. Locks are released by themselves; what Postgres refuses, somebody has to repair. */
+/** The longest pause. Locks are released sooner or later, but rejected items stay until an operator repairs them. */
 const LONGEST_RETRY_MS = { waits: 1_000, store: 1_000, refused: 30_000 };
 
 interface Quarantined<T> {
-  /** In their order. */
+  /** The items of the key in their order. */
   readonly pending: T[];
-  /** How many of them the next try takes: one, and twice as many after each success, so that only a refused one is stuck. */
+  /**
+   * The number of items of the next try: one, and twice as many after each success, so that only rejected items stay.
+   */
   size: number;
   delayMs: number;
-  /** By the monotonic clock. */
+  /** The time of the next try by the monotonic clock. */
   retryAtMs: number;
 }
 
@@ -73,14 +77,15 @@ interface Failed {
 }
 
 /**
- * Does work for many items at once, so that one item that fails does not stop the others. A group that fails is halved
- * until the key that it fails for is alone. That key is quarantined: it is retried alone, for ever, after pauses that
- * grow, and further items of it wait behind it. While Postgres is out of reach a group stays whole and is tried again.
+ * Runs work for many items at once, so that one failing item does not stop the others. A group that fails is halved
+ * until a single failing key is left. That key is quarantined: it is retried individually, without an end, after
+ * growing pauses, and its further items wait behind it. While PostgreSQL is out of reach a group is not split but
+ * retried as a whole.
  */
 export class GroupRunner<T, R> {
   readonly #quarantine = new Map<string | number, Quarantined<T>>();
   #retrying = false;
-  /** Ended by `clear`. */
+  /** Aborted by `clear`. */
   #current = new AbortController();
   readonly #deps: RunnerDeps;
   readonly #work: Work<T, R>;
@@ -90,24 +95,24 @@ export class GroupRunner<T, R> {
     this.#work = work;
   }
 
-  /** How many keys are quarantined. */
+  /** The number of quarantined keys. */
   get quarantined(): number {
     return this.#quarantine.size;
   }
 
-  /** How many items wait in quarantine. */
+  /** The number of quarantined items. */
   get waiting(): number {
     return this.#quarantine.values().reduce((sum, { pending }) => sum + pending.length, 0);
   }
 
-  /** Whether the first item of any quarantined key fits. */
+  /** Whether the first item of any quarantined key matches. */
   hasQuarantined(fits: (item: T) => boolean): boolean {
     return this.#quarantine
       .values()
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
-  /** Makes each quarantined key due whose first item fits, also one whose try is under way and fails. */
+  /** Makes each quarantined key due if its first item matches, also if a try of it is under way and fails. */
   retryNow(fits: (item: T) => boolean): void {
     for (const one of this.#quarantine.values()) {
       const [first] = one.pending;
@@ -117,11 +122,11 @@ export class GroupRunner<T, R> {
     }
   }
 
-  /** Resolves when each item has succeeded or is quarantined, or after `clear`. */
+  /** Runs the work. Resolves when each item has succeeded or is quarantined, or after `clear`. */
   async run(items: readonly T[]): Promise<void> {
     const { signal } = this.#current;
     const group = items.filter((item) => !this.#join(item));
-    // The halves that did not fail yet go first, because a try that fails may take until its time-out.
+    // Halves that have not failed yet go first, because a failing try may take until its timeout.
     const groups = group.length === 0 ? [] : [group];
     for (let next = groups.shift(); next !== undefined; next = groups.shift()) {
       const failed = await this.#tryWhileAway(next, signal);
@@ -133,7 +138,7 @@ export class GroupRunner<T, R> {
     }
   }
 
-  /** Forgets all items: nobody waits for them any more. */
+  /** Forgets all items, because their results are not needed any more. */
   clear(): void {
     this.#quarantine.clear();
     this.#current.abort("cleared");
@@ -181,7 +186,7 @@ export class GroupRunner<T, R> {
     if (!this.#retrying) void this.#retryAll();
   }
 
-  /** Retries one key at a time, so that any number of them takes one connection. */
+  /** Retries one key at a time, so that any number of keys uses one connection. */
   async #retryAll(): Promise<void> {
     this.#retrying = true;
     const { clock } = this.#deps;
@@ -198,7 +203,7 @@ export class GroupRunner<T, R> {
     if (this.#quarantine.get(key) !== one) return;
     const group = one.pending.slice(0, one.size);
     const failed = await this.#try(group);
-    // `clear` may have been called during the try.
+    // The key may be gone, because `clear` was called during the try.
     if (this.#quarantine.get(key) !== one) return;
     if (failed !== undefined) return this.#putOff(one, failed, group.length);
     one.pending.splice(0, group.length);
@@ -207,10 +212,10 @@ export class GroupRunner<T, R> {
     if (one.pending.length === 0) this.#quarantine.delete(key);
   }
 
-  /** After a try of so many items. */
+  /** Postpones a key after a failed try of `tried` items. */
   #putOff(one: Quarantined<T>, { failure, error }: Failed, tried: number): void {
     one.size = 1;
-    // Any of them may be refused: the first is tried alone at once.
+    // Any of several items may be rejected, so the first one is retried alone at once.
     if (failure === "refused" && tried > 1) return;
     one.retryAtMs = this.#deps.clock.monotonicMs() + one.delayMs;
     one.delayMs = Math.min(2 * one.delayMs, LONGEST_RETRY_MS[failure]);
@@ -221,13 +226,16 @@ export class GroupRunner<T, R> {
   }
 }
 
-/** Adds an item to those of its key that are quarantined, unless it waits there already; false if none is. */
+/**
+ * Adds an item to the quarantined ones of its key, unless it is there already. Returns false if the key is not
+ * quarantined.
+ */
 export function joinPending<T>(known: Quarantined<T> | undefined, item: T): boolean {
   if (known !== undefined && !known.pending.includes(item)) known.pending.push(item);
   return known !== undefined;
 }
 
-/** The items of half of the keys, and those of the other half, each in order; the second is empty for a single key. */
+/** Splits a group by keys into two halves, each in order. The second one is empty for a single key. */
 export function halvesOf<T>(
   group: readonly T[],
   keyOf: (item: T) => string | number,

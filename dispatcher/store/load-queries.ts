@@ -5,16 +5,15 @@ import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.t
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import { fromMs } from "../../src/lib/clock.ts";
-import type { LoadRequest } from "../actor/event.ts";
-import type { Entry, EventIdentity } from "../actor/entry.ts";
+import type { Entry, EventIdentity, LoadRequest } from "../actor/event.ts";
 import { MAX_TESTS } from "../actor/state.ts";
-import { BETWEEN_FIELDS } from "./attempt.ts";
+import { BETWEEN_FIELDS } from "./attempt-queries.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
 
 /**
- * The parts of a line in the order in which `readEntry` takes them: of a row `e` of `outbox` with its history `h`, and of an
- * event `h` of the log. A test has no history: it occurred when it was asked for.
+ * The fields of a text-encoded entry in the order of `readEntry`: for a row `e` of `outbox` with its history `h`, and
+ * for an event `h` of the log. A test has no history, so its occurrence is the time of its request.
  */
 const PARTS = [
   ["e.sequence", "h.sequence"],
@@ -32,7 +31,7 @@ const PARTS = [
   [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
   ["''", "h.gap"],
 ] as const;
-/** The rest of both. JSON is read as the text that was stored, because it goes into the body as it is. */
+/** The further fields of both. JSON is read as the stored text, because it is copied into the body unchanged. */
 const HISTORY =
   "h.id, h.store_id, h.store_review_site_id, h.axis, h.actor, h.review, h.site, h.metadata";
 
@@ -41,8 +40,8 @@ const line = (own: readonly string[]) =>
 const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
 const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
 
-// Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
-// of the planner's statistics makes it read a table (`bun run bench plans`).
+// Raw SQL because every load of an actor runs it (`bun run bench dispatch`). It is written so that no state of the
+// statistics makes the planner scan a table (`bun run bench plans`).
 
 const SETTINGS = {
   partnerId: webhookSubscriptions.partnerId,
@@ -56,11 +55,11 @@ const SETTINGS = {
   settledThrough: outboxOffsets.settledThrough,
 };
 
-/** A subscription that may be delivered to, as stored. */
+/** The stored settings of an active subscription. */
 export type SubscriptionRow = ValuesOf<typeof SETTINGS>;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
-/** So many events of a log are looked through for those of reviews that are not left out. */
+/** The number of log events that are searched for reviews which are not left out. */
 export const WINDOW = 1_000;
 
 const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
@@ -69,7 +68,7 @@ const NO_SETTINGS = sql`'[]'::json`;
 
 const load = statement({
   name: "load.active",
-  // Hot; bounded walks of the log and of what has rows, for each request of a table.
+  // Raw SQL because it is hot and makes bounded walks of the log and of `outbox` for each request of a table.
   params: {
     given: rows({
       ord: value("integer"),
@@ -81,13 +80,13 @@ const load = statement({
       except_none: value("boolean"),
     }),
   },
-  // A row is the settings of a subscription, or one of its entries as a line.
+  // A row has either the settings of a subscription or one encoded entry.
   columns: { ord: value("integer"), entry: nullable(value("text")), settings: table(SETTINGS) },
   text: ({ given }) => sql`
     with asked as materialized (
       select * from ${given}
     ), active as materialized (
-      -- Of one moment with the entries: what an enable skips is left out.
+      -- Read in the same snapshot as the entries, so that entries which an enable skips are left out.
       select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged
         from asked a
        cross join lateral (
@@ -132,12 +131,12 @@ const load = statement({
 export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[number]>;
 
 /**
- * Answers each request in its place, and undefined where the subscription is not active: its next entries, and the 16 of
- * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
- * settings from before. A previous secret is answered only while its grace period runs.
+ * Returns a result for each request in the same order, and undefined if the subscription is not active: its next
+ * entries, and the 16 tests that are due first. All come from one snapshot, so that no skipped entry is combined with
+ * later settings. A previous secret is returned only during its grace period.
  *
- * What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the
- * planner has no statistics.
+ * Look-ups by a key are behind `offset 0`, because the planner without statistics turns a plain join into a hash over
+ * the whole table.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
@@ -178,8 +177,8 @@ const MISSING = {
 } as const;
 
 /**
- * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
- * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
+ * Merges the entries of the log and of `outbox`, each of which has up to `limit` entries. If the window of the log ends
+ * before its last event, rows after the window are left out: an event of the same review may precede them.
  */
 export function nextOf(
   found: readonly ReadEntry[],
@@ -198,17 +197,17 @@ export function nextOf(
     .toSorted((a, b) => a.sequence - b.sequence)
     .slice(0, limit);
   return {
-    /** In the order of the sequence, as many as were asked for. */
+    /** The entries in the order of their sequence, up to `limit`. */
     entries,
     tests: found.filter(({ isTest }) => isTest),
-    /** There may be more of them behind the window: the reviews that are left out fill it. */
+    /** There may be more entries after the window, which the left-out reviews fill. */
     isFull: isCut && entries.length < limit,
   };
 }
 
 /**
- * Entries in place of events that were removed from the log before they were settled (contract 7.3): what stands behind
- * them waits. Not looked for where reviews are left out.
+ * Makes placeholder entries for events that were removed from the log before they were settled (contract 7.3), so that
+ * the entries behind them wait. Not done if reviews are left out.
  */
 function missingOf(
   logged: readonly ReadEntry[],
@@ -225,10 +224,10 @@ function missingOf(
   return missing.map((sequence) => ({ ...MISSING, sequence }));
 }
 
-/** An entry as it was read; `gap` of an event of the log says how many numbers before its own are not in the log. */
+/** An entry as read; `gap` is the count of sequences right before that of a log event that are not in the log. */
 export type ReadEntry = Entry & { readonly gap: number };
 
-/** Reads the line of an entry of this partner. */
+/** Decodes an entry of this partner. */
 function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
@@ -251,7 +250,7 @@ function readEntry(text: string, partnerId: number): ReadEntry {
     round: Number(round),
     attempt: Number(attempt),
     dueAt: dueMs ? fromMs(Number(dueMs)) : null,
-    // A missing history row does not make an entry a test: only `is_test` does.
+    // Only `is_test` makes an entry a test; a missing history row does not.
     source: isTest === "t" ? { kind: "test", ...id } : recorded(history, id, review),
   };
 }

@@ -4,46 +4,46 @@ import type { Answer, DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
-/** How long a query is left alone that failed because Postgres is out of reach. */
+/** The pause before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 250;
-/** How many windows are passed for one load; the next sweep goes on. Each takes some 10 ms. */
+/** The most windows that are passed for one load; each takes about 10 ms. The next sweep continues. */
 const PASSES_PER_LOAD = 32;
 
-interface Asked {
+interface OpenRequest {
   readonly request: LoadRequest;
-  /** False once its actor stops. */
+  /** Returns false once the actor stops. */
   readonly isWanted: () => boolean;
   readonly take: (loaded: Loaded) => void;
   /** Aborted by `clear`. */
   readonly signal: AbortSignal;
-  /** How many windows were passed for it. */
+  /** The number of windows that were passed for the request. */
   readonly passes: number;
 }
 
-interface LoadOptions extends Partial<Pick<Asked, "isWanted">> {
+interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
   readonly turn?: "first" | "in turn";
 }
 
 /**
- * Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. A subscription
- * whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
+ * Batches the loads of many actors into few queries: requests that arrive during a query share the next one. A
+ * subscription whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
  *
- * Where the reviews that a request leaves out fill the window of its log, the offset passes that window and the request
- * is read again, because other reviews must not wait behind them. That happens beside the other loads, one window at a
- * time, so that they do not wait for it.
+ * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request is
+ * read again, because other reviews must not wait for those. Windows are passed beside the other loads, one at a time,
+ * so that these do not wait.
  *
- * A request of an actor that stops is answered with nothing, without a query: a shard is given back once its actors are
- * gone, and all its subscriptions would wait for the one that cannot be read.
+ * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once its
+ * actors are gone, would be held up by one subscription that cannot be read.
  */
 export class Loader {
-  #queue: Asked[] = [];
-  /** What a send waits for: it goes ahead of everything else, and in queries of its own. */
-  #urgent: Asked[] = [];
+  #queue: OpenRequest[] = [];
+  /** Loads that a send waits for. They precede all others and have separate queries. */
+  #urgent: OpenRequest[] = [];
   #running = 0;
   #current = new AbortController();
-  /** Ends when all windows are passed that have to be. */
+  /** Resolves when all windows are passed. */
   #passing = Promise.resolve();
-  readonly #runner: GroupRunner<Asked, (Answer | undefined)[]>;
+  readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
 
   constructor(deps: RunnerDeps & { readonly store: Pick<DispatchStore, "load" | "passWindow"> }) {
     this.#runner = new GroupRunner(deps, {
@@ -54,21 +54,21 @@ export class Loader {
           if (passes > 0) await deps.store.passWindow(request.id);
         const requests = wanted.map(({ request }) => request);
         const answers = requests.length === 0 ? [] : await deps.store.load(requests);
-        const byAsked = new Map(wanted.map((asked, i) => [asked, answers[i]]));
-        return group.map((asked) =>
-          byAsked.has(asked) ? byAsked.get(asked) : { request: asked.request, found: undefined },
+        const byRequest = new Map(wanted.map((open, i) => [open, answers[i]]));
+        return group.map((open) =>
+          byRequest.has(open) ? byRequest.get(open) : { request: open.request, found: undefined },
         );
       },
-      done: (group, answers) => group.forEach((asked, i) => this.#take(asked, answers[i])),
+      done: (group, answers) => group.forEach((open, i) => this.#take(open, answers[i])),
       describe: ({ request }) => ({ subscription_id: request.id }),
-      events: { failed: "outbox.unreadable", stuck: "load.stuck" },
+      events: { failed: "load.failed", stuck: "load.stuck" },
       retryMs: RETRY_MS,
     });
   }
 
   load(
     request: LoadRequest,
-    take: Asked["take"],
+    take: OpenRequest["take"],
     { turn = "in turn", isWanted = () => true }: LoadOptions = {},
   ): void {
     (turn === "first" ? this.#urgent : this.#queue).push({
@@ -81,12 +81,12 @@ export class Loader {
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
-  /** Looks again at quarantined requests of actors that stop: their next try may be 30 s away. */
+  /** Retries quarantined requests of actors that stop now, because their next try may be 30 s away. */
   release(): void {
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
 
-  /** Forgets what was asked for and not yet answered, because nobody waits for it any more. */
+  /** Forgets all open requests, because their results are not needed any more. */
   clear(): void {
     this.#queue = [];
     this.#urgent = [];
@@ -95,18 +95,18 @@ export class Loader {
     this.#current = new AbortController();
   }
 
-  #take(asked: Asked, answer: Answer | undefined): void {
-    if (answer === undefined || asked.signal.aborted) return;
-    if (!answer.isFull || asked.passes >= PASSES_PER_LOAD) return asked.take(answer);
-    const again = { ...asked, passes: asked.passes + 1 };
+  #take(open: OpenRequest, answer: Answer | undefined): void {
+    if (answer === undefined || open.signal.aborted) return;
+    if (!answer.isFull || open.passes >= PASSES_PER_LOAD) return open.take(answer);
+    const again = { ...open, passes: open.passes + 1 };
     this.#passing = this.#passing.then(() =>
-      asked.signal.aborted ? undefined : this.#runner.run([again]),
+      open.signal.aborted ? undefined : this.#runner.run([again]),
     );
   }
 
   async #run(): Promise<void> {
     this.#running += 1;
-    // Actors that ask in the same tick share a query.
+    // Loads of the same tick share a query.
     await Promise.resolve();
     while (this.#urgent.length + this.#queue.length > 0) {
       const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;

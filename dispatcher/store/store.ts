@@ -4,30 +4,29 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
-import type { Loaded, LoadRequest } from "../actor/event.ts";
-import { commitAttempts } from "./commit.ts";
-import type { AttemptRecord } from "./attempt.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
+import type { Loaded, LoadRequest, Subscription } from "../actor/event.ts";
+import { commitAttempts } from "./committer.ts";
+import type { AttemptRecord } from "./attempt-queries.ts";
 import { dispatchBatch, type BatchDispatch } from "./batch-queries.ts";
-import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import { loadActive, WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 export interface Answer extends Loaded {
-  /** The reviews that the request leaves out fill the window of its log: more may stand behind it. */
+  /** The left-out reviews fill the window of the log, so more entries may follow it. */
   readonly isFull?: boolean;
 }
 
-/** Postgres as the dispatcher sees it; the simulation has its own. */
+/** The queries of the dispatcher. The simulation implements the same type in memory. */
 export type DispatchStore = ReturnType<typeof createStore>;
 
-/** As long as a commit waits for an offset. */
+/** The longest wait for the lock of an offset, equal to that of a commit. */
 const LOCK_MS = 100;
 
 interface StoreDeps {
   readonly db: Db;
-  /** The clock of Postgres. */
+  /** The clock of PostgreSQL. */
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
@@ -37,21 +36,23 @@ interface StoreDeps {
 export function createStore(deps: StoreDeps) {
   const { db, clock } = deps;
   return {
-    /** Answers every request, in the same order. */
+    /** Loads entries; returns a result for every request, in the same order. */
     load: async (requests: readonly LoadRequest[]) => {
       const found = await loadActive(db, requests);
       return requests.map((request, i) => toAnswer(deps, request, found[i]));
     },
-    /** Moves the offset of a subscription behind one window of its log: what it passes gets rows in `outbox`. */
+    /**
+     * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
+     */
     passWindow: (id: string) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
-    /** May be called again with records that were committed: they change nothing more. */
+    /** Commits records. Records that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();
       return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });
     },
     dispatchBatch: (batch: Omit<BatchDispatch, "hourMs">) =>
       dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    /** Answers the first `limit` subscriptions of each shard that have entries, or all. */
+    /** Returns the first `limit` subscriptions of each shard that have something due, or all. */
     async sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]> {
       const found = await sweepShards(db, shards, limit);
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
@@ -74,8 +75,8 @@ function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | unde
 }
 
 /**
- * Opens the secrets of a subscription. One that no key opens is our own fault: undefined, so that nothing is sent and
- * nothing counts until it is mended.
+ * Decrypts the secrets of a subscription. If no key opens them, the fault is ours: it returns undefined, so that
+ * nothing is sent and nothing counts until an operator has repaired it.
  */
 function openSubscription(
   { box, log }: { box: SecretBox; log: Log },
@@ -83,7 +84,7 @@ function openSubscription(
   row: SubscriptionRow,
 ): Subscription | undefined {
   const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
-  const context = webhookSecretContext(row.partnerId, id);
+  const context = webhookSecretAssociatedData(row.partnerId, id);
   try {
     const previousSecret = sealed === null ? null : box.open(sealed, context);
     return { ...settings, id, shard, secret: box.open(sealedSecret, context), previousSecret };

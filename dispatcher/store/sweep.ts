@@ -5,21 +5,24 @@ import { NO_LIMIT, queuesOf } from "../../db/log.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
 
-// The sweep is measured, and SQL: the builder has no recursion.
+// The sweep is raw SQL, because the builder has no recursion.
 
-/** How often every shard is swept: with it, a lost wake costs at most this long. */
+/** The interval between two sweeps of a shard. A lost wake costs at most this time. */
 export const SWEEP_MS = 3_000;
-/** A sweep tells of what is due until the next one, even if that is late. */
+/** The time ahead for which a sweep reports due subscriptions, so that a late next sweep misses nothing. */
 const SOON_MS = 2 * SWEEP_MS;
-/** Of a shard, those that were due first. The planner, who expects a third of all batches to be due, learns it here, too. */
+/**
+ * The most due batches per shard, the earliest first. The limit also corrects the planner, which expects a third of all
+ * batches to be due.
+ */
 const BATCHES_AT_ONCE = 500;
 
 const SWEPT = {
   subscriptionId: outbox.subscriptionId,
   shard: outbox.shard,
-  /** Until there is something to do for it, by the clock of Postgres; not above 0 if there is now. */
+  /** The time until the subscription is due by the clock of PostgreSQL; 0 or less if it is due now. */
   dueInMs: value("double precision"),
-  /** For how long its first entry that is no test could have been sent, if it has one; below 0 if that waits. */
+  /** The time for which its first entry, except tests, could have been sent; below 0 while the entry waits. */
   waitedMs: nullable(value("double precision")),
 };
 
@@ -27,7 +30,7 @@ export type SweptSubscription = ValuesOf<typeof SWEPT>;
 
 const sweep = statement({
   name: "sweep.shards",
-  // Measured: of the rows it jumps from one subscription to the next, whatever each of them has.
+  // Raw SQL because it jumps from one subscription to the next, however many rows each has (measured).
   params: {
     shards: list(outbox.shard),
     limit: value("integer"),
@@ -36,7 +39,7 @@ const sweep = statement({
   columns: SWEPT,
   text: ({ shards, limit, soonMs }) => sql`
     with recursive asked as materialized (
-      -- The array is a select of its own: the planner takes that for ten, and does not compile the plan for thousands.
+      -- The array is a subquery: the planner then expects ten rows, and does not JIT-compile a plan for thousands.
       select * from unnest((select ${shards}::smallint[])) as t(shard)
     ), ${queuesOf(limit)}, found as (
       select c.shard, s.*, f.* from queues c
@@ -47,7 +50,7 @@ const sweep = statement({
     ), due as (
       select f.id, f.shard, least(
                case when queued.sequence is null and log.sequence is null then null
-                    -- Any lane may be due.
+                    -- With a lane per review any lane may be due.
                     when f.ordering = 'review' or log.sequence < coalesce(queued.sequence, log.sequence + 1) then now()
                     else coalesce(queued.due_at, now()) end, test.due_at) as at,
              case when log.sequence < coalesce(queued.sequence, log.sequence + 1) then log.recorded_at
@@ -81,9 +84,9 @@ const sweep = statement({
 });
 
 /**
- * The active subscriptions of these shards that have an entry or a batch that is due now or before the next sweep, each
- * with the time until then; with a limit about so many of each shard. What is due later is found by a later sweep;
- * whoever made it wait has planned a look. Its cost follows the subscriptions, not the entries.
+ * Returns the active subscriptions of these shards that have an entry or a batch which is due now or before the next
+ * sweep, with the time until then; with `limit`, about that many of each shard. Later work is found by a later sweep,
+ * or by the wake that was planned with it. The cost follows the number of subscriptions, not of entries.
  */
 export function sweepShards(db: DbOrTx, shards: readonly number[], limit = NO_LIMIT) {
   return db.run(sweep, { shards, limit, soonMs: SOON_MS });

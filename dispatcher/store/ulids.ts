@@ -1,19 +1,23 @@
 import { encodeTime } from "ulid";
 
-/** An instant further back than this says that the last one was a clock's error. */
+/**
+ * The largest step back of an instant that is treated as a small disorder. A larger one means that the clock was wrong
+ * before.
+ */
 const MAX_BACK_MS = 300_000;
 const TIME_CHARS = 10;
-/** The 16 random characters are two halves: one is drawn for each instant, the other is drawn and then counted up. */
+/** The 16 random characters are two halves: one is drawn for each instant, the other is drawn and then incremented. */
 const HALF_CHARS = 8;
-/** Counting starts in the lower half of the range, so that it cannot overflow within an instant. */
+/** The counter starts in the lower half of its range, so that it cannot overflow within an instant. */
 const START_BELOW = 32 ** HALF_CHARS / 2;
 
 /**
- * Makes ULIDs for instants in ms since the epoch, each above all before it. An instant before the last one is taken for
- * the last one, unless it is minutes before: the clock had jumped ahead, and its time must not stay in the ids.
+ * Creates a generator of ULIDs for instants in ms since the epoch. Each ULID is greater than all before it: an earlier
+ * instant is replaced by the last one. If it is minutes earlier, the clock had jumped ahead, and the generator starts
+ * over, so that the wrong time does not stay in the ids.
  *
- * `monotonicFactory` of the package does the same, but encodes the time and increments the text digit by digit for every
- * id: that took 3 % of a dispatcher's CPU under full load.
+ * `monotonicFactory` of the package does the same, but encodes the time and increments the text digit by digit for
+ * every id: that took 3 % of the CPU of a dispatcher under full load.
  */
 export function createUlids(): (atMs: number) => string {
   const drawn = new Uint32Array(4);

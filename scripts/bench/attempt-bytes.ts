@@ -1,16 +1,16 @@
-// What a delivered event leaves on disk: rows that the dispatcher's own commit wrote, and their indexes.
+// Measures how much disk a delivered event takes: rows that the dispatcher's own commit writes, and their indexes.
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
 import { indexEndedDays, ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
-import { commitAttempts } from "../../dispatcher/store/commit.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { commitAttempts } from "../../dispatcher/store/committer.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 
 const DISPATCHER = "BYTES000000000000000000001";
 const GROUP = 200;
 const DAY_MS = 86_400_000;
-/** What a receiver answers with, which is not ours to shorten. */
+/** The response headers of a receiver, which we cannot shorten. */
 const ANSWER = {
   date: "Fri, 20 Nov 2026 23:12:17 GMT",
   "content-type": "application/json; charset=utf-8",
@@ -20,20 +20,20 @@ const ANSWER = {
 const EXCERPT = '{"status":"ok"}';
 
 export interface AttemptBytes {
-  /** What follows is of one attempt, beside the headers and the excerpt of the answer. */
+  /** Bytes per attempt, without the headers and the excerpt of the response. */
   readonly row: number;
   readonly table: number;
   readonly indexes: number;
-  /** The same once the day has ended, and maintenance has made what it makes then. */
+  /** Index bytes after the day has ended and maintenance has built its final indexes. */
   readonly endedIndexes: number;
 }
 
-/** Far enough back that maintenance holds that day to have ended. */
+/** Old enough that maintenance considers the day as ended. */
 const DAYS_BACK = 3;
 
 /**
- * Delivers so many events, spread over so many subscriptions, as far as the tables know, on a day that has ended since; of
- * none there is a history.
+ * Records deliveries for a past day, spread over subscriptions, through the dispatcher's own statements; there is no
+ * history for them.
  */
 export async function measureAttemptBytes(
   db: RawDb,
@@ -106,7 +106,10 @@ function randomHex(bytes: number): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
 }
 
-/** Of one partner, which may have any number of deleted ones; the commit does not ask for their state. */
+/**
+ * Creates deleted subscriptions, because one partner may have any number of them; the commit does not check their
+ * state.
+ */
 async function subscribe(db: RawDb, ids: readonly string[]): Promise<void> {
   await db.sql`
     with partner as (
@@ -121,7 +124,7 @@ async function subscribe(db: RawDb, ids: readonly string[]): Promise<void> {
   await db.sql`insert into outbox_offsets (subscription_id) select unnest(${ids}::text[])`;
 }
 
-/** As test events, which need no history. */
+/** Queues test events, which need no history. */
 async function queue(db: RawDb, records: readonly AttemptRecord[]): Promise<void> {
   const entries = records.map(({ shard, subscriptionId, sequence, eventId, event }) => ({
     shard,

@@ -1,5 +1,6 @@
-// How fast deliveries and health are read with many attempts: `bun run bench attempts [--rows 10000000]`. Fills the
-// daily partitions of 30 days, nine of ten attempts for one subscription, and asks the running API for each filter.
+// Measures reads of deliveries and health with many attempts: `bun run bench attempts [--rows 10000000]`. It fills
+// the daily partitions of 30 days, nine of ten attempts for one subscription, and calls the running API with each
+// filter.
 import { parseArgs } from "node:util";
 
 import { ulid } from "ulid";
@@ -42,7 +43,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   });
   const id = String(made["id"]);
   await fill(db, id);
-  // The API has counted while the days were filled in, so it has to begin anew.
+  // The API already counted statistics while the days were filled, so its progress is reset.
   await db.sql`delete from stats_progress`;
   await timed("counted into figures", () => countAll(db, config));
   const rare = await rareOf(db, id);
@@ -52,7 +53,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
 }
 
 async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
-  // It is undefined while the API counts.
+  // `until` is undefined while the API is counting.
   for (;;) {
     const { until, next } = await countStats({ db, config }, systemClock.now());
     if (until !== undefined && next === undefined) break;
@@ -120,7 +121,7 @@ async function client(base: string, email: string) {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as Record<string, unknown>;
-    // A missing delivery is a good answer here: there are attempts, but no entries.
+    // A 404 for a delivery is expected here: there are attempts, but no entries.
     if (!response.ok && response.status !== 404)
       throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
     return answer;
@@ -129,7 +130,10 @@ async function client(base: string, email: string) {
   return (method: string, path: string, body?: unknown) => call(method, path, body, String(token));
 }
 
-/** Set-based, day by day: ULIDs in SQL, of the attempt's instant and a running number. */
+/**
+ * Inserts attempts set-based, day by day. Their ULIDs are built in SQL from the attempt's instant and a running
+ * number.
+ */
 async function fill(db: RawDb, id: string): Promise<void> {
   const now = systemClock.now();
   for (let days = DAYS; days >= 0; days -= 7)
@@ -255,14 +259,14 @@ async function subscriptionOf(db: RawDb, id: string) {
   return found;
 }
 
-/** Does a read on a connection of its own, and then has each of its statements explained. */
+/** Runs a read on its own connection and explains each of its statements. */
 async function plansOf(
   { db, url }: { db: RawDb; url: string },
   read: (db: Db) => Promise<unknown>,
 ): Promise<string[]> {
   const statements: [text: string, parameters: readonly unknown[]][] = [];
   const onStatement = (...statement: (typeof statements)[number]) => {
-    // The driver asks for types by itself, and a transaction has a begin and a commit, which have no plan.
+    // The driver's type queries, begin and commit are skipped, because they have no interesting plan.
     const [text] = statement;
     if (!text.includes("pg_catalog") && !/^(begin|commit)/.test(text)) statements.push(statement);
   };
@@ -277,7 +281,7 @@ async function plansOf(
   return plans;
 }
 
-/** The top of a plan and what it took: each partition below looks like the one before. */
+/** Returns the top of a plan and its totals; the partitions below look alike. */
 function planOf(rows: readonly Record<string, unknown>[]): string {
   const lines = rows.map((row) => String(row["QUERY PLAN"]));
   const used = lines.filter((line) => !line.includes("never executed"));

@@ -1,4 +1,4 @@
-// What the sign-in benchmark stands on: durable stores, one real API process, and a bare Elysia route beside it.
+// The setup of the sign-in benchmark: durable stores, one real API process, and a bare Elysia route for comparison.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync } from "node:fs";
@@ -22,18 +22,18 @@ export const BENCH_PASSWORD = "correct horse battery staple";
 export interface AuthRig {
   readonly db: RawDb;
   readonly config: Config;
-  /** `{server_root}` of the API. */
+  /** The root URL of the API. */
   readonly apiRoot: string;
   readonly apiPid: number;
   readonly bareRoot: string;
-  /** Who may sign in, with BENCH_PASSWORD. */
+  /** The emails of users that sign in with BENCH_PASSWORD. */
   readonly emails: readonly string[];
-  /** User and system time so far, in ms; undefined where /proc does not tell. */
+  /** User and system time so far, in ms; undefined without /proc. */
   cpuMs(): Readonly<Record<"api" | "postgres", number | undefined>>;
   stop(): Promise<void>;
 }
 
-/** Starts everything, with so many partner admins of one partner. */
+/** Starts everything and adds this many admins of one partner. */
 export async function startAuthRig(users: number): Promise<AuthRig> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
   chmodSync(folder, 0o711);
@@ -96,7 +96,7 @@ function startChild(args: readonly string[], env: Record<string, string>): Child
   });
 }
 
-/** Makes a partner with so many admins at this domain, who sign in with BENCH_PASSWORD. */
+/** Adds a partner with this many admins at the domain; they sign in with BENCH_PASSWORD. */
 export async function addUsers(db: RawDb, domain: string, users: number): Promise<string[]> {
   const createdAt = new Date();
   const companyId = await insertCompany(db, { type: "partner", name: "Bench", createdAt });

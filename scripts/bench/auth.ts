@@ -1,12 +1,12 @@
-// `bun run bench auth`: sign-in beside what it is made of, in one run: logins beside bare argon2id, bearer-checked
-// requests beside an Elysia route without a check, and known emails beside unknown ones. The ratios are the result;
-// the machine is whatever it is.
+// `bun run bench auth` compares sign-in with its parts in one run: logins with bare argon2id, authenticated requests
+// with an Elysia route without a check, and known emails with unknown ones. Only the ratios are meaningful; absolute
+// figures depend on the machine.
 import { availableParallelism } from "node:os";
 
 import { createAuthenticate } from "../../src/auth/actions/authenticate.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { findBearers } from "../../src/auth/queries/tokens.ts";
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";
@@ -26,7 +26,7 @@ const round = (value: number, digits = 2) => Number(value.toFixed(digits));
 
 type Row = Record<string, string | number>;
 
-/** Argon2id with the API's own limit of parallel hashes, and nothing around it. */
+/** Measures argon2id alone, with the API's own limit of parallel hashes. */
 async function bareArgon2(): Promise<number> {
   const passwords = createPasswords();
   const hash = await passwords.hash(BENCH_PASSWORD);
@@ -60,7 +60,7 @@ async function tokenOf({ apiRoot }: AuthRig, email: string): Promise<string> {
 
 interface Scenario {
   readonly what: string;
-  /** What it is measured against, by name. */
+  /** The name of the measurement that it is compared with. */
   readonly beside: string;
   readonly run: () => Promise<Measured>;
 }
@@ -87,7 +87,7 @@ async function scenariosOf(rig: AuthRig): Promise<Scenario[]> {
     overHttp("route of the API without a check", BARE, rig.apiRoot, [
       bytesOf({ method: "GET", path: "/healthz" }),
     ]),
-    // An empty list, which is one statement after the check; the catalogue, asked for before, is 48 kB by now.
+    // An empty list costs one statement after the check. The catalogue, used earlier, has grown to 48 kB.
     overHttp("bearer-checked request", BARE, rig.apiRoot, [get("/partner/webhooks")]),
     overHttp("verify-token", BARE, rig.apiRoot, [get("/verify-token")]),
   ];
@@ -114,7 +114,7 @@ async function loadOnce(
   return result;
 }
 
-/** All scenarios in each round, so that a slow moment of the machine meets what is compared alike. */
+/** Runs all scenarios in each round, so that a slow moment of the machine affects all of them. */
 async function throughput(rig: AuthRig): Promise<Row[]> {
   const scenarios = await scenariosOf(rig);
   const rounds: Map<string, Measured>[] = [];
@@ -142,7 +142,7 @@ async function throughput(rig: AuthRig): Promise<Row[]> {
       "p50 ms": round(median((one) => one.get(what)?.p50Ms)),
       "p99 ms": round(median((one) => one.get(what)?.p99Ms)),
     }),
-    // The ratio is taken in each round by itself.
+    // The ratio is computed per round.
     ratio: round(
       median((one) => (one.get(what)?.perSecond ?? 0) / (one.get(beside)?.perSecond ?? 1)),
     ),
@@ -150,7 +150,7 @@ async function throughput(rig: AuthRig): Promise<Row[]> {
   }));
 }
 
-/** The bearer check by itself, one at a time, in this process: signature and the one look-up. */
+/** Measures the bearer check alone, sequentially in this process: signature and one look-up. */
 async function bearerCheck(rig: AuthRig): Promise<Row[]> {
   const log = createLog({ level: "error", role: "bench", clock: systemClock });
   const box = createSecretBox({ current: rig.config.masterKey });
@@ -173,7 +173,7 @@ async function timed(what: string, run: () => Promise<unknown>): Promise<Row> {
   for (let i = 0; i < CHECKS; i++) {
     const before = performance.now();
     await run();
-    // The first ones only warm up.
+    // The first checks are warm-up.
     if (i >= CHECKS / 10) times.push(performance.now() - before);
   }
   return {
@@ -183,7 +183,7 @@ async function timed(what: string, run: () => Promise<unknown>): Promise<Row> {
   };
 }
 
-/** Known and unknown emails in turn, each once, on one connection: the answers' times must not tell them apart. */
+/** Sends known and unknown emails alternately on one connection: response times must not reveal which emails exist. */
 async function knownAndUnknown(rig: AuthRig): Promise<Row[]> {
   const emails = {
     known: rig.emails.slice(0, PAIRS),

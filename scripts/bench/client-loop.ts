@@ -1,6 +1,8 @@
-// A second measure: the same POSTs by our own HTTP client, and nothing else of the dispatcher; one at a time per host.
+// A second baseline: sends the same POSTs with our own HTTP client and nothing else of the dispatcher, one at a time
+// per host.
+//
 //   bun scripts/bench/client-loop.ts <deliveries> <url> [<url> …]
-import { hmacSha256Hex } from "../../src/lib/hmac.ts";
+import { hmacSha256Hex } from "../../src/lib/secrets.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { checkWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
 

@@ -1,6 +1,7 @@
-// Who feels a crowd at the door: `bun run bench crowd`. One address sends 500 wrong passwords at once, for emails that
-// nobody has; meanwhile another address signs in 20 times, one after the other, as it did before. The rate limits are off.
-import { BASE_PATH } from "../../src/http/base-path.ts";
+// Measures how a burst of failing sign-ins affects others: `bun run bench crowd`. One address sends 500 wrong
+// passwords for unknown emails at once, while another address signs in 20 times sequentially, which is compared with
+// the time before. Rate limits are off.
+import { BASE_PATH } from "../../src/http/access.ts";
 import { BENCH_PASSWORD, startAuthRig } from "./auth-rig.ts";
 import { bytesOf, LoadConnection, quantile } from "./http-load.ts";
 import { writeResult } from "./rig.ts";
@@ -48,7 +49,7 @@ try {
 }
 process.exit(0);
 
-/** The times of sign-ins, each tried until it is let in. */
+/** Returns the durations of sign-ins; each is retried until it succeeds. */
 async function signIns(connection: LoadConnection, email: string): Promise<number[]> {
   const times: number[] = [];
   while (times.length < SIGN_INS) {

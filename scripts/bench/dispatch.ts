@@ -1,25 +1,29 @@
-// `bun run bench dispatch`: the dispatcher end to end, with durable stores and every attempt recorded, beside a bare
-// fetch loop that sends the same POSTs in the same run. The ratios are the result; the machine is whatever it is.
+// `bun run bench dispatch` measures the dispatcher end to end, with durable stores and a record of every attempt, and
+// compares it with a bare fetch loop that sends the same POSTs in the same run. Only the ratios are meaningful;
+// absolute figures depend on the machine.
+
+import { join } from "node:path";
+
 import { recordActions } from "../../src/outbox/queries.ts";
 import {
   actionOf,
   dropSubscriptions,
   insertBacklog,
   insertPlace,
-  unsettled,
   type Place,
+  unsettled,
 } from "./events.ts";
-import { quantile, round } from "./figures.ts";
+import { perDelivery, quantile, round } from "./figures.ts";
 import {
+  type BenchSubscription,
+  cpuMs,
   hostsOf,
   memoryOf,
+  type Rig,
   startRig,
   until,
   writeResult,
-  type BenchSubscription,
-  type Rig,
 } from "./rig.ts";
-import { throughputs } from "./throughput.ts";
 
 const results: Record<string, unknown> = {};
 const only = process.argv.slice(2).filter((one) => !one.startsWith("-"));
@@ -30,7 +34,7 @@ say("Starting durable stores and the receivers …");
 const rig = await startRig();
 try {
   const place = await insertPlace(rig.db);
-  if (wants("throughput")) results["throughput"] = await throughputs(rig, place);
+  if (wants("throughput")) results["throughput"] = await throughputs(place);
   if (wants("latency")) results["latency"] = await latency(rig, place);
   if (wants("retries")) results["retries"] = await retryLateness(rig, place);
   if (wants("isolation")) results["isolation"] = await isolation(rig, place);
@@ -131,7 +135,7 @@ async function retryLateness(
 
 // ------------------------------------------------------------------------------------------------ isolation
 
-/** The healthy half of 100 receivers, alone and then beside 50 that hang to the deadline. */
+/** Measures the healthy half of 100 receivers, first alone and then while the other 50 hang until the deadline. */
 async function isolation({ sink, subscribe, startDispatcher }: Rig, place: Place) {
   const urls = hostsOf(sink.port, 100);
   const subscriptions = await subscribe(urls);
@@ -173,7 +177,7 @@ async function isolation({ sink, subscribe, startDispatcher }: Rig, place: Place
 
 // ------------------------------------------------------------------------------------------------ idle
 
-/** Memory of a dispatcher whose subscriptions have all had an event, and have nothing to do now. */
+/** Measures the memory of a dispatcher whose subscriptions each had an event and are now idle. */
 async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Rig, place: Place) {
   const rows: { subscriptions: number; memoryMb: number | undefined }[] = [];
   const all: BenchSubscription[] = [];
@@ -200,4 +204,111 @@ async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Ri
   dispatcher.kill("SIGTERM");
   await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
   return rows;
+}
+
+// ------------------------------------------------------------------------------------------------ throughput
+
+interface Throughput {
+  readonly subscriptions: number;
+  readonly scheme: string;
+  readonly deliveries: number;
+  readonly perSecond: number;
+  readonly fetchPerSecond: number;
+  readonly ratio: number;
+  readonly dispatcherCpuUs: number | undefined;
+  readonly postgresCpuUs: number | undefined;
+  readonly fetchCpuUs: number;
+}
+
+async function throughputs(place: Place): Promise<Throughput[]> {
+  // Each case takes about ten seconds, so that JIT compilation in a young process hardly counts.
+  const cases: [count: number, each: number, scheme: "http" | "https"][] = [
+    [1, 60_000, "http"],
+    [100, 2_000, "http"],
+    [2_000, 80, "http"],
+    [100, 2_000, "https"],
+  ];
+  const rows: Throughput[] = [];
+  for (const [count, each, scheme] of cases) {
+    const port = scheme === "http" ? rig.sink.port : rig.sink.tlsPort;
+    if (port === undefined) console.log("https is left out: openssl is not on this machine.");
+    else rows.push(await throughput(place, { urls: hostsOf(port, count, scheme), each, scheme }));
+  }
+  return rows;
+}
+
+async function throughput(
+  place: Place,
+  { urls, each, scheme }: { urls: string[]; each: number; scheme: string },
+): Promise<Throughput> {
+  const { db, schedule, sink, startDispatcher, subscribe, postgresCpuMs } = rig;
+  const deliveries = urls.length * each;
+  await sink.reset();
+  // The bare loop runs half before and half after, because the speed of the machine varies.
+  const bareBefore = await fetchLoop(deliveries / 2, urls);
+  const subscriptions = await subscribe(urls);
+  const dispatcher = await startDispatcher();
+  // The first entry of each subscription warms up connections and statements; it does not count.
+  await insertBacklog(db, place, subscriptions, 1);
+  await schedule.wake(subscriptions);
+  await until("warm", async () => (await unsettled(db)) === 0);
+  // All entries are appended before the clock starts, because the bare loop appends nothing either.
+  await insertBacklog(db, place, subscriptions, each);
+  await db.sql`checkpoint`;
+  await sink.reset();
+  const before = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
+  const startedAt = performance.now();
+  await schedule.wake(subscriptions);
+  await until("all delivered", async () => (await unsettled(db)) === 0, 20);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const after = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
+  const { count } = await sink.report();
+  dispatcher.kill("SIGTERM");
+  await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
+  await dropSubscriptions(db, subscriptions);
+  const bareAfter = await fetchLoop(deliveries / 2, urls);
+  const fetchPerSecond =
+    (bareBefore.deliveries + bareAfter.deliveries) / (bareBefore.seconds + bareAfter.seconds);
+  const row: Throughput = {
+    subscriptions: urls.length,
+    scheme,
+    deliveries: count,
+    perSecond: round(deliveries / seconds),
+    fetchPerSecond: round(fetchPerSecond),
+    ratio: round(deliveries / seconds / fetchPerSecond, 2),
+    dispatcherCpuUs: perDelivery(before.dispatcher, after.dispatcher, deliveries),
+    postgresCpuUs: perDelivery(before.postgres, after.postgres, deliveries),
+    fetchCpuUs: round((bareBefore.cpuUs + bareAfter.cpuUs) / 2, 1),
+  };
+  console.log(
+    `${String(row.subscriptions).padStart(6)} subscriptions ${scheme.padEnd(5)}  ${row.perSecond}/s, fetch ${row.fetchPerSecond}/s: ratio ${row.ratio}` +
+      `   CPU per delivery: dispatcher ${row.dispatcherCpuUs} µs, Postgres ${row.postgresCpuUs} µs, fetch ${row.fetchCpuUs} µs`,
+  );
+  return row;
+}
+
+/**
+ * Runs the fetch loop asynchronously: `spawnSync` would block this process, and its connection to Redis would time
+ * out.
+ */
+async function fetchLoop(
+  deliveries: number,
+  urls: readonly string[],
+): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "fetch-loop.ts"), String(deliveries), ...urls],
+    {
+      stdin: "ignore",
+      stderr: "inherit",
+      env: {
+        ...process.env,
+        NODE_TLS_REJECT_UNAUTHORIZED: "0",
+        BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
+      },
+    },
+  );
+  const printed = await child.stdout.text();
+  const status = await child.exited;
+  if (status !== 0) throw new Error(`The bare loop ended with ${status}.`);
+  return JSON.parse(printed.trim().split("\n").at(-1) ?? "");
 }

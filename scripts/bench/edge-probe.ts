@@ -1,7 +1,11 @@
-// How long one request of somebody else takes, again and again: a process of its own, so that it waits for no attacker.
+// Measures another client's requests repeatedly, in a separate process, so that the attack's own load does not delay
+// it.
 import { bytesOf, LoadConnection } from "./http-load.ts";
 
-/** This file: given the root and the seconds, it prints the times in ms as JSON. */
+/**
+ * The path of this file, which is also a program: given the root and the seconds, it prints the durations in ms as
+ * JSON.
+ */
 export const EDGE_PROBE = import.meta.path;
 
 const PROBE_EVERY_MS = 5;

@@ -1,5 +1,6 @@
-// `bun run bench edge`: what the worst request of a stranger costs the event loop of the API, over all routes of the
-// description, and how long others wait while one address sends twenty of the worst at once, again and again.
+// `bun run bench edge` measures how much of the API's event loop the most expensive unauthenticated requests take,
+// for all routes of the OpenAPI description, and how long other clients wait while one address repeatedly sends
+// bursts of twenty of them.
 import { availableParallelism } from "node:os";
 
 import { mainThreadMs } from "../../tests/hostile/thread-time.ts";
@@ -14,7 +15,7 @@ const TRIES = 7;
 const SHOWN = 12;
 const AT_ONCE = 20;
 const SECONDS = 10;
-/** Between two bursts: four times what the limits of an address let through for long. */
+/** The pause between two bursts: four times the sustained rate limit of an address. */
 const PAUSE_MS = 250;
 
 const round = (value: number, digits = 2) => Number(value.toFixed(digits));
@@ -33,7 +34,7 @@ async function send(root: string, { path, init }: Made): Promise<number> {
   return response.status;
 }
 
-/** The median of several tries, because one alone may meet the engine's collector or compiler. */
+/** Returns the median of several tries, because garbage collection or compilation may disturb one of them. */
 async function costOf(root: string, pid: number, worst: WorstRequest): Promise<Cost> {
   const costs: number[] = [];
   const made = worst.make(BODY_BYTES);
@@ -46,7 +47,7 @@ async function costOf(root: string, pid: number, worst: WorstRequest): Promise<C
   return { worst, ms: quantile(costs, 0.5), status };
 }
 
-/** The times of `/healthz` while `attack` runs. */
+/** Measures `/healthz` while `attack` runs. */
 async function probe(root: string, attack: (isOver: () => boolean) => Promise<unknown>) {
   const child = Bun.spawn([process.execPath, EDGE_PROBE, root, String(SECONDS)], {
     stdout: "pipe",

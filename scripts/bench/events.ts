@@ -1,4 +1,4 @@
-// Events for the benchmark, written as the API writes them, or set-based where the writing is not what is measured.
+// Events for the benchmarks: written as the API writes them, or set-based where the writing itself is not measured.
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
@@ -14,7 +14,7 @@ export interface Place {
   readonly reviewId: number;
 }
 
-/** One account, store, site and review: all events are about it. */
+/** Inserts one account, store, site and review, which all events are about. */
 export async function insertPlace(db: RawDb): Promise<Place> {
   const [row] = await db.sql<Place[]>`
     with plan as (insert into plans (name, features) values (${ulid()}, '{}') returning id),
@@ -61,7 +61,7 @@ export function actionOf(place: Place, subscription: BenchSubscription): Recorde
   };
 }
 
-/** Many events of the log for each subscription at once, without waking a dispatcher. */
+/** Inserts many events for each subscription at once, without waking a dispatcher. */
 export async function insertBacklog(
   db: RawDb,
   place: Place,
@@ -90,7 +90,7 @@ export async function insertBacklog(
   await db.sql`analyze review_history`;
 }
 
-/** 1 while any event or entry of an active subscription is unsettled, else 0. It stops at the first, so that it costs little. */
+/** Returns 1 while any entry of an active subscription is unsettled, else 0. It stops at the first one, to be cheap. */
 export async function unsettled(db: RawDb): Promise<number> {
   const rows = await db.sql`
     (select from outbox limit 1)
@@ -103,7 +103,7 @@ export async function unsettled(db: RawDb): Promise<number> {
   return rows.length;
 }
 
-/** Removes what is left, out of the way of the next scenario. */
+/** Deletes the subscriptions, so that they do not affect the next scenario. */
 export async function dropSubscriptions(
   db: RawDb,
   subscriptions: readonly BenchSubscription[],

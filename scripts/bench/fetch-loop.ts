@@ -1,4 +1,5 @@
-// The measure of the benchmark: the same POSTs as the dispatcher's, signed, by nothing but fetch; one at a time per host.
+// The baseline of the benchmark: sends the dispatcher's POSTs, signed, with fetch alone, one at a time per host.
+//
 //   bun scripts/bench/fetch-loop.ts <deliveries> <url> [<url> …]
 import { createHmac } from "node:crypto";
 

@@ -1,11 +1,11 @@
-// What the scenarios make of what they measured.
-/** The value that a share `q` of them does not exceed, to two digits. */
+// Statistics over measured values.
+/** Returns the value that a share `q` of the values does not exceed, to two digits. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return round(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN, 2);
 }
 
-/** Microseconds per delivery, between two readings of CPU time in ms. */
+/** Returns microseconds per delivery between two readings of CPU time in ms. */
 export function perDelivery(
   before: number | undefined,
   after: number | undefined,
@@ -20,11 +20,11 @@ export function round(value: number, digits = 0): number {
   return Number(value.toFixed(digits));
 }
 
-/** Of the least squares' line through values that are one step apart. */
+/** A least-squares line through equally spaced values. */
 export interface Slope {
   readonly mean: number;
   readonly perStep: number;
-  /** Of the mean. */
+  /** The slope in percent of the mean. */
   readonly percentPerStep: number;
 }
 

@@ -1,4 +1,5 @@
-// The processes of `bench fleet`: stores with a pooler before them, and as many parts of the product as are asked for.
+// The processes of `bench fleet`: stores behind a pooler, and the requested numbers of APIs and dispatchers.
+
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,13 +7,20 @@ import { join } from "node:path";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { migrate } from "../../db/migrate.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { connectRedis } from "../../src/lib/redis.ts";
+import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
+import { createSchedule } from "../../src/outbox/schedule.ts";
 import { freePort } from "../chaos/addresses.ts";
 import { findPooler, startPooler } from "../chaos/pooler.ts";
 import { startStores } from "../demo/stores/keep.ts";
-import { ROOT, startProcess, type Role, type Running } from "../proof/product.ts";
-import { postgresCpuMs, startSink, type Sink } from "./rig.ts";
+import { type Role, ROOT, type Running, startProcess } from "../proof/product.ts";
+import { actionOf, insertPlace } from "./events.ts";
+import { quantile, round } from "./figures.ts";
+import { type BenchSubscription, postgresCpuMs, type Sink, startSink } from "./rig.ts";
 
-/** Processes that start at the same time. */
+/** How many processes start concurrently. */
 const AT_ONCE = 4;
 const FEW_CONNECTIONS = {
   DISPATCHER_CONNECTIONS: "1",
@@ -26,12 +34,12 @@ export interface Fleet {
   readonly redisUrl: string;
   readonly key: Uint8Array;
   readonly sink: Sink;
-  /** In words, what stands between the processes and the database. */
+  /** A description of the pooler between the processes and the database. */
   readonly before: string;
-  /** User and system time of all processes of the database so far. */
+  /** User and system time of all database processes so far. */
   postgresCpuMs(): number | undefined;
   start(role: Role, count: number): Promise<Running[]>;
-  /** Connections of a process to the database, or to the pooler before it. */
+  /** Counts a process's connections to the database or its pooler. */
   sessionsOf(pid: number): number;
   stop(): Promise<void>;
 }
@@ -104,7 +112,7 @@ async function inTurns<T>(count: number, begin: () => Promise<T>): Promise<T[]> 
 
 const ESTABLISHED = "01";
 
-/** Of a process, to a port of this machine. */
+/** Counts a process's connections to a port of this machine. */
 function connectionsTo(pid: number, port: number): number {
   const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
   const inodes = new Set<string>();
@@ -121,7 +129,68 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    // It was closed meanwhile.
+    // The descriptor was closed meanwhile.
     return "";
   }
 }
+
+const GROUPS_A_SECOND = 50;
+
+/**
+ * Creates the load of `bench fleet`: writes events as the API does, for all subscriptions in turn, and reports their
+ * delays.
+ */
+export async function openLoad(
+  { db, redisUrl, sink }: Fleet,
+  subscriptions: readonly BenchSubscription[],
+) {
+  const log = createLog({ level: "warn", role: "bench", clock: systemClock });
+  const redis = await connectRedis(redisUrl, log);
+  const schedule = createSchedule(redis, "rr:", log);
+  const place = await insertPlace(db);
+  const sent = new Map<string, { readonly at: number; readonly shard: number }>();
+  let next = 0;
+  const write = async (count: number) => {
+    const some = Array.from({ length: count }, () => subscriptions[next++ % subscriptions.length]);
+    const actions = some.flatMap((one) => (one ? [actionOf(place, one)] : []));
+    const wakes = await db.transaction(async (tx) => {
+      await holdSequences(tx, [...new Set(actions.map(({ partnerId }) => partnerId))], true);
+      return recordActions(tx, actions, new Date());
+    });
+    const at = performance.timeOrigin + performance.now();
+    for (const [i, { eventId }] of actions.entries())
+      sent.set(eventId, { at, shard: some[i]?.shard ?? -1 });
+    await schedule.wake(wakes);
+  };
+  return {
+    sent,
+    async run(rate: number, ms: number, over?: AbortSignal) {
+      const endMs = performance.now() + ms;
+      const writes: Promise<void>[] = [];
+      for (let n = 0; performance.now() < endMs; n++) {
+        if (over?.aborted === true) break;
+        writes.push(write(rate / GROUPS_A_SECOND));
+        const dueMs = endMs - ms + ((n + 1) * 1_000) / GROUPS_A_SECOND;
+        await Bun.sleep(Math.max(0, dueMs - performance.now()));
+      }
+      await Promise.all(writes);
+    },
+    async delays() {
+      const { arrivals } = await sink.report(true);
+      const delays = arrivals
+        .flatMap(([id, , , at]) => at - (sent.get(id)?.at ?? Number.NaN))
+        .filter((ms) => !Number.isNaN(ms))
+        .toSorted((a, b) => a - b);
+      const at = (share: number) => round(quantile(delays, share), 1);
+      return {
+        events: delays.length,
+        p50: at(0.5),
+        p99: at(0.99),
+        most: round(delays.at(-1) ?? 0, 1),
+      };
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+export type Load = Awaited<ReturnType<typeof openLoad>>;

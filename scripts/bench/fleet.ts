@@ -1,8 +1,9 @@
-// `bun run bench fleet`: many dispatchers and APIs on one database, all on this machine, with little to do. Sessions of
-// each, what they cost when idle and under load, how the load is shared, and how soon the shards of one that is killed
-// deliver again.
+// `bun run bench fleet`: many lightly loaded dispatchers and APIs on one database and one machine. It measures their
+// database sessions, their cost when idle and under load, the distribution of the load, and how soon the shards of a
+// killed dispatcher deliver again.
+//
 //   --dispatchers N (64)   --apis N (16)   --rate N events a second (500)   --seconds N (20)   --kills N (3)
-//   --direct: no pooler before the database, even where PgBouncer is installed
+//   --direct: no pooler before the database, even if PgBouncer is installed
 import { parseArgs } from "node:util";
 
 import type { RawDb } from "../../db/client.ts";
@@ -10,8 +11,7 @@ import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Running } from "../proof/product.ts";
 import { unsettled } from "./events.ts";
 import { quantile, round } from "./figures.ts";
-import { openLoad, type Load } from "./fleet-load.ts";
-import { startFleet, type Fleet } from "./fleet-processes.ts";
+import { type Fleet, type Load, openLoad, startFleet } from "./fleet-processes.ts";
 import {
   cpuMs,
   hostsOf,
@@ -36,11 +36,11 @@ const { values } = parseArgs({
 const COUNT = Number(values.dispatchers);
 const RATE = Number(values.rate);
 const SECONDS = Number(values.seconds);
-/** So many of each shard. */
+/** Subscriptions per shard. */
 const SUBSCRIPTIONS = 10;
 const HOSTS = 100;
 const SETTLE_MS = 10_000;
-/** A takeover that takes longer has failed. */
+/** A takeover that takes longer counts as failed. */
 const MOST_MS = 60_000;
 const TOP = 10;
 
@@ -131,7 +131,7 @@ async function sharesOf(db: RawDb) {
   return { least: Math.min(...held), most: Math.max(...held), idle: none };
 }
 
-/** How many deliveries each dispatcher made that holds a shard now. */
+/** Counts the deliveries for the shards that each dispatcher holds. */
 async function loadShares(db: RawDb) {
   const rows = await db.sql<{ count: number }[]>`
     select count(a.id)::int as count
@@ -142,7 +142,7 @@ async function loadShares(db: RawDb) {
   return { least: counts[0], median: quantile(counts, 0.5), most: counts.at(-1) };
 }
 
-/** What the database and the processes did meanwhile, each second. */
+/** Measures the activity of the database and the processes per second while `work` runs. */
 async function during(db: RawDb, processes: readonly Running[], work: () => Promise<void>) {
   const cpuOf = (role: string) =>
     processes
@@ -195,14 +195,17 @@ async function statements(db: RawDb, seconds: number) {
   return { queries_a_second: round(all / seconds, 1), most_queries_a_second: top };
 }
 
-/** Kills one after the other under a small load; until another holds its shards, and until one of these delivers. */
+/**
+ * Kills dispatchers one after the other under a small load; measures the time until another one holds the shards, and
+ * until their first delivery.
+ */
 async function killSome(
   dispatchers: readonly Running[],
   load: Load,
   subscriptions: readonly BenchSubscription[],
 ) {
   const { db, sink } = fleet;
-  const seen: { buried: number; held_again: number; delivers_again: number }[] = [];
+  const seen: { expired: number; held_again: number; delivers_again: number }[] = [];
   const kills = Number(values.kills);
   const step = Math.max(1, Math.floor(dispatchers.length / kills));
   for (const victim of dispatchers.filter((_, n) => n % step === 0).slice(0, kills)) {
@@ -215,8 +218,8 @@ async function killSome(
     const killedAt = performance.timeOrigin + performance.now();
     const since = () => performance.timeOrigin + performance.now() - killedAt;
     const living = new Set((await holders(db)).values());
-    await until("a burial", async () => (await ids(db)).length < living.size);
-    const buriedMs = since();
+    await until("an expired lease", async () => (await ids(db)).length < living.size);
+    const expiredMs = since();
     const left = new Set(await ids(db));
     const dead = new Set([...before].flatMap(([shard, id]) => (left.has(id) ? [] : [shard])));
     await until("a takeover", async () => {
@@ -236,7 +239,7 @@ async function killSome(
     over.abort();
     await running;
     seen.push({
-      buried: round(buriedMs / 1_000, 2),
+      expired: round(expiredMs / 1_000, 2),
       held_again: round(heldMs / 1_000, 2),
       delivers_again: round(againMs / 1_000, 2),
     });

@@ -1,7 +1,7 @@
-// A load generator over kept connections: one request at a time on each, nothing else than the bytes.
+// A minimal load generator over kept connections, with one request at a time on each.
 import { connect, type Socket } from "node:net";
 
-/** One request, ready to be written. */
+/** The content of one request. */
 export interface LoadRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -13,13 +13,13 @@ export interface LoadResult {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Status → how many. */
+  /** Status → count. */
   readonly statuses: Readonly<Record<number, number>>;
 }
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-/** A connection that answers the status of each request in turn. */
+/** A connection that resolves each request with its status. */
 export class LoadConnection {
   readonly #socket: Socket;
   #buffered: Buffer = Buffer.alloc(0);
@@ -30,7 +30,7 @@ export class LoadConnection {
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
   }
 
-  /** `from` is the address of this machine that it comes from, if not any. */
+  /** Opens a connection; `from` is the local address to use. */
   static open(root: string, from?: string): Promise<LoadConnection> {
     const { hostname, port } = new URL(root);
     const place = { port: Number(port), host: hostname, ...(from && { localAddress: from }) };
@@ -76,7 +76,7 @@ export function bytesOf({ method, path, token, body }: LoadRequest): Buffer {
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${payload}`);
 }
 
-/** Sends as fast as `connections` requests at a time allow, for `seconds`. */
+/** Sends requests at full speed over `connections` connections, for `seconds`. */
 export async function load(
   root: string,
   next: (n: number) => Buffer,

@@ -1,11 +1,11 @@
-// How fast provider events are taken in: `bun run bench ingest`. Requests of 500 events and of one, for one hot partner
-// and for a thousand, against a real API process; beside it a bare INSERT of the very rows that each run has written,
+// `bun run bench ingest` measures how fast provider events are accepted: requests of 500 events and of one, for one
+// partner and for a thousand, against a real API process. Each run is compared with a bare INSERT of the same rows
 // into the same tables, in as many transactions and over as many connections. Every partner has a subscription.
 import { createHmac } from "node:crypto";
 import { parseArgs } from "node:util";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { startAuthRig } from "./auth-rig.ts";
@@ -24,7 +24,7 @@ const LARGE = 500;
 const CONNECTIONS = Number(values.connections);
 const PROVIDER = "bench";
 
-/** In the order in which rows refer to each other; each event is one row in each. */
+/** Tables in the order of their foreign keys; each event is one row in each. */
 const TABLES = [
   ["provider_events", "id"],
   ["reviews", "external_review_id"],
@@ -66,7 +66,7 @@ try {
   await rig.stop();
 }
 
-/** One store with one review site and one subscription per partner. */
+/** Adds one store with one review site and one subscription per partner. */
 async function addSites(): Promise<number[]> {
   const box = createSecretBox({ current: rig.config.masterKey });
   const reviewSite = { slug: PROVIDER, name: "Bench", secret };
@@ -118,7 +118,7 @@ function requestOf({ name, sites, perRequest }: Scenario, n: number): Request {
 
 interface Timed {
   readonly seconds: number;
-  /** Of each request, sorted. */
+  /** The latency of each request, sorted. */
   readonly latenciesMs: readonly number[];
 }
 
@@ -151,7 +151,7 @@ async function api(scenario: Scenario): Promise<Timed> {
   });
 }
 
-/** Takes the rows of a scenario out of the tables, as JSON per table and chunk. */
+/** Removes the rows of a scenario from the tables and returns them as JSON per table and chunk. */
 async function takeRows({ name, perRequest, requests }: Scenario): Promise<string[][]> {
   const chunks = Array.from({ length: requests }, (): string[] => []);
   const found = new Map<string, string[]>();
@@ -168,7 +168,7 @@ async function takeRows({ name, perRequest, requests }: Scenario): Promise<strin
     );
   }
   await db.transaction(async (tx) => {
-    // It does not look for rows that refer to each of them, because all of those go too.
+    // Foreign keys are not checked, because all referencing rows are deleted, too.
     await tx.sql`set local session_replication_role = replica`;
     for (const [table, key] of TABLES.toReversed())
       await tx.sql.unsafe(`delete from ${table} t where ${key} like $1`, [`${name}-%`]);
@@ -183,7 +183,7 @@ async function takeRows({ name, perRequest, requests }: Scenario): Promise<strin
   return chunks;
 }
 
-/** Inserts with one statement per table and chunk, in one transaction. */
+/** Inserts with one statement per table and chunk, in one transaction per chunk. */
 async function bare(pool: RawDb, chunks: readonly (readonly string[])[]): Promise<Timed> {
   return inParallel(chunks.length, (n) =>
     pool.transaction(async (tx) => {
@@ -201,11 +201,11 @@ interface Result {
   readonly eventsPerSecond: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
-  /** User and system time for an event; undefined where /proc does not tell. */
+  /** User and system time per event; undefined without /proc. */
   readonly apiCpuUs: number | undefined;
   readonly postgresCpuUs: number | undefined;
   readonly bareEventsPerSecond: number;
-  /** Of the API's throughput to that of the bare INSERT. */
+  /** The ratio of the API's throughput to that of the bare INSERT. */
   readonly ratio: number;
 }
 

@@ -1,10 +1,10 @@
-// Who feels a locked row: `bun run bench locked [--seconds 60]`. The sequence of one of 20 partners is held while the
-// load goes on; sign-in, readiness and the other partners are measured before and meanwhile. Nothing refused may be
-// recorded, and nothing accepted missing.
+// `bun run bench locked [--seconds 60]` measures the effect of a locked row. The sequence of one of 20 partners stays
+// locked under load; sign-in, readiness and the other partners are measured before and meanwhile. It fails if a
+// rejected event is recorded or an accepted one is missing.
 import { createHmac } from "node:crypto";
 import { parseArgs } from "node:util";
 
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { BENCH_PASSWORD, startAuthRig } from "./auth-rig.ts";
@@ -15,11 +15,11 @@ const { values } = parseArgs({ options: { seconds: { type: "string", default: "6
 const SECONDS = Number(values.seconds);
 const PARTNERS = 20;
 const PROVIDER = "bench";
-/** Between two requests of one sender, so that the machine is not what is measured. */
-const PAUSE_MS = { stuck: 100, others: 20, login: 200, ready: 200 };
-const SENDERS = { stuck: 16, others: 4, login: 1, ready: 1 };
+/** The pause between two requests of one sender, so that the machine is not saturated. */
+const PAUSE_MS = { locked: 100, others: 20, login: 200, ready: 200 };
+const SENDERS = { locked: 16, others: 4, login: 1, ready: 1 };
 type Kind = keyof typeof SENDERS;
-const KINDS: readonly Kind[] = ["stuck", "others", "login", "ready"];
+const KINDS: readonly Kind[] = ["locked", "others", "login", "ready"];
 
 const rig = await startAuthRig(1);
 const secret = newSecret();
@@ -27,16 +27,16 @@ const accepted: string[] = [];
 const refused: string[] = [];
 let serial = 0;
 try {
-  const [stuckSite = 0, ...sites] = await addSites();
-  await measure(stuckSite, sites, 5);
-  const before = await measure(stuckSite, sites, SECONDS);
+  const [lockedSite = 0, ...sites] = await addSites();
+  await measure(lockedSite, sites, 5);
+  const before = await measure(lockedSite, sites, SECONDS);
   const locked = await rig.db.transaction(async (tx) => {
     await tx.sql`
       select from outbox_sequences q
         join webhook_subscriptions s on s.id = q.subscription_id
         join store_review_sites l on l.partner_id = s.partner_id
-       where l.id = ${stuckSite} for update of q`;
-    return measure(stuckSite, sites, SECONDS);
+       where l.id = ${lockedSite} for update of q`;
+    return measure(lockedSite, sites, SECONDS);
   });
   report(before, locked);
   const rows = await rig.db.sql<{ id: string }[]>`
@@ -73,7 +73,7 @@ async function addSites(): Promise<number[]> {
 }
 
 interface Measured {
-  /** Status → how many. */
+  /** Status → count. */
   readonly statuses: Record<string, number>;
   readonly latenciesMs: number[];
 }
@@ -83,14 +83,14 @@ function none(): Measured {
 }
 
 async function measure(
-  stuckSite: number,
+  lockedSite: number,
   sites: readonly number[],
   seconds: number,
 ): Promise<Record<Kind, Measured>> {
   const endMs = performance.now() + seconds * 1_000;
-  const measured = { stuck: none(), others: none(), login: none(), ready: none() };
+  const measured = { locked: none(), others: none(), login: none(), ready: none() };
   const calls: Record<Kind, () => Promise<number>> = {
-    stuck: () => send(stuckSite),
+    locked: () => send(lockedSite),
     others: () => send(sites[serial % sites.length] ?? 0),
     login: () => post("/api/v1/login", { email: rig.emails[0], password: BENCH_PASSWORD }),
     ready: () => statusOf(fetch(`${rig.apiRoot}/readyz`, { signal: patience() })),
@@ -137,7 +137,7 @@ async function post(path: string, value: unknown): Promise<number> {
   return statusOf(fetch(rig.apiRoot + path, { method: "POST", headers, body, signal: patience() }));
 }
 
-/** Whoever is not answered for so long is counted as 0. */
+/** A request without an answer within this time counts with status 0. */
 function patience(): AbortSignal {
   return AbortSignal.timeout(10_000);
 }

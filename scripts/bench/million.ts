@@ -1,5 +1,6 @@
-// `bun run bench million`: what a sweep and a wake cost where there are many subscriptions and few of them busy, beside
-// a database that has the busy ones alone. Blocks are those of `explain (analyze, buffers)`.
+// `bun run bench million` measures a sweep and a wake with many subscriptions of which few are busy, compared with a
+// database that has only the busy ones. Blocks are those of `explain (analyze, buffers)`.
+//
 //   --subscriptions N (1000000)   --busy N with entries (10000)   --each N entries (2)   --postgres N its version (18)
 import { parseArgs } from "node:util";
 
@@ -28,9 +29,9 @@ const { values } = parseArgs({
 const BUSY = Number(values.busy);
 const IDLE = Number(values.subscriptions) - BUSY;
 const BACKLOG_AT_ONCE = 2_000;
-/** Of these runs the quickest counts. */
+/** The fastest of these runs counts. */
 const TIMES = 5;
-/** What one query of a sweep looks at (dispatcher/shards/alarm.ts). */
+/** How many shards one query of a sweep reads (dispatcher/shards/scheduler.ts). */
 const SHARDS_AT_ONCE = 4;
 const KEY = new Uint8Array(32);
 
@@ -78,7 +79,7 @@ try {
 }
 process.exit(0);
 
-/** Subscriptions as their partners made them, half of them batches that are due in a day. */
+/** Adds idle subscriptions, half of them batches that are due in a day. */
 async function addIdle(to: RawDb): Promise<void> {
   await to.sql`
     with partners as (
@@ -139,7 +140,7 @@ async function cost(work: (store: Store) => Promise<unknown>) {
   return { blocks, ms: round(quickest, 2), plans };
 }
 
-/** Without the plans, which are in the file. */
+/** Removes the plans for the output; the result file has them. */
 function shown(costs: Awaited<ReturnType<typeof costsOf>>) {
   return Object.fromEntries(
     Object.entries(costs).map(([name, { blocks, ms }]) => [name, { blocks, ms }]),

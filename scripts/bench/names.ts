@@ -1,11 +1,13 @@
-// `bun run bench names`: whether names that DNS never answers slow down others. The load is events to a healthy receiver
-// that closes each connection, so that each is looked up, and sign-ins at one partner. In every second phase 32 other
-// partners have events at silent names, too, and an admin of another partner updates a webhook_url to such names, four
-// at a time. Phases alternate, so that other work of the machine meets both alike; the ratios of their figures are the
-// result. It takes Linux and root, because the processes get a resolv.conf of their own.
+// `bun run bench names` measures whether host names without a DNS answer slow down other deliveries and sign-ins.
+//
+// The base load is events to a healthy receiver that closes each connection, so that each delivery needs a look-up,
+// and sign-ins at one partner. In every second phase 32 other partners have events at silent names, and an admin of
+// another partner updates a webhook_url to such names, four at a time. Phases alternate, so that other activity of
+// the machine affects both; only the ratios are meaningful. It needs Linux and root, because the processes get their
+// own resolv.conf.
 import { createServer } from "node:http";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import { freePort } from "../chaos/addresses.ts";
 import { resolverFault, startNameServer } from "../chaos/name-server.ts";
@@ -14,14 +16,14 @@ import { actionOf, insertBacklog, insertPlace } from "./events.ts";
 import { quantile, round } from "./figures.ts";
 import { startRig, writeResult } from "./rig.ts";
 
-/** A look-up that is not answered is given up after as long. */
+/** An unanswered look-up is abandoned after the same time. */
 const SECONDS = 10;
 const PAIRS = 6;
 const EVENTS_PER_SECOND = 20;
 const SIGN_IN_EVERY_MS = 50;
 const SILENT = 32;
 const UPDATES_AT_ONCE = 4;
-/** What has not come by then counts as having taken until then. */
+/** A delivery that has not arrived by then counts with this duration. */
 const PATIENCE_MS = 60_000;
 const JSON_TYPE = { "Content-Type": "application/json" };
 
@@ -56,7 +58,7 @@ try {
   const place = await insertPlace(rig.db);
   const [healthy] = await rig.subscribe([`http://good.test:${receiverPort}/hook`]);
   if (healthy === undefined) throw new Error("There is no subscription.");
-  // The attempts of one phase have no retry in another.
+  // Long delays keep retries of one phase out of the next.
   await rig.startDispatcher({ RETRY_DELAYS_MS: "3600000,3600000,3600000" });
   api = Bun.spawn([...names.prefix, process.execPath, "src/main.ts", "api"], {
     env: {

@@ -1,5 +1,5 @@
-// How many blocks the statements of one call read. The counters of the server's transaction count them, so that foreign
-// keys and parts that run at the end belong to it; `explain` gives the plan and its price.
+// Counts the blocks that the statements of one case read. The counts come from the server's statistics of the
+// transaction, so they include foreign-key checks and deferred work; `explain` provides plan and cost.
 import type { Db, RawDb, RawTx } from "../../db/client.ts";
 import type { PlanCase } from "./plan-reads.ts";
 
@@ -9,7 +9,7 @@ export interface Reading {
   /** Shared blocks, found in memory or read. */
   readonly blocks: number;
   readonly ms: number;
-  /** Of each statement, as text. */
+  /** The plan of each statement, as text. */
   readonly plans: readonly string[];
 }
 
@@ -18,13 +18,13 @@ interface Sent {
   readonly parameters: readonly unknown[];
 }
 
-/** A pool of one connection, and what was sent over it. */
+/** A pool of one connection that records its statements. */
 export interface WatchedDb {
   readonly db: RawDb;
   readonly sent: Sent[];
 }
 
-/** Runs the case and undoes it. */
+/** Runs the case, measures it, and rolls it back. */
 export async function readingOf(
   { db, sent }: WatchedDb,
   one: PlanCase,
@@ -32,7 +32,7 @@ export async function readingOf(
 ): Promise<Reading> {
   let [blocks, ms] = [0, 0];
   let ran: Sent[] = [];
-  // What a session reads once, the catalog and the height of each index, belongs to no statement.
+  // A first run warms the session: it reads the catalog and index metadata once.
   await runOnce(db, one, mode);
   await undone(db, async (tx) => {
     await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
@@ -52,7 +52,7 @@ export async function readingOf(
   return { blocks, ms, plans };
 }
 
-/** Runs it once, so that the connection keeps the plans that are made now. */
+/** Runs the case once, so that the connection caches plans based on the present statistics. */
 export function keepPlans({ db }: WatchedDb, one: PlanCase): Promise<void> {
   return runOnce(db, one, "force_generic_plan");
 }
@@ -77,7 +77,7 @@ async function undone(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<vo
   }
 }
 
-/** What opens transactions of its own stays in this one. */
+/** Returns a database whose transactions run inside this one. */
 function within(tx: RawTx): Db {
   return Object.assign(Object.create(tx), {
     transaction: <T>(work: (inner: RawTx) => Promise<T>) => work(tx),
@@ -120,7 +120,7 @@ async function explain(tx: RawTx, { text, parameters }: Sent, at: number) {
   return outline(found.Plan).join("\n");
 }
 
-/** A line for each node: what it is, what was expected and what came, and the blocks. */
+/** Formats one line per node: type, expected and actual rows, and blocks. */
 function outline(node: Plan, depth = 0): string[] {
   const { Plans: inner = [], ...own } = node;
   const on = own["Index Name"] ?? own["Relation Name"] ?? own["CTE Name"] ?? "";
@@ -130,7 +130,7 @@ function outline(node: Plan, depth = 0): string[] {
   return [line, ...inner.flatMap((one) => outline(one, depth + 1))];
 }
 
-/** As the driver tells the server. */
+/** Returns the type that the driver declares for a parameter. */
 function typeName(value: unknown): string {
   if (value instanceof Date) return "timestamptz";
   return typeof value === "boolean" ? "boolean" : "unknown";

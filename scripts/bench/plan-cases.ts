@@ -1,4 +1,4 @@
-// The hot statements, as the product sends them, and how many blocks each may read.
+// The hot statements as the product sends them, with a limit for the blocks that each may read.
 import { ulid } from "ulid";
 
 import type { Db } from "../../db/client.ts";
@@ -6,8 +6,8 @@ import { ulidFloor } from "../../db/partitions.ts";
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
-import { commitAttempts } from "../../dispatcher/store/commit.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { commitAttempts } from "../../dispatcher/store/committer.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -183,7 +183,7 @@ function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
 }
 
-/** The statements of requests with so many events: half of their reviews are known, and change. */
+/** Statements for a batch of this many events; half of their reviews exist and change. */
 function group(count: number, bound: number): PlanCase {
   const asked = Array.from({ length: count }, (_, n) => ({
     slug: "site",
@@ -203,7 +203,7 @@ function group(count: number, bound: number): PlanCase {
     removedAt: null,
   };
   return {
-    name: `group of ${count}`,
+    name: `batch of ${count}`,
     bound,
     run: (db) =>
       db.transaction(async (tx) => {
@@ -225,7 +225,7 @@ function group(count: number, bound: number): PlanCase {
 
 const LARGE = Array.from({ length: 500 }, (_, n) => n + 1);
 
-/** Apart, because what a scan of them reads would not be seen beside the writes. */
+/** A separate case, because a scan of connections would be invisible among the writes. */
 function connections(): PlanCase {
   const asked = LARGE.map((siteId) => ({
     slug: "site",
@@ -270,7 +270,7 @@ function shards({ others, batches }: PlanSizes): PlanCase[] {
       run: (db) => storeOn(db).sweep(all),
     },
     {
-      name: "batch of 50 moved",
+      name: "webhook batch of 50 moved",
       bound: 50 * 60,
       run: (db) => storeOn(db).dispatchBatch({ ...batch, now: new Date() }),
     },

@@ -1,14 +1,14 @@
-// The rows that `bun run bench plans` and tests/integration/plans.test.ts read: one subscription with nearly all of the
-// outbox and a tenth of the attempts, beside many with a few, and a slot for batches.
+// Test data for `bun run bench plans` and tests/integration/db/plans.test.ts: one subscription with nearly all of the
+// outbox and a tenth of the attempts, many subscriptions with few rows, and a slot for batches.
 import type { RawDb, RawTx } from "../../db/client.ts";
 import { indexEndedDays, partitionsAhead } from "../../db/partitions.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 export interface PlanSizes {
-  /** Rows of review_history, and as many queued for one subscription. */
+  /** Rows of review_history; as many are queued for one subscription. */
   readonly queued: number;
   readonly attempts: number;
-  /** Subscriptions beside that one. */
+  /** The number of other subscriptions. */
   readonly others: number;
   /** Batch slots, of which one is due. */
   readonly batches: number;
@@ -16,22 +16,22 @@ export interface PlanSizes {
 
 const DAY_MS = 86_400_000;
 const SEED_ROWS = 50;
-/** What each of the others has queued. */
+/** How many entries each of the others has queued. */
 export const QUEUED_BY_OTHERS = 2;
-/** Days of attempts, of which today is the last. */
+/** Days of attempts, including today. */
 const DAYS = 5;
-/** Further back the attempts keep their requests, as they did before they were composed again. */
+/** Attempts of older days store their requests, as before bodies were composed again on demand. */
 const OLD_BACK = 2;
 
-/** The attempts that the hot subscription has of one day. */
+/** Returns how many attempts the hot subscription has per day. */
 export const hotPerDay = ({ attempts }: PlanSizes): number => Math.ceil(attempts / DAYS / 10);
 
-/** Ids are as long as ULIDs. */
+/** Builds ids with the length of ULIDs. */
 const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind.length, "0")}`;
 const idSql = (kind: string, n: string) =>
   `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
 
-/** Those of events differ at their beginnings, as the times of ULIDs do, which the index of attempts goes by. */
+/** Event ids differ at their beginning, as the times of ULIDs do, because the index of attempts uses the beginning. */
 const NUMBER = 12;
 export const eventId = (n: number) =>
   `${String(n).padStart(NUMBER, "0")}${"EVENT".padEnd(26 - NUMBER, "0")}`;
@@ -46,15 +46,15 @@ interface PlanKey {
 
 const keyOf = (n: number): PlanKey => ({ id: idOf("SUB", n), shard: n % SHARDS, partnerId: n + 1 });
 
-/** The one with the long queue; its partner has the batch slot that is due, too. */
+/** The subscription with the long queue; its partner also has the due batch slot. */
 const HOT_N = SHARDS + 1;
 export const HOT = keyOf(HOT_N);
 export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", HOT_N) };
-/** Of the same shard, just before it in the index. */
+/** A subscription of the same shard, just before the hot one in the index. */
 export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
-/** What follows is not to be analysed by the server itself. */
+/** Disables autovacuum, so that the server does not analyse the tables itself. */
 const UNATTENDED = `
   do $$ declare name regclass; begin
     for name in select oid from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
@@ -62,7 +62,7 @@ const UNATTENDED = `
     end loop;
   end $$`;
 
-/** Partners, subscriptions and a handful of rows in each table, as after a first day. */
+/** Inserts partners, subscriptions and a few rows in each table, as after a first day. */
 export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Promise<void> {
   const subscriptions = Math.max(others + 1, batches);
   await db.sql.unsafe(UNATTENDED);
@@ -104,7 +104,7 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
   });
 }
 
-/** Fills up to the sizes. Nothing analyses the tables. */
+/** Fills the tables to their full sizes, without analysing them. */
 export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
   await apart(db, async (tx) => {
     await addRows(tx, SEED_ROWS + 1, sizes.queued);
@@ -130,7 +130,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
   while ((await indexEndedDays(db)).length > 0);
 }
 
-/** Rows `from` to `to` of history, queued for the hot subscription and in its batch. */
+/** Adds rows `from` to `to` to the history, queued for the hot subscription and in its batch. */
 async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
   const kind = "case when n % 97 = 0 then 'review_removed' else 'review_received' end";
   await tx.sql.unsafe(`
@@ -147,14 +147,14 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
     update outbox_sequences set last_sequence = ${to}, last_logged = ${to} where subscription_id = '${HOT.id}'`);
 }
 
-/** A character of a ULID's time. */
+/** SQL for one character of a ULID's time. */
 const character = (shift: number) =>
   `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
 
-/** The milliseconds of a ULID as its first ten characters. */
+/** SQL for the milliseconds of a ULID as its first ten characters. */
 const TIME = [45, 40, 35, 30, 25, 20, 15, 10, 5, 0].map(character).join(" || ");
 
-/** Attempts of the neighbour in the minutes that no bucket has counted yet: more than a health may read. */
+/** Attempts of the neighbour in minutes that are not counted in any bucket yet: more than a health request may read. */
 const BUSY = 60_000;
 export const BUSY_MS = 420_000;
 
@@ -171,7 +171,7 @@ async function fillMinutes(db: RawDb): Promise<void> {
   });
 }
 
-/** One day of attempts, in a partition that is built before its indexes are, as nothing else takes so long. */
+/** Adds one day of attempts. Its partition is filled before it gets indexes, because this is the slowest part. */
 async function fillDay(
   db: RawDb,
   { attempts, others, queued }: PlanSizes,
@@ -181,7 +181,7 @@ async function fillDay(
   const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - back * DAY_MS;
   const day = partitionsAhead(new Date(dayMs), 0)[0];
   if (day === undefined) throw new Error("A day has a partition of attempts.");
-  // Of today, what has passed of it.
+  // Today's attempts are spread over the part of the day that has passed.
   const spanMs = Math.min(Date.now() - dayMs, DAY_MS);
   const steps = Math.max(1, Math.floor(spanMs / 60_000));
   const perStep = Math.ceil(attempts / DAYS / steps);
@@ -211,7 +211,7 @@ async function fillDay(
   });
 }
 
-/** Without the checks of foreign keys, which would take most of the time. */
+/** Runs work without foreign-key checks, which would take most of the time. */
 async function apart(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.sql.unsafe(
@@ -223,13 +223,13 @@ async function apart(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<voi
 
 const TABLES = `(select oid from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'i', 'I'))`;
 
-/** What the planner knows of the tables. */
+/** The states of the planner's statistics. */
 export const STATISTICS = {
-  /** Of the seeds, when nothing else was there. */
+  /** Statistics of the first rows only. */
   early: async () => {},
-  /** Nothing: never analysed. */
+  /** The tables were never analysed. */
   none: (db: RawDb) => forget(db, -1),
-  /** Analysed while they were empty. */
+  /** The tables were analysed while they were empty. */
   empty: (db: RawDb) => forget(db, 0),
   fresh: async (db: RawDb) => {
     await db.sql.unsafe("analyze");

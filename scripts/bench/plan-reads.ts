@@ -1,12 +1,11 @@
-// What the portal reads, and how many blocks each may.
+// The portal's reads, with a limit for the blocks that each may read.
 import type { Db } from "../../db/client.ts";
-import { listBacklogs } from "../../src/admin/actions/dispatcher.ts";
-import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
+import { listBacklogs } from "../../src/tenants/queries/dispatcher.ts";
+import type { BacklogOrder } from "../../src/tenants/dispatcher-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { findTrouble, seeSubscriptions } from "../../dispatcher/alerts/queries.ts";
-import { showIncident } from "../../src/webhooks/actions/incident.ts";
+import { showHealth, showIncident, showStats } from "../../src/webhooks/actions/stats.ts";
 import { listMessages } from "../../src/webhooks/actions/messages.ts";
-import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
 import type { MessageFilter } from "../../src/webhooks/message-model.ts";
 import {
@@ -16,14 +15,14 @@ import {
 } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/events.ts";
 import { stillMissing, undelivered } from "../../src/webhooks/queries/missed.ts";
-import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { listSubscriptions, subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 
 export interface PlanCase {
   readonly name: string;
-  /** Blocks, however many rows there are. */
+  /** The maximum of blocks, independent of the number of rows. */
   readonly bound: number;
   readonly run: (db: Db) => Promise<unknown>;
 }
@@ -48,9 +47,9 @@ async function hotSubscription(db: Db) {
 export function readCases(sizes: PlanSizes): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const since = new Date(Date.now() - DAY_MS);
-  // Of a page, with the history of each of its attempts.
+  // A page with the history of each of its attempts.
   const LISTED = 700;
-  // Of today there is no index by event: what the subscription has of it is walked.
+  // Today's partition has no index by event, so the subscription's attempts of today are scanned.
   const walked = LISTED + 2 * hotPerDay(sizes);
   const list = (name: string, filter: Partial<AttemptFilter>, bound = LISTED): PlanCase => ({
     name: `deliveries, ${name}`,
@@ -68,7 +67,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
     list("retried, until an hour ago", { outcome: "retry", until: addMs(new Date(), -HOUR_MS) }),
     {
       name: "one delivery",
-      // Most of it by the planner, which looks up the ends of each day's index.
+      // Most blocks are read by the planner, which looks up the extreme values of each day's index.
       bound: 900,
       run: async (db) => {
         await deliveryOf(db, HOT.id, eventId(7));
@@ -76,8 +75,8 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       },
     },
     {
-      name: "what a window lost",
-      // A piece of the history, and of a hundred events all that became of them.
+      name: "undelivered events of a window",
+      // A range of the history, and everything about a hundred of its events.
       bound: 40_000,
       run: async (db) => {
         const window = {
@@ -96,24 +95,24 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       bound: LISTED,
       run: (db) => firstOfFailures(db, HOT.id, 20),
     },
-    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
-    behind("depth", sizes),
-    behind("age", sizes),
+    { name: "subscriptions", bound: 20, run: (db) => listSubscriptions(db, HOT.partnerId, page) },
+    backlogs("depth", sizes),
+    backlogs("age", sizes),
     ...messages(),
     ...figures(),
   ];
 }
 
-/** The operators' list: of each queue its ends and first numbers, and of the page the last attempts. */
-function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
+/** The operators' list: the ends and first numbers of each queue, and the last attempts of the page. */
+function backlogs(order: BacklogOrder, { others }: PlanSizes): PlanCase {
   return {
-    name: `who is behind, by ${order}`,
+    name: `backlogs by ${order}`,
     bound: 6_000 + 40 * others,
-    run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
+    run: (db) => listBacklogs(db, order, { limit: 50, after: undefined }),
   };
 }
 
-/** One row per event. Most attempts here are of events that are forgotten, so that a page looks at all that it may. */
+/** One row per event. Most attempts here belong to events that no longer exist, so a page reads up to its limit. */
 function messages(): PlanCase[] {
   const all: MessageFilter = {
     reviewId: undefined,
@@ -148,26 +147,26 @@ function messages(): PlanCase[] {
     list("with a text that is nowhere", 12_000, { q: "nowhere" }),
     list("of a status that is nowhere", 12_000, { status: "404" }),
     list("of an event", 1_500, { eventId: eventId(7) }),
-    // So many events as are looked at of one review, each in the attempts of every day.
+    // The maximum number of events of one review, each looked up in the attempts of every day.
     list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
   ];
 }
 
 /**
- * Blocks of the attempts that no bucket has counted yet: of so many rows each may be in a block of its own, because those
- * of other subscriptions lie between. How near a run comes to it depends on the time of day: what is seeded for today
- * stands in as much of it as has passed.
+ * Blocks of attempts that no bucket has counted yet. Each row may be in its own block, because rows of other
+ * subscriptions lie between them. The actual number depends on the time of day, because today's rows are spread over
+ * the part that has passed.
  */
 const UNCOUNTED = SLICES * READ_PER_SLICE;
 
-/** What streams, health and charts read. */
+/** The reads of streams, health and charts. */
 function figures(): PlanCase[] {
   const hour = bucketFloor(new Date(Date.now() - DAY_MS), HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
     {
-      name: "a look for the streams",
+      name: "poll for streams",
       bound: 700,
       run: (db) => {
         const now = new Date();
@@ -197,7 +196,7 @@ function figures(): PlanCase[] {
       run: async (db) => showIncident({ db, clock: systemClock }, await hotSubscription(db)),
     },
     {
-      name: "a look for what to tell of",
+      name: "check for alerts",
       bound: 600,
       run: async (db) => {
         await findTrouble(db, false);

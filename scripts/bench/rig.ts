@@ -1,4 +1,4 @@
-// What every scenario of the dispatcher benchmark stands on: durable stores, the sink, real dispatcher processes.
+// The setup of the dispatcher benchmarks: durable stores, the receivers, and real dispatcher processes.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, mkdtempSync, chmodSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import { migrate } from "../../db/migrate.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { endInOrder } from "../proof/end.ts";
@@ -24,15 +24,15 @@ const log = createLog({ level: "warn", role: "bench", clock: systemClock });
 
 export interface Rig {
   readonly db: RawDb;
-  /** What a process of the product needs to use the same stores. */
+  /** The environment that connects a process of the product to the same stores. */
   readonly env: Readonly<Record<string, string>>;
   readonly schedule: Schedule;
   readonly sink: Sink;
   /** Starts a dispatcher and waits until it holds its shards. */
   startDispatcher(env?: Record<string, string>): Promise<ChildProcess>;
-  /** Makes a subscription for each URL, each of a partner of its own. */
+  /** Creates a subscription for each URL, each with its own partner. */
   subscribe(urls: readonly string[]): Promise<BenchSubscription[]>;
-  /** User and system time of all processes of the database so far, in ms; undefined where /proc does not tell. */
+  /** User and system time of all database processes so far, in ms; undefined without /proc. */
   postgresCpuMs(): number | undefined;
   stop(): Promise<void>;
 }
@@ -46,11 +46,11 @@ export interface Sink {
   readonly tlsPort: number | undefined;
   reset(options?: Partial<Omit<SinkOrder & { kind: "reset" }, "kind">>): Promise<void>;
   report(take?: boolean): Promise<{ arrivals: readonly Arrival[]; count: number }>;
-  /** Requests since the last reset, and the CPU time of its process. */
+  /** Requests since the last reset, and the CPU time of the sink's process. */
   count(): Promise<{ count: number; cpuMs: number }>;
 }
 
-/** Hosts 127.1.0.1, 127.1.0.2, … on the sink's port. */
+/** Returns URLs of the hosts 127.1.0.1, 127.1.0.2, … on the sink's port. */
 export function hostsOf(port: number, count: number, scheme = "http"): string[] {
   return Array.from(
     { length: count },
@@ -58,7 +58,7 @@ export function hostsOf(port: number, count: number, scheme = "http"): string[] 
   );
 }
 
-/** `prefix` is a command that runs the dispatchers. */
+/** Starts the setup; `prefix` is a command prefix for the dispatchers. */
 export async function startRig(prefix: readonly string[] = []): Promise<Rig> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
   chmodSync(folder, 0o711);
@@ -92,7 +92,7 @@ export async function startRig(prefix: readonly string[] = []): Promise<Rig> {
     schedule: createSchedule(redis, "rr:", log),
     sink,
     async startDispatcher(more = {}) {
-      // What the scenario before asked of the receivers no longer holds.
+      // Clears the receivers' behaviour of the previous scenario.
       await sink.reset();
       const script = [process.execPath, "dispatcher/main.ts", "dispatcher"];
       const [program = "", ...args] = [...prefix, ...script];
@@ -113,7 +113,8 @@ export async function startRig(prefix: readonly string[] = []): Promise<Rig> {
     subscribe: (urls) => subscribe(db, key, urls),
     postgresCpuMs: () => postgresCpuMs(folder),
     async stop() {
-      // Before their stores: what they would say of those that are gone is no result, and they would outlive this.
+      // Children end before their stores; otherwise they would log errors about missing stores and outlive this
+      // process.
       await Promise.all(children.map(endInOrder));
       redis.disconnect();
       await db.close();
@@ -138,7 +139,7 @@ export async function startSink(tls?: {
       PATH: process.env["PATH"] ?? "",
       ...(tls && { BENCH_CERT: tls.cert, BENCH_KEY: tls.key }),
     },
-    // A Ctrl-C reaches us alone; it ends with our channel.
+    // Detached from Ctrl-C; it ends when the IPC channel closes.
     detached: true,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
@@ -169,7 +170,7 @@ export async function startSink(tls?: {
   };
 }
 
-/** A certificate for the hosts; undefined without openssl, and then the https scenario is left out. */
+/** Creates a certificate for the hosts; returns undefined without openssl, and the https scenario is skipped. */
 function selfSigned(folder: string): { cert: string; key: string; certFile: string } | undefined {
   const certFile = join(folder, "cert.pem");
   const keyFile = join(folder, "key.pem");
@@ -220,7 +221,7 @@ export async function subscribe(
       const partnerId = partners[n]?.id ?? 0;
       const id = ulid();
       const secret = randomBytes(32).toString("hex");
-      const sealed = box.seal(secret, webhookSecretContext(partnerId, id));
+      const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, id));
       return { id, partner_id: partnerId, shard: (from + n) % SHARDS, url, sealed };
     });
     await db.sql`
@@ -247,7 +248,7 @@ export async function subscribe(
   return made;
 }
 
-/** Resolves when the condition holds; gives up after two minutes. */
+/** Resolves when the condition holds; throws after two minutes. */
 export async function until(
   what: string,
   holds: () => Promise<boolean>,
@@ -262,7 +263,7 @@ export async function until(
 
 const TICKS_PER_S = 100;
 
-/** User and system time of one process in ms. */
+/** Returns user and system time of one process in ms. */
 export function cpuMs(pid: number | undefined): number | undefined {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
@@ -272,7 +273,7 @@ export function cpuMs(pid: number | undefined): number | undefined {
   }
 }
 
-/** Resident memory in bytes. */
+/** Returns resident memory in bytes. */
 export function memoryOf(pid: number | undefined): number | undefined {
   try {
     const [, kb] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
@@ -282,7 +283,7 @@ export function memoryOf(pid: number | undefined): number | undefined {
   }
 }
 
-/** User and system time of all processes of the database in this folder so far. */
+/** Returns user and system time of all processes of the database in this folder. */
 export function postgresCpuMs(folder: string): number | undefined {
   return cpuOfTree(postmasterOf(folder));
 }
@@ -305,7 +306,7 @@ function cpuOfTree(root: number | undefined): number | undefined {
       const stat = readFileSync(`/proc/${name}/stat`, "utf8");
       if (Number(stat.split(") ")[1]?.split(" ")[1]) === root) sum += cpuMs(Number(name)) ?? 0;
     } catch {
-      // It ended meanwhile.
+      // The process ended meanwhile.
     }
   }
   return sum;

@@ -1,6 +1,6 @@
-// The receivers of the benchmark, in a process of their own: every address of 127.0.0.0/8 is a host. They answer 200 as
-// cheaply as possible, remember when each delivery came, fail or hang if they are told to.
-//   bun scripts/bench/sink.ts, with an IPC channel
+// The receivers of the benchmarks, in a separate process: every address of 127.0.0.0/8 is a host. They answer 200 as
+// cheaply as possible, record arrivals, and fail or hang on request. Run `bun scripts/bench/sink.ts` with an IPC
+// channel.
 export type SinkOrder =
   | {
       readonly kind: "reset";
@@ -8,10 +8,10 @@ export type SinkOrder =
       readonly hang: readonly string[];
       /** Hosts that answer 500 to each 50th first attempt. */
       readonly fail?: readonly string[];
-      /** Whether arrivals tell the review that the body is about. */
+      /** Whether arrivals include the id of the body's review. */
       readonly keys?: boolean;
     }
-  /** `take` forgets what it answers. */
+  /** `take` clears the reported arrivals. */
   | { readonly kind: "report"; readonly take?: boolean }
   | { readonly kind: "count" };
 
@@ -21,7 +21,7 @@ export type SinkAnswer =
   | { readonly kind: "count"; readonly count: number; readonly cpuMs: number }
   | { readonly kind: "report"; readonly arrivals: readonly Arrival[]; readonly count: number };
 
-/** Delivery id, attempt, host, milliseconds since the epoch, external id of the review if it was asked for. */
+/** Delivery id, attempt, host, milliseconds since the epoch, and the review's external id if requested. */
 export type Arrival = readonly [
   id: string,
   attempt: string,
@@ -36,7 +36,7 @@ interface Connection {
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const FAILED = "HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n";
-/** Arrivals that are remembered one by one; a throughput run is only counted. */
+/** How many arrivals are recorded individually; a throughput run needs only the count. */
 const REMEMBERED = 600_000;
 
 let arrivals: Arrival[] = [];

@@ -1,5 +1,6 @@
-// `bun run bench takeover`: two dispatchers with a large backlog, of which one is killed. How long its shards stand still,
-// what is recorded of requests that never were, and what the survivor needs.
+// `bun run bench takeover`: two dispatchers with a large backlog, one of which is killed. It measures how long the
+// killed one's shards stand still, which attempts are recorded as interrupted, and the resources of the survivor.
+//
 //   --subscriptions N   (100000)    --each N   entries of each (10)
 import { parseArgs } from "node:util";
 
@@ -21,7 +22,7 @@ const COUNT = Number(values.subscriptions);
 const EACH = Number(values.each);
 const HOSTS = 100;
 const SUBSCRIPTIONS_PER_STATEMENT = 5_000;
-/** How long both deliver before one is killed, and how long the survivor is looked at. */
+/** How long both deliver before the kill, and how long the survivor is observed. */
 const BEFORE_MS = 5_000;
 const AFTER_MS = 30_000;
 
@@ -46,21 +47,21 @@ try {
   one.kill("SIGKILL");
   const killedAt = performance.timeOrigin + performance.now();
   const memory: number[] = [];
-  const seen: { buried?: number; claimed?: number } = {};
+  const seen: { expired?: number; claimed?: number } = {};
   for (let afterMs = 0; afterMs < AFTER_MS; afterMs = sinceMs(killedAt)) {
     memory.push((memoryOf(other.pid) ?? 0) / 2 ** 20);
     const [held = 0, second] = await sharesOf(rig.db);
-    if (second === undefined) seen.buried ??= afterMs / 1_000;
+    if (second === undefined) seen.expired ??= afterMs / 1_000;
     if (held === SHARDS) seen.claimed ??= afterMs / 1_000;
     await Bun.sleep(100);
   }
   const { arrivals } = await rig.sink.report();
   const result = {
     entries: COUNT * EACH,
-    buried_s: round(seen.buried ?? Number.NaN, 1),
+    lease_expired_s: round(seen.expired ?? Number.NaN, 1),
     claimed_s: round(seen.claimed ?? Number.NaN, 1),
     ...takeover(arrivals, { dead, killedAt, subscriptions }),
-    ...(await told(rig.db)),
+    ...(await countMarked(rig.db)),
     repeats: arrivals.length - new Set(arrivals.map(([id, attempt]) => `${id} ${attempt}`)).size,
     survivor_mib: Math.round(Math.max(...memory)),
   };
@@ -71,7 +72,7 @@ try {
 }
 process.exit(0);
 
-/** Slices keep one statement below its time limit. */
+/** Slices keep each statement below its time limit. */
 async function queue(db: RawDb, subscriptions: readonly BenchSubscription[]): Promise<void> {
   const place = await insertPlace(db);
   for (let from = 0; from < subscriptions.length; from += SUBSCRIPTIONS_PER_STATEMENT)
@@ -94,14 +95,14 @@ function sinceMs(at: number): number {
   return performance.timeOrigin + performance.now() - at;
 }
 
-/** Those of the dispatcher that was started first: ids sort by time. */
+/** Returns the shards of the dispatcher that started first, because ids sort by time. */
 async function shardsOfFirst(db: RawDb): Promise<Set<number>> {
   const rows = await db.sql<{ id: number }[]>`
     select id from shards where dispatcher_id = (select min(id) from dispatchers)`;
   return new Set(rows.map(({ id }) => id));
 }
 
-/** When the shards of the dead delivered again, in seconds after the kill. */
+/** Computes when the killed dispatcher's shards delivered again, in seconds after the kill. */
 function takeover(
   arrivals: readonly Arrival[],
   {
@@ -120,7 +121,7 @@ function takeover(
   for (const [id, , , at] of arrivals) {
     const shard = shardOf.get(Number.parseInt(id.slice(0, 8), 16)) ?? -1;
     if (at < killedAt) before += 1;
-    // What was on its way when it was killed still arrives.
+    // Requests in transit at the kill still arrive.
     else if (at > killedAt + 1_000 && dead.has(shard) && !again.has(shard))
       again.set(shard, (at - killedAt) / 1_000);
   }
@@ -136,8 +137,8 @@ function takeover(
   };
 }
 
-/** Records without a request, and of possible repeats; an older version has no column for these. */
-async function told(db: RawDb) {
+/** Counts records of interrupted attempts and of possible repeats; an older version has no column for the latter. */
+async function countMarked(db: RawDb) {
   const [row] = await db.sql<{ interrupted: number; repeated: number }[]>`
     select count(*) filter (where outcome = 'interrupted')::int as interrupted,
            count(*) filter (where (to_jsonb(a) ->> 'possibly_repeated')::boolean)::int as repeated

@@ -1,4 +1,4 @@
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { nowMs } from "./now.ts";
 import type { WrongAnswer } from "./verdict/facts.ts";
 
@@ -6,31 +6,31 @@ const GIVES_UP_MS = 8_000;
 const UNAVAILABLE = 503;
 
 export interface Answer {
-  /** Undefined: there was none, or it does not say whether the request was carried out. */
+  /** Undefined without an answer, or if the answer does not tell whether the request was carried out. */
   readonly status: number | undefined;
-  /** As it was answered, or the kind of the failure. */
+  /** The status, or the kind of failure. */
   readonly told: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 export interface CallOptions {
-  /** The statuses besides 503 that the contract gives this request; without them the answer is not judged. */
+  /** The statuses besides 503 that the contract allows for this request; without them the answer is not checked. */
   readonly wants?: readonly number[];
-  /** Whether such an answer is about this request and not about another one. */
+  /** Whether the body of an answer fits this request and no other. */
   readonly fits?: (body: Answer["body"]) => boolean;
   readonly token?: string;
-  /** Sent as it is if it is text. */
+  /** A string is sent unchanged; anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Calls one of the API processes, as any client does: over a connection of its own, and not for ever. Keeps each answer
- * that its request must not get, for the judge; a connection that breaks is no answer.
+ * Calls one of the API processes over its own connection and with a time limit, as any client does. Collects answers
+ * that the contract does not allow for the request; a broken connection is no answer.
  */
 export class Client {
   readonly #roots: readonly string[];
-  /** How often there was which answer. */
+  /** Counts of answers by status or kind of failure. */
   readonly counts = new Map<string, number>();
   readonly wrong: WrongAnswer[] = [];
   #nth = 0;
@@ -42,11 +42,11 @@ export class Client {
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
     const answer = await this.#call(method, path, options);
     this.counts.set(answer.told, (this.counts.get(answer.told) ?? 0) + 1);
-    this.#judge(method, path, { answer, options });
+    this.#findViolations(method, path, { answer, options });
     return answer;
   }
 
-  #judge(
+  #findViolations(
     method: string,
     path: string,
     { answer, options }: { readonly answer: Answer; readonly options: CallOptions },
@@ -86,7 +86,7 @@ export class Client {
     }
   }
 
-  /** Asks until there is an answer that says something, and insists that it is this one. */
+  /** Repeats the request until there is a definite answer, and throws if it is not the wanted one. */
   async insist(method: string, path: string, options: CallOptions & { want: number }) {
     for (let tried = 1; ; tried++) {
       const wants = [options.want];

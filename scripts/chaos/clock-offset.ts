@@ -1,5 +1,5 @@
-// Loaded before a process (`bun --preload`), it makes the wall clock of that process wrong by CLOCK_OFFSET_MS. The
-// monotonic clock and timers stay right, as on a machine whose time was set wrong.
+// A preload (`bun --preload`) that shifts the wall clock of a process by CLOCK_OFFSET_MS. The monotonic clock and
+// timers stay correct, as on a machine with a wrong time.
 const offsetMs = Number(process.env["CLOCK_OFFSET_MS"] ?? 0);
 const RightDate = Date;
 

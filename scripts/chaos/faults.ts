@@ -23,7 +23,7 @@ interface Kind {
   readonly kind: string;
   readonly target: Fault["target"];
   readonly isCalm?: boolean;
-  /** Nobody tells those who hang on it that it is over. */
+  /** How long clients and processes may still be affected after the fault, because nothing notifies them of its end. */
   readonly lastsMs?: number;
   readonly play: (deps: FaultDeps, one: Supervised) => Promise<void> | void;
 }
@@ -34,7 +34,7 @@ const MOST = 8;
 const PAUSE_MS = [500, 8_000] as const;
 const DOWN_MS = [0, 3_000] as const;
 
-/** Each round begins with it, because the clients' answers are what it is about. */
+/** Every round begins with this fault, because clients' answers depend most on it. */
 const FIRST: Kind = {
   kind: "statements cancelled",
   target: "postgres",
@@ -148,7 +148,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** Plays some faults at random moments of a time, no two of them at one process or store. */
+/** Injects faults at random moments, at most one at a time per process or store. */
 export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> {
   const { random, moods } = deps;
   const kinds = KINDS.filter(

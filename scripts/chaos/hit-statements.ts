@@ -1,8 +1,8 @@
 import type { RawDb } from "../../db/client.ts";
 
 /**
- * Cancels active statements of the product for so long, some behind their first rows, and ends the session of every
- * third. The server does it: a client would come too late for statements that take milliseconds.
+ * Cancels active statements of the product for this time, some after their first rows, and terminates the session of
+ * every third. It runs on the server, because a client would be too slow for statements that take milliseconds.
  */
 export async function hitStatements(db: RawDb, forMs: number): Promise<void> {
   await db.sql.unsafe(`

@@ -6,20 +6,20 @@ import { isIPv6 } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What a question is answered with: addresses of both families, another name for it, an error, or nothing at all. */
+/** The answer to a question: addresses of both families, an alias, an error, or silence. */
 type DnsAnswer =
   | { addresses?: readonly string[]; alias?: string }
   | "unknown"
   | "failure"
   | "silence";
-/** By a name; `nth` counts the questions for it, of one family, from 1 on. */
+/** Answers by name; `nth` counts the questions for the name and one address family, from 1. */
 export type Zone = Readonly<Record<string, (nth: number) => DnsAnswer>>;
 
 export interface NameServer {
   readonly address: string;
-  /** How often the IPv4 addresses of a name were asked for. */
+  /** Returns how often the IPv4 addresses of a name were requested. */
   asked(name: string): number;
-  /** A command that runs another one, which asks this server and no other. */
+  /** A command prefix that makes the following command use only this name server. */
   readonly prefix: readonly string[];
   stop(): void;
 }
@@ -27,10 +27,10 @@ export interface NameServer {
 const PORT = 53;
 const [A, CNAME, AAAA] = [1, 5, 28];
 const CODES = { unknown: 3, failure: 2, silence: undefined };
-/** Of a circle of names somebody has to grow tired. */
+/** Limits how many aliases are followed, because aliases may form a cycle. */
 const MOST_ALIASES = 8;
 
-/** Why no process can be made to ask a server of ours, or undefined where one can. */
+/** Returns why no process can be given this name server; undefined if it is possible. */
 export function resolverFault(): string | undefined {
   if (process.platform !== "linux") return "only Linux gives a process a resolv.conf of its own";
   return spawnSync("unshare", ["-m", "mount", "--bind", "/etc/hosts", "/etc/resolv.conf"])
@@ -39,7 +39,7 @@ export function resolverFault(): string | undefined {
     : "it takes root to give a process a resolv.conf of its own";
 }
 
-/** A server on an address of the loopback network that nobody else has; every record lives for no time. */
+/** Starts a name server on a free loopback address; every record has a TTL of 0. */
 export async function startNameServer(zone: Zone): Promise<NameServer> {
   const counts = new Map<string, number>();
   const look = (name: string, type: number): DnsAnswer => {
@@ -80,7 +80,7 @@ function nameIn(question: Buffer): { name: string; type: number; end: number } {
   return { name: labels.join(".").toLowerCase(), type: question.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** All that there is behind a name, its aliases too, as a server answers who asks it to go all the way. */
+/** Resolves a name with all its aliases, as a recursive server does. */
 function follow(name: string, type: number, look: (name: string, type: number) => DnsAnswer) {
   const records: Buffer[] = [];
   for (let at = name; records.length < MOST_ALIASES;) {
@@ -105,7 +105,7 @@ function reply(question: Buffer, records: readonly Buffer[], code: number): Buff
   return answer;
 }
 
-/** It lives for no time. */
+/** Encodes a record with a TTL of 0. */
 function record(name: string, type: number, data: Buffer): Buffer {
   const head = Buffer.from([0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
   return Buffer.concat([encodeName(name), head, data]);
@@ -118,7 +118,7 @@ function encodeName(name: string): Buffer {
   ]);
 }
 
-/** Of IPv6 such as `::1` and `::ffff:127.0.0.1`, with nothing but zeros in front. */
+/** Encodes an address; of IPv6 only forms with leading zeros, such as `::1` and `::ffff:127.0.0.1`. */
 function encodeAddress(address: string): Buffer {
   if (!isIPv6(address)) return Buffer.from(address.split(".").map(Number));
   const bytes = Buffer.alloc(16);

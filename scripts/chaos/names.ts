@@ -1,16 +1,16 @@
 import { resolverFault, startNameServer } from "./name-server.ts";
 
-/** A name server that knows the receivers and can fall silent. */
+/** A name server for the receivers that can be silenced. */
 export interface ChaosNames {
-  /** A command that runs another one, which asks this name server alone. */
+  /** A command prefix that makes the following command use only this name server. */
   readonly prefix: readonly string[];
   nameOf(address: string): string;
-  /** Leaves every question without an answer for so long. */
+  /** Leaves every question unanswered for this time. */
   silence(ms: number): Promise<void>;
   stop(): void;
 }
 
-/** Starts the name server. Undefined where no process can be given one, so that receivers are called by address. */
+/** Starts the name server. Returns undefined if processes cannot be given one; receivers are then addressed by IP. */
 export async function startNames(addresses: readonly string[]): Promise<ChaosNames | undefined> {
   if (resolverFault() !== undefined) return undefined;
   let isSilent = false;

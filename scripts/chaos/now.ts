@@ -1,4 +1,4 @@
-/** Milliseconds since the epoch that never step back within this process, so that what it logs is in order. */
+/** Milliseconds since the epoch that never decrease within this process, so that its log stays in order. */
 export function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }

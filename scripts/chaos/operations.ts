@@ -8,21 +8,21 @@ interface OperatorDeps {
   readonly client: Client;
   readonly random: Prng;
   readonly operations: Operation[];
-  /** At a host that no subscription has had; undefined once there is none left. */
+  /** Returns a URL on a host that no subscription has used; undefined if there is none left. */
   readonly newUrl: () => string | undefined;
 }
 
 type Kind = "immediate" | "batch";
-type Judged = CallOptions & Required<Pick<CallOptions, "wants">>;
+type RuleInput = CallOptions & Required<Pick<CallOptions, "wants">>;
 
-/** Filters that the writers' events fall into and out of. */
+/** Filters that match only some of the writers' events. */
 const FILTERS: readonly (readonly string[] | null)[] = [
   null,
   ["review_received", "profanity_detected"],
   ["review_updated", "review_pull_disconnected"],
 ];
 
-/** One partner's owner: makes a subscription and does to it what owners do. */
+/** Acts as one partner's owner: creates a subscription and performs the usual operations on it. */
 export class Operator {
   readonly #deps: OperatorDeps;
   readonly #partner: Partner;
@@ -36,7 +36,10 @@ export class Operator {
     this.#kind = kind;
   }
 
-  /** False if that is not known, or it was refused; an unknown one occupies the slot, so the partner goes without. */
+  /**
+   * Creates the subscription. Returns false if the request was rejected or its result is unknown; an unknown one
+   * occupies the slot, so the partner has none.
+   */
   async create(): Promise<boolean> {
     const { random, newUrl } = this.#deps;
     const url = newUrl();
@@ -64,7 +67,7 @@ export class Operator {
     return true;
   }
 
-  /** One of the things that an owner does. */
+  /** Performs one random operation of an owner. */
   async act(): Promise<void> {
     if (this.#id === undefined) return;
     const { random } = this.#deps;
@@ -84,7 +87,7 @@ export class Operator {
     await act();
   }
 
-  /** One of the things that an owner looks at, any time. */
+  /** Performs one random read of an owner. */
   async look(): Promise<void> {
     if (this.#id === undefined) return;
     const look = this.#deps.random.pick([
@@ -141,7 +144,7 @@ export class Operator {
     await this.#plain("test");
   }
 
-  /** Deletes it and makes another one, of which the partner hears at another address. */
+  /** Deletes the subscription and creates another one at a new address. */
   async #replace(): Promise<void> {
     const startedMs = nowMs();
     const { status } = await this.#ask("DELETE", `/${this.#id}`, { wants: [204] });
@@ -151,15 +154,15 @@ export class Operator {
     await this.create();
   }
 
-  /** A disabled subscription answers 409: failures may have disabled it after the owner looked at it. */
+  /** A disabled subscription answers 409: failures may have disabled it since the owner read it. */
   async #plain(kind: "test" | "recover", options: CallOptions = {}): Promise<void> {
     const startedMs = nowMs();
-    const judged = { ...options, wants: [202, 409] };
-    const { status } = await this.#ask("POST", `/${this.#id}/${kind}`, judged);
+    const allowed = { ...options, wants: [202, 409] };
+    const { status } = await this.#ask("POST", `/${this.#id}/${kind}`, allowed);
     this.#note(kind, { startedMs, status });
   }
 
-  #ask(method: string, path: string, options: Judged) {
+  #ask(method: string, path: string, options: RuleInput) {
     const { token } = this.#partner;
     return this.#deps.client.call(method, `/partner/webhooks${path}`, { token, ...options });
   }

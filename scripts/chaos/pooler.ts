@@ -9,15 +9,15 @@ export interface Pooler {
 }
 
 const READY_WITHIN_MS = 5_000;
-/** Debian's unprivileged account: PgBouncer does not run as root. */
+/** Debian's unprivileged account, because PgBouncer does not run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
 
-/** Where it is installed. */
+/** Returns the path of PgBouncer; null if it is not installed. */
 export function findPooler(): string | null {
   return Bun.which("pgbouncer");
 }
 
-/** PgBouncer in transaction mode, in front of one database. */
+/** Starts PgBouncer in transaction mode, in front of one database. */
 export async function startPooler(
   folder: string,
   { url, port }: { readonly url: string; readonly port: number },

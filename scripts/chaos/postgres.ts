@@ -13,39 +13,39 @@ import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
 const GONE_WITHIN_MS = 10_000;
 
-/** A Postgres with durable settings, which can be treated badly. */
+/** A Postgres with durable settings and functions that inject faults. */
 export interface ChaosPostgres {
-  /** Past the proxy: for the judge, and for setting things up. */
+  /** The URL past the proxy, for the verdict and for the setup. */
   readonly url: string;
   readonly proxiedUrl: string;
   readonly proxy: TcpProxy;
-  /** The postmaster and all its children at once, as when a machine loses power; then it is started again. */
+  /** Kills the postmaster and all its children at once, as a power failure does, and starts it again. */
   kill(downMs: number): Promise<void>;
-  /** Stops without a checkpoint, so that it recovers as after a crash. */
+  /** Stops without a checkpoint, so that the next start recovers as after a crash. */
   immediate(downMs: number): Promise<void>;
-  /** All its processes stand still. */
+  /** Stops all its processes with SIGSTOP for this time. */
   pause(ms: number): Promise<void>;
-  /** Ends the sessions of the product. */
+  /** Terminates the product's sessions. */
   terminate(): Promise<void>;
-  /** Somebody holds a row of a subscription for so long, as a slow transaction does. */
+  /** Locks a subscription's row for this time, as a slow transaction does. */
   lockRow(ms: number): Promise<void>;
-  /** Statements of the product fail, some behind their first rows, and sessions end. */
+  /** Cancels statements of the product, some after their first rows, and terminates sessions. */
   hitStatements(ms: number): Promise<void>;
-  /** A column that many statements answer has another type for so long, so that none of them can be run as prepared. */
+  /** Changes the type of a column that many statements return for this time, so that prepared statements fail. */
   retypeColumn(ms: number): Promise<void>;
-  /** Undefined where it has no disk of its own. */
+  /** Fills the disk for this time; undefined if the server has no separate disk. */
   readonly fillDisk: ((ms: number) => Promise<void>) | undefined;
   stop(): Promise<void>;
 }
 
-export interface PostgresWishes {
-  /** Between the product and the database. */
+export interface PostgresOptions {
+  /** Whether PgBouncer runs between the product and the database. */
   readonly hasPooler: boolean;
-  /** A disk that can be filled, if this machine allows it. */
+  /** Whether the data are on a small disk that can be filled, if this machine allows it. */
   readonly hasSmallDisk: boolean;
 }
 
-/** A server with all of its processes, which can be started again after each end. */
+/** A server with all its processes, which can be restarted after each end. */
 class Server {
   readonly #data: string;
   readonly #start: () => Promise<RunningStore>;
@@ -74,7 +74,7 @@ class Server {
     signal(Number(pid), name);
   }
 
-  /** Waits until it is gone, and starts it a while later. */
+  /** Waits until the server is gone and starts it after the down time. */
   async again(downMs: number): Promise<void> {
     await waitUntil(() => this.isGone, GONE_WITHIN_MS);
     await this.#running.exited;
@@ -93,7 +93,7 @@ async function startServer(folder: string, home: string): Promise<Server> {
   const start = () => startEmbeddedPostgres({ folder: home, port, durable: true, log });
   const running = await start();
   const server = new Server(join(realpathSync(home), "data"), start, running);
-  // The order of the commits is what the judge goes by; the setting takes a new start.
+  // The verdict uses the order of commits; this setting needs a restart.
   await withDb(server.url, (db) => db.sql`alter system set track_commit_timestamp = on`);
   await server.stop();
   await server.again(0);
@@ -103,7 +103,7 @@ async function startServer(folder: string, home: string): Promise<Server> {
 
 export async function startPostgres(
   folder: string,
-  { hasPooler, hasSmallDisk }: PostgresWishes,
+  { hasPooler, hasSmallDisk }: PostgresOptions,
 ): Promise<ChaosPostgres> {
   const home = join(folder, "postgres");
   mkdirSync(home);
@@ -139,7 +139,7 @@ export async function startPostgres(
 
 async function fillDisk(disk: SmallDisk, server: Server, ms: number): Promise<void> {
   await disk.fill(ms);
-  // Without room for its log it may have given up.
+  // The server may have ended because it had no space for its WAL.
   if (server.isGone) await server.again(0);
 }
 

@@ -10,25 +10,25 @@ const RESTART_MS = 500;
 const LAST_LINES = 12;
 const STOPS_WITHIN_MS = 12_000;
 
-/** A process of the product, which its supervisor starts again whenever it ends. */
+/** A process of the product that its supervisor restarts whenever it ends. */
 export interface Supervised {
   readonly name: string;
-  /** Somebody is at it: two faults never meet in one process. */
+  /** A fault is in progress; two faults never affect one process at the same time. */
   isBusy: boolean;
   kill(downMs: number): Promise<void>;
   pause(ms: number): Promise<void>;
-  /** Ends it in order; it stays ended. */
+  /** Stops the process gracefully; it is not restarted. */
   stop(): Promise<void>;
 }
 
 interface Command {
   readonly name: string;
-  /** A command that runs another one. */
+  /** A command prefix, see ChaosNames. */
   readonly prefix?: readonly string[];
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly folder: string;
-  /** It ended by itself. */
+  /** Called if the process ended unexpectedly. */
   readonly ended: (exit: Exit) => void;
 }
 

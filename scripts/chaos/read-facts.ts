@@ -2,7 +2,7 @@ import type { RawDb } from "../../db/client.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { BATCH_EVENTS } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 import { withRequests } from "../../src/webhooks/queries/attempts.ts";
 import * as facts from "./verdict/facts.ts";
 
@@ -20,7 +20,7 @@ type Tables = Pick<
   | "reviews"
 >;
 
-/** Reads all tables that the judge looks at, past every proxy. */
+/** Reads all tables that the verdict needs, without the proxies. */
 export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Promise<Tables> {
   const subscriptions = await readSubscriptions(db);
   return {
@@ -28,7 +28,7 @@ export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Pr
     finalSecrets: new Map(
       subscriptions.map(({ id, partnerId, sealedSecret }) => [
         id,
-        box.open(sealedSecret, webhookSecretContext(partnerId, id)),
+        box.open(sealedSecret, webhookSecretAssociatedData(partnerId, id)),
       ]),
     ),
     history: await readHistory(db),
@@ -82,7 +82,7 @@ async function readHistory(db: RawDb): Promise<facts.HistoryRow[]> {
 }
 
 async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
-  // The row as JSON: a column that this version does not have is then simply not in it.
+  // The row is read as JSON, so that a column that this version lacks is simply absent.
   const rows = await db.sql<(facts.AttemptRow & { readonly told: boolean | null })[]>`
     select a.id, a.subscription_id as "subscriptionId", a.sequence, a.event_id as "eventId",
            a.event = 'webhook.test' as "isTest", h.review_id as "reviewId", a.round, a.attempt, a.outcome,
@@ -101,7 +101,7 @@ async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
   }));
 }
 
-/** The body that the API shows for each attempt; of none in a version that keeps it with the attempt. */
+/** Returns the body that the API shows for each attempt; empty for a version that stores the body with the attempt. */
 async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
   const composed = await db.sql`
     select from pg_attribute where attrelid = 'delivery_attempts'::regclass and attname = 'composer'`;
@@ -110,7 +110,7 @@ async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
   return new Map(shown.map(({ id, requestBody }) => [id, requestBody]));
 }
 
-/** Entries that are left for subscriptions that are active. */
+/** Counts the remaining entries of active subscriptions. */
 export async function countLeft(db: RawDb): Promise<number> {
   const [row] = await db.sql<{ count: number }[]>`
     select (select count(*) from queued_entries o join webhook_subscriptions s on s.id = o.subscription_id

@@ -3,18 +3,18 @@ import { createServer, type Server, type Socket } from "node:net";
 import { nowMs } from "./now.ts";
 import type { Post } from "./verdict/facts.ts";
 
-/** What a receiver does with a request. */
+/** The behaviour of a receiver. */
 export type Mood =
   | "healthy"
   | "failing"
   | "gone"
   | "slow"
   | "hanging"
-  /** Hangs up before it has read the body. */
+  /** Closes the connection before it has read the body. */
   | "resetting-early"
-  /** Reads all, and hangs up instead of an answer. */
+  /** Reads the request and closes the connection instead of answering. */
   | "resetting-late"
-  /** Answers, and closes the connection a little later without having said so. */
+  /** Answers, and closes the kept connection a little later without an announcement. */
   | "closing";
 
 const SLOW_MS = 300;
@@ -22,26 +22,26 @@ const CLOSING_MS = 30;
 
 export interface Receivers {
   readonly port: number;
-  /** Everything that ever came, in the order in which it did. */
+  /** All requests in order of arrival. */
   readonly posts: readonly Post[];
   setMood(host: string, mood: Mood): void;
   stop(): void;
 }
 
-interface Heard {
+interface Received {
   readonly posts: Post[];
   readonly moods: ReadonlyMap<string, Mood>;
   readonly sockets: Set<Socket>;
 }
 
-/** One receiver for each host, each on its own address of loopback and all on one port. */
+/** Starts one receiver per host, each on its own loopback address, and all on one port. */
 export async function startReceivers(hosts: readonly string[]): Promise<Receivers> {
   const moods = new Map<string, Mood>();
-  const heard: Heard = { posts: [], moods, sockets: new Set() };
+  const received: Received = { posts: [], moods, sockets: new Set() };
   const servers: Server[] = [];
   let port = 0;
   for (const host of hosts) {
-    const server = createServer((socket) => serve(socket, host, heard));
+    const server = createServer((socket) => serve(socket, host, received));
     servers.push(server);
     await new Promise<void>((resolve) => server.listen(port, host, resolve));
     const address = server.address();
@@ -49,25 +49,25 @@ export async function startReceivers(hosts: readonly string[]): Promise<Receiver
   }
   return {
     port,
-    posts: heard.posts,
+    posts: received.posts,
     setMood: (host, mood) => void moods.set(host, mood),
     stop() {
       for (const server of servers) server.close();
-      for (const socket of heard.sockets) socket.destroy();
+      for (const socket of received.sockets) socket.destroy();
     },
   };
 }
 
-function serve(socket: Socket, host: string, heard: Heard): void {
+function serve(socket: Socket, host: string, received: Received): void {
   let text = "";
-  heard.sockets.add(socket);
+  received.sockets.add(socket);
   socket.on("error", () => undefined);
-  socket.on("close", () => heard.sockets.delete(socket));
+  socket.on("close", () => received.sockets.delete(socket));
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString("latin1");
     const head = text.indexOf("\r\n\r\n");
     if (head === -1) return;
-    const mood = heard.moods.get(host) ?? "healthy";
+    const mood = received.moods.get(host) ?? "healthy";
     const headers = headersOf(text.slice(0, head));
     const length = Number(headers.get("content-length") ?? 0);
     const isWhole = text.length >= head + 4 + length;
@@ -76,7 +76,7 @@ function serve(socket: Socket, host: string, heard: Heard): void {
     text = text.slice(head + 4 + length);
     const post: Post = {
       atMs: nowMs(),
-      // As the subscription calls it, by name or by address.
+      // The host as in the subscription's URL, a name or an address.
       host: (headers.get("host") ?? host).replace(/:\d+$/, ""),
       eventId: headers.get("x-svc-delivery") ?? "",
       event: headers.get("x-svc-event") ?? "",
@@ -87,7 +87,7 @@ function serve(socket: Socket, host: string, heard: Heard): void {
       status: null,
       endedMs: null,
     };
-    heard.posts.push(post);
+    received.posts.push(post);
     void answer(socket, post, mood);
   });
 }
@@ -105,13 +105,13 @@ function headersOf(head: string): Map<string, string> {
 }
 
 async function answer(socket: Socket, post: Post, mood: Mood): Promise<void> {
-  // An end is noted before it is made, so that it is no later than what follows from it.
+  // The end is noted before the response is written, so that it is never later than its consequences.
   const end = (status: number | null) => {
     post.endedMs = nowMs();
     post.status = status;
   };
   const say = (status: number) => {
-    // After its own end it still hears what was on the way, and can answer nothing.
+    // A socket that has closed its side still delivers data in transit, which can no longer be answered.
     if (!socket.writable) return;
     end(status);
     socket.write(`HTTP/1.1 ${status} Said\r\nContent-Length: 2\r\n\r\nok`);

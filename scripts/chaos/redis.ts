@@ -10,7 +10,7 @@ import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 export interface ChaosRedis {
   readonly proxiedUrl: string;
   readonly proxy: TcpProxy;
-  /** It loses everything, and is away for a while. */
+  /** Kills Redis, which loses all data, and starts it after the down time. */
   kill(downMs: number): Promise<void>;
   flush(): Promise<void>;
   pause(ms: number): Promise<void>;
@@ -43,7 +43,7 @@ export async function startRedis(folder: string): Promise<ChaosRedis> {
   };
 }
 
-/** One command; a server that is away at the moment is no error. */
+/** Sends one command and ignores that the server may be down. */
 async function tell(url: string, [command = "", ...args]: readonly string[]): Promise<void> {
   const client = new Redis(url, {
     lazyConnect: true,

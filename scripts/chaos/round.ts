@@ -11,7 +11,7 @@ import { type Moods, playFaults } from "./faults.ts";
 import { type ChaosNames, startNames } from "./names.ts";
 import { nowMs } from "./now.ts";
 import { Operator } from "./operations.ts";
-import { type ChaosPostgres, type PostgresWishes, startPostgres } from "./postgres.ts";
+import { type ChaosPostgres, type PostgresOptions, startPostgres } from "./postgres.ts";
 import { type Supervised, supervise } from "./processes.ts";
 import { countLeft, readTables } from "./read-facts.ts";
 import { type ChaosRedis, startRedis } from "./redis.ts";
@@ -23,12 +23,12 @@ import { type Written, write } from "./writers.ts";
 export interface RoundOptions {
   readonly seed: number;
   readonly moods: Moods;
-  /** Whether PgBouncer stands in the path. */
+  /** Whether PgBouncer runs between the product and Postgres. */
   readonly pooler: "never" | "sometimes" | "always";
   readonly folder: string;
-  /** How long things are written, asked for and broken. */
+  /** How long writers, readers and faults run. */
   readonly troubleMs: number;
-  /** Rejects when somebody ends the whole. */
+  /** Rejects on a signal. */
   readonly ended: Promise<never>;
 }
 
@@ -41,7 +41,7 @@ const RETRY_DELAYS_MS = [200, 400, 800];
 const DELIVERY_TIMEOUT_MS = 2_000;
 const BATCH_HOUR_MS = 3_000;
 const DRAINS_WITHIN_MS = 45_000;
-/** Wrong clocks, in ms: an hour ahead and behind, a few seconds behind, and past the retention time. */
+/** Clock errors in ms: an hour ahead and behind, a few seconds behind, and beyond the retention time. */
 const CLOCKS_MS = [3_600_000, -3_600_000, -5_000, 40 * 86_400_000];
 const FULL: readonly Mood[] = [
   "healthy",
@@ -73,11 +73,11 @@ export interface Played {
   readonly facts: Facts;
   readonly sent: number;
   readonly drainedMs: number;
-  /** How often the clients got which answer. */
+  /** Counts of the clients' answers. */
   readonly answers: ReadonlyMap<string, number>;
 }
 
-/** One round from empty stores to what it left; everything that it started has ended when it resolves. */
+/** Plays one round on empty stores and returns the facts. Everything that it started has ended when it resolves. */
 export async function playRound(options: RoundOptions): Promise<Played> {
   const { folder, seed } = options;
   mkdirSync(folder);
@@ -86,7 +86,7 @@ export async function playRound(options: RoundOptions): Promise<Played> {
   const key = randomBytes(32);
   const stops: (() => Promise<void> | void)[] = [];
   try {
-    const postgres = await startPostgres(folder, wishesOf(options, random));
+    const postgres = await startPostgres(folder, postgresOptionsOf(options, random));
     stops.push(() => postgres.stop());
     const redis = await startRedis(folder);
     stops.push(() => redis.stop());
@@ -111,7 +111,7 @@ export async function playRound(options: RoundOptions): Promise<Played> {
   }
 }
 
-function wishesOf({ moods, pooler }: RoundOptions, random: Prng): PostgresWishes {
+function postgresOptionsOf({ moods, pooler }: RoundOptions, random: Prng): PostgresOptions {
   const [drawn, hasSmallDisk] = [random.chance(1 / 3), random.chance(1 / 4)];
   const isFull = moods === "full";
   return {
@@ -130,7 +130,7 @@ async function startProduct(
   const exits: Exit[] = [];
   const ports = await Promise.all(Array.from({ length: APIS }, freePort));
   const env = {
-    // Both take the tokens that the other has signed.
+    // The same root for both APIs, so that each accepts tokens that the other has signed.
     SERVER_ROOT: `http://127.0.0.1:${ports[0]}`,
     DATABASE_URL: stores.postgres.proxiedUrl,
     REDIS_URL: stores.redis.proxiedUrl,
@@ -178,7 +178,9 @@ interface Command {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Two or three dispatchers; in a third of the full rounds the last one has a wrong clock. */
+/**
+ * Returns the clock errors of two or three dispatchers; in a third of the full rounds the last one has a wrong clock.
+ */
 function clocksOf(random: Prng, moods: Moods): number[] {
   const count = random.int(2, 3);
   const isWrong = random.chance(1 / 3) && moods === "full";
@@ -222,7 +224,7 @@ async function play(
   ]);
   for (const host of hosts) receivers.setMood(host, "healthy");
   const drainedMs = await drain(db);
-  // In order, so that what is under way is written.
+  // Stops the processes gracefully, so that running work is recorded.
   await Promise.all([...stage.dispatchers, ...stage.apis].map((one) => one.stop()));
   const facts: Facts = {
     retryDelaysMs: RETRY_DELAYS_MS,
@@ -237,7 +239,7 @@ async function play(
   return { facts, sent: written.sent, drainedMs, answers: client.counts };
 }
 
-/** Whoever takes over from a process with a wrong clock reads what that one wrote. */
+/** Kills a dispatcher with a wrong clock before the end, so that another one takes over its records. */
 async function endWrongClocks({ dispatchers, faults }: Stage, troubleMs: number): Promise<void> {
   const last = dispatchers.at(-1);
   if (last === undefined || !faults.some(({ target }) => target === "clock")) return;
@@ -245,7 +247,7 @@ async function endWrongClocks({ dispatchers, faults }: Stage, troubleMs: number)
   while (last.isBusy) await Bun.sleep(100);
   last.isBusy = true;
   const startedMs = nowMs();
-  // It stays away for longer than the others need.
+  // It stays down for longer than the others need.
   await last.kill(troubleMs * 0.5);
   last.isBusy = false;
   const kind = `${last.name}: kill -9`;
@@ -291,7 +293,7 @@ async function changeMoods(
   }
 }
 
-/** Until nothing is left for a while, or for as long as it may take; answers how long it took. */
+/** Waits until the queues stay empty for a second, or for the maximum time; returns how long it took. */
 async function drain(db: RawDb): Promise<number> {
   const startedMs = nowMs();
   for (let empty = 0; empty < 4 && nowMs() - startedMs < DRAINS_WITHIN_MS;) {

@@ -3,7 +3,7 @@ import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 export interface SmallDisk {
-  /** Leaves no byte free for so long. */
+  /** Fills the disk completely for this time. */
   fill(ms: number): Promise<void>;
   stop(): void;
 }
@@ -11,7 +11,7 @@ export interface SmallDisk {
 const SIZE_MB = 256;
 const CHUNK = Buffer.alloc(1_048_576);
 
-/** Mounts a file system of its own at a folder; undefined where that is not allowed, as it is for all but root. */
+/** Mounts a small file system at a folder; returns undefined if that is not permitted, as for any user but root. */
 export function mountSmallDisk(folder: string): SmallDisk | undefined {
   const mount = ["mount", "-t", "tmpfs", "-o", `size=${SIZE_MB}m`, "chaos", folder];
   if (process.getuid?.() !== 0 || run(mount) !== 0) return undefined;
@@ -22,7 +22,7 @@ export function mountSmallDisk(folder: string): SmallDisk | undefined {
       try {
         while (writeSync(file, CHUNK) > 0);
       } catch {
-        // That was the last byte.
+        // The disk is full.
       }
       closeSync(file);
       await Bun.sleep(ms);

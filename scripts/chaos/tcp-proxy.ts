@@ -1,13 +1,13 @@
 import { createConnection, createServer, type Socket } from "node:net";
 
-/** A proxy between the product and a store, which does to connections what networks do. */
+/** A proxy between the product and a store that simulates network faults. */
 export interface TcpProxy {
   readonly port: number;
-  /** The connections of now forward nothing any more, for ever, and nobody is told; new ones pass. */
+  /** Silently stops forwarding on the present connections for ever; new ones work. */
   halfOpen(): void;
-  /** Every connection stands still for this long, then goes on. */
+  /** Holds back all data for this time, then continues. */
   hang(ms: number): Promise<void>;
-  /** Each piece of data comes this much later, for so long. */
+  /** Delays each chunk of data, for this time. */
   slow(delayMs: number, ms: number): Promise<void>;
   /** Resets every connection. */
   reset(): void;
@@ -71,7 +71,7 @@ interface Path {
   readonly end: () => void;
 }
 
-/** Forwards one direction, piece after piece, each when the network lets it. */
+/** Forwards one direction, chunk by chunk, subject to the simulated network. */
 function join(pair: Pair, [from, to]: readonly [Socket, Socket], { network, end }: Path): void {
   let forwarded = Promise.resolve();
   const after = (work: () => void) => {

@@ -1,6 +1,6 @@
 import type { RawDb } from "../../db/client.ts";
 import { createPasswords } from "../../src/lib/password.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import * as rows from "../demo/seed/rows.ts";
 import type { Client } from "./client.ts";
@@ -11,10 +11,10 @@ const SITES = 2;
 
 export interface Partner {
   readonly id: number;
-  /** The owner's. */
+  /** The owner's email and token. */
   readonly email: string;
   readonly token: string;
-  /** Its store review sites. */
+  /** Ids of the partner's store review sites. */
   readonly sites: readonly number[];
 }
 
@@ -23,7 +23,7 @@ export interface Tenants {
   readonly providerSecret: string;
 }
 
-/** Partners with an account, two connected stores and an owner who is signed in. */
+/** Adds partners with an account, two connected stores and a signed-in owner. */
 export async function addTenants(
   { db, box, client }: { db: RawDb; box: SecretBox; client: Client },
   count: number,

@@ -8,9 +8,9 @@ import { PROVIDER, type Tenants } from "./tenants.ts";
 import { type Accepted, reviewKey } from "./verdict/facts.ts";
 
 export interface Written {
-  /** The events that are known to be accepted. */
+  /** The events that were certainly accepted. */
   readonly accepted: Accepted[];
-  /** How many were sent, accepted or not. */
+  /** How many events were sent, accepted or not. */
   sent: number;
 }
 
@@ -22,10 +22,10 @@ interface WriterDeps {
   readonly name: string;
 }
 
-/** How often a client sends again what it got no answer to. */
+/** How often a client repeats a request without an answer. */
 const TRIES = 3;
 const MAX_EVENTS = 4;
-/** Reviews that one writer goes on telling of. */
+/** How many reviews one writer keeps reporting changes of. */
 const KEPT = 12;
 
 interface Review {
@@ -34,8 +34,8 @@ interface Review {
 }
 
 /**
- * Reports reviews as a provider does, some of them changed again and again. What is not answered is sent again under
- * the same ids, or left: then it may be there or not.
+ * Reports reviews as a provider does, and changes some of them repeatedly. A request without an answer is repeated
+ * with the same ids or abandoned; an abandoned one may or may not be stored.
  */
 export async function write(deps: WriterDeps, until: () => boolean): Promise<void> {
   const { random, written, name } = deps;
@@ -60,7 +60,7 @@ export async function write(deps: WriterDeps, until: () => boolean): Promise<voi
 interface Report {
   readonly review: Review;
   readonly isNew: boolean;
-  /** Undefined where the history does not show it. */
+  /** Undefined if the event is not shown in the history. */
   readonly marker: string | undefined;
   readonly event: Readonly<Record<string, unknown>> & { readonly id: string };
 }
@@ -95,7 +95,7 @@ function reportOf(
   return { review, isNew, marker, event: { ...common, type, review: reported } };
 }
 
-/** True if they are known to be accepted. */
+/** Returns true if the events were certainly accepted. */
 async function report({ client, tenants, random }: WriterDeps, reports: readonly Report[]) {
   const body = JSON.stringify({ events: reports.map(({ event }) => event) });
   const digest = createHmac("sha256", tenants.providerSecret).update(body).digest("hex");
@@ -106,7 +106,7 @@ async function report({ client, tenants, random }: WriterDeps, reports: readonly
       body,
       headers,
       wants: [200],
-      // Sent again, some of them may have been taken the first time.
+      // A repeated request may contain duplicates of its first try.
       fits: ({ accepted, duplicates }) =>
         Number(accepted) + Number(duplicates) === reports.length && (tried > 1 || duplicates === 0),
     });

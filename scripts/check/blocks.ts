@@ -1,6 +1,6 @@
-// Part of `bun run check`: every block of code in our documents says what becomes of it. "run FILE" is run as it stands by
-// that file, which names the document; "not-run" comes with its reason. Blocks without a language are output and drawings.
-// The guides at /docs, which show the reason, are held by tests/integration/docs.test.ts.
+// Part of `bun run check`: every code block in our documents must declare how it is tested. "run FILE" means that
+// FILE runs the block unchanged and names the document; "not-run" needs a reason. Blocks without a language are
+// output, and Mermaid blocks are drawings. tests/integration/guides/docs.test.ts checks the guides at /docs, which show the reason.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -10,12 +10,12 @@ const MARK = /^\w+(?: \w+)? run (\S+)$|^\w+ not-run \S.{9,}$/;
 const faults = ["*.md", "docs/**/*.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
   .toSorted()
-  .flatMap((file) => faultsOf(file).map((fault) => `${file}: ${fault}`));
+  .flatMap((file) => errorsIn(file).map((fault) => `${file}: ${fault}`));
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-function faultsOf(file: string): string[] {
-  const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(\S.*)$/gm);
+function errorsIn(file: string): string[] {
+  const blocks = readFileSync(join(ROOT, file), "utf8").matchAll(/^ *```(?!mermaid$)(\S.*)$/gm);
   return [...blocks].flatMap(([, info = ""]) => {
     const mark = MARK.exec(info);
     if (mark === null) return [`a block says neither who runs it nor why nobody does: ${info}`];

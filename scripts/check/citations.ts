@@ -1,4 +1,4 @@
-// Holds the citations in code, tests and documents to the contract: part of `bun run check`.
+// Part of `bun run check`: compares the citations in code, tests and documents with the sections of the contract.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -9,28 +9,31 @@ const SOURCES =
 /** Path from the root → text. */
 type Files = ReadonlyMap<string, string>;
 
-/** A blank, or a line break with the mark of the comment that goes on behind it. */
+/** White space, or a line break followed by the comment marker of the next line. */
 const BLANK = String.raw`(?:[ \t]+|[ \t]*\n[ \t]*(?:\*|//|--)?[ \t]*)`;
 const NUMBER = String.raw`\d+(?:\.\d+)?`;
 const CITED = String.raw`${BLANK}(${NUMBER}(?:(?:,|${BLANK}(?:and|or))${BLANK}${NUMBER})*)`;
 const CITATION = new RegExp(String.raw`\bcontract${CITED}`, "gi");
-/** How the pages of the contract speak of each other; a section of an RFC is none of ours. */
+/** How pages of the contract refer to each other; a section of an RFC is excluded. */
 const REFERENCE = new RegExp(String.raw`(?<!RFC \d+, )\bsections?${CITED}`, "gi");
-/** The two documents that the contract was made of. `docs/decisions.md` is another one, and has no numbers. */
+/**
+ * Two former documents that the contract replaced. `docs/decisions.md` is a different document, without section
+ * numbers.
+ */
 const RETIRED = new RegExp(
   String.raw`(?<![\w/.-])(?:spec/)?(?:interface\.md|decisions\.md\`?${BLANK}\d)`,
   "g",
 );
 const LINK = /\]\((?!\w+:)([^)#\s]+)/g;
 
-/** The numbers of the contract's chapters and sections, as its headings give them. */
+/** Returns the numbers of the contract's chapters and sections from its headings. */
 export function sectionsOf(files: Files): Set<string> {
   const pages = [...files].filter(([path]) => isContract(path)).map(([, text]) => text);
   const headings = pages.flatMap((text) => [...text.matchAll(/^#{1,2} (\d+(?:\.\d+)?)\.? /gm)]);
   return new Set(headings.map(([, number = ""]) => number));
 }
 
-/** What is wrong, one line each: `path:line: …`. */
+/** Returns one line per error: `path:line: …`. */
 export function citationFaults(files: Files, exists: (path: string) => boolean): string[] {
   const sections = sectionsOf(files);
   return [...files].flatMap(([path, text]) => {
@@ -62,7 +65,7 @@ function deadLinks(path: string, text: string, exists: (path: string) => boolean
     .map((one) => `${path}: links to ${one}, which is not there`);
 }
 
-/** Without git, so that it works in a copy, too. */
+/** Reads files without git, so that it also works in a copy. */
 function readFiles(): Files {
   const paths = [SOURCES, "*.md"].flatMap((pattern) => [
     ...new Bun.Glob(pattern).scanSync({ cwd: ROOT, dot: true }),

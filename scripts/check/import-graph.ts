@@ -1,4 +1,4 @@
-// The rules of scripts/check/imports.ts, over paths and texts alone.
+// The rules of scripts/check/imports.ts as pure functions over paths and texts.
 import { dirname, join } from "node:path/posix";
 
 /** One file imports another: values or types, by a statement, a dynamic import or a re-export. */
@@ -7,7 +7,7 @@ export interface FileImport {
   readonly to: string;
 }
 
-/** One room imports another, as one of its files shows. */
+/** One room imports another; `shownBy` is an import between their files. */
 export interface RoomImport extends FileImport {
   readonly shownBy: FileImport;
 }
@@ -15,7 +15,7 @@ export interface RoomImport extends FileImport {
 const RELATIVE_IMPORT =
   /^(?:import|export)\b[^;"]*?\bfrom\s+"(\.[^"]+)"|^import\s+"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
 
-/** The files of ours that this one names. */
+/** Returns the relative imports of a file. */
 export function importsOf(from: string, source: string): FileImport[] {
   return Array.from(source.matchAll(RELATIVE_IMPORT), ([, a, b, c]) => ({
     from,
@@ -24,9 +24,9 @@ export function importsOf(from: string, source: string): FileImport[] {
 }
 
 /**
- * What the rooms that lie side by side import of each other. A room is a folder with everything below it; the files
- * beside folders are one room with each other, named after the folder that they are in. `roomOf` says in which folder
- * a file lies, or where its room is not looked into.
+ * Returns the imports between sibling rooms. A room is a folder with everything below it; the files next to those
+ * folders form one room, named after their common folder. `roomOf` returns the folders of a file, down to the deepest
+ * folder that counts as a room of its own.
  */
 export function roomImports(
   imports: readonly FileImport[],
@@ -44,7 +44,7 @@ export function roomImports(
   return [...found.values()];
 }
 
-/** A shortest cycle through each import that is part of one; every cycle once. */
+/** Returns a shortest cycle through each import that is part of one; every cycle once. */
 export function findCycles<Edge extends FileImport>(imports: readonly Edge[]): Edge[][] {
   const leaving = Map.groupBy(imports, ({ from }) => from);
   const cycles = new Map<string, Edge[]>();

@@ -1,12 +1,12 @@
-// Part of `bun run check`: no two rooms import each other, not even types, and neither do files, directly or through
-// others. It names the imports of every cycle that it finds.
+// Part of `bun run check`: neither rooms nor files may import each other in a cycle, directly or indirectly, and
+// types count too. It prints the imports of every cycle.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { findCycles, importsOf, roomImports, type FileImport } from "./import-graph.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** Of the tests what they share. The others import what they test, and none of these imports them. */
+/** Only the shared folders of tests are listed. Test files import what they test, and nothing imports them. */
 const TREES = [
   "db",
   "dispatcher",
@@ -29,15 +29,16 @@ const faults = [...cyclesIn(rooms, (edge) => edge.shownBy), ...cyclesIn(imports,
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-/** The trees stand side by side. A domain is one room: its folders are files of one role that became too long. */
+/**
+ * Returns the folders of a file. The trees are siblings. A domain is one room: its sub-folders are only roles that
+ * became too long for one file. A file beside the domains is a room of its own: `src/app.ts` imports all domains, and
+ * several of them import `src/master-key.ts`.
+ */
 function roomOf(file: string): string[] {
   const tree = TREES.find((one) => file.startsWith(`${one}/`)) ?? "";
-  const folders = file
-    .slice(tree.length + 1)
-    .split("/")
-    .slice(0, -1);
+  const path = file.slice(tree.length + 1).split("/");
   const isWhole = tree === "src" && !file.startsWith("src/dashboard/app/");
-  return [tree, ...(isWhole ? folders.slice(0, 1) : folders)];
+  return [tree, ...(isWhole ? path.slice(0, 1) : path.slice(0, -1))];
 }
 
 function cyclesIn<Edge extends FileImport>(

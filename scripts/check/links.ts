@@ -1,12 +1,12 @@
-// Part of `bun run check`: what our documents link to within the repository is there, down to the heading, and so are the
-// commands that they name. The pages of the guides are looked at as they are served (tests/integration/docs.test.ts).
+// Part of `bun run check`: relative links in our documents must lead to existing files and headings, and the commands
+// that they name must exist. The guides are checked as served (tests/integration/guides/docs.test.ts).
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 const LINK = /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g;
 
-/** Our commands, by name or by file. */
+/** Matches our commands, by name or by file. */
 const COMMAND = /\bbun (?:run ([\w:-]+)|((?:scripts|src|dispatcher)\/[\w/.-]+\.ts))/g;
 const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
   scripts: Record<string, string>;
@@ -15,11 +15,11 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"))
 const faults = ["*.md", "docs/**/*.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
   .toSorted()
-  .flatMap((file) => faultsOf(join(ROOT, file)).map((fault) => `${file}: ${fault}`));
+  .flatMap((file) => errorsIn(join(ROOT, file)).map((fault) => `${file}: ${fault}`));
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-function faultsOf(file: string): string[] {
+function errorsIn(file: string): string[] {
   const whole = readFileSync(file, "utf8");
   const text = whole.replaceAll(/^```[\s\S]*?^```/gm, "");
   const commands = [...whole.matchAll(COMMAND)].flatMap(([command, name, path]) => {
@@ -35,7 +35,7 @@ function faultsOf(file: string): string[] {
   return [...commands, ...links];
 }
 
-/** As forges name them. */
+/** Returns the anchors of the headings, as Git forges generate them. */
 function headingsOf(file: string): ReadonlySet<string> {
   const headings = readFileSync(file, "utf8").matchAll(/^#+ (.*)$/gm);
   return new Set(

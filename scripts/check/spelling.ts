@@ -1,4 +1,4 @@
-// Part of `bun run check`: the words of our documents are English ones, or stand in words.txt beside this file.
+// Part of `bun run check`: the words of our documents must be English or listed in words.txt beside this file.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -20,7 +20,7 @@ const faults = DOCUMENTS.flatMap((pattern) => [...new Bun.Glob(pattern).scanSync
 for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
-/** Without code, addresses, names of files and HTML. */
+/** Removes code, addresses, file names and HTML. */
 function prose(markdown: string): string {
   return markdown
     .replaceAll(/^( *)```[\s\S]*?^\1```/gm, " ")
@@ -30,7 +30,7 @@ function prose(markdown: string): string {
     .replaceAll(/https?:\S+|\S+\.(?:ts|md|json|sql)\b|\S+@\S+|<[^>]*>/g, " ");
 }
 
-/** Of code or of a product. */
+/** Whether the word is an identifier or a product name. */
 function isName(word: string): boolean {
   return /[\p{N}_]|.\p{Lu}/u.test(word);
 }

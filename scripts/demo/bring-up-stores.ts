@@ -1,4 +1,4 @@
-// The stores of a start: those that the user gave, else embedded ones that are kept up.
+// Provides the stores of a start: the ones that the user named, else embedded ones.
 import { join } from "node:path";
 
 import { cutLog } from "./children.ts";
@@ -13,11 +13,11 @@ const STORE_SETTLED_MS = 60_000;
 interface BroughtUp {
   databaseUrl: string;
   redisUrl: string;
-  /** Undefined if the user gave both. */
+  /** Undefined if the user named both. */
   embedded: Stores | undefined;
 }
 
-/** Waits for the stores that were given, and starts the others in `folder`; `fail` is called if those keep ending. */
+/** Waits for the named stores and starts the others in `folder`; calls `fail` if the embedded ones keep ending. */
 export async function bringUpStores(
   { folder, given }: { folder: string; given: Settings["given"] },
   end: AbortSignal,
@@ -51,7 +51,7 @@ export async function bringUpStores(
   };
 }
 
-/** Starts the stores again, at the same addresses, if their keeper ends: the parts then reconnect. */
+/** Restarts the stores at the same addresses if their keeper ends, so that the parts reconnect. */
 async function keepStoresUp(stores: Stores, end: AbortSignal): Promise<void> {
   for (let restarts = 1; ; restarts++) {
     const upAt = performance.now();

@@ -1,4 +1,4 @@
-// Keeps one part of the service running: starts it, starts it again when it dies, drains it at the end.
+// Supervises one part of the service: starts it, restarts it after a crash, and drains it at the end.
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, closeSync, copyFileSync, openSync, statSync, truncateSync } from "node:fs";
 
@@ -7,9 +7,9 @@ import { commandLine, isAlive, signal, waitUntil } from "./stores/processes.ts";
 import { ROOT } from "../install/install.ts";
 
 export interface ChildSpec {
-  /** What the screen calls it. */
+  /** The name in messages. */
   name: string;
-  /** The script and its role, as they show in the process list. */
+  /** The script and its role, as the process list shows them. */
   command: [script: string, role: string];
   env: Record<string, string>;
   logFile: string;
@@ -17,15 +17,15 @@ export interface ChildSpec {
 
 interface ChildEvents {
   started(pid: number): void;
-  /** The part died and is started again after `delayMs`. */
+  /** The part crashed and is restarted after `delayMs`. */
   died(how: string, delayMs: number): void;
-  /** Its settings are wrong: it has said so, and starting it again cannot help. */
-  refused(): void;
+  /** The part rejected its settings. It has printed the error, and a restart cannot help. */
+  rejected(): void;
 }
 
 export interface Child {
   role: string;
-  /** The part's process now; undefined between two lives. */
+  /** The part's current process id; undefined between a crash and the restart. */
   pid(): number | undefined;
   /** Sends SIGTERM, and SIGKILL when the time is up. */
   stop(withinMs: number): Promise<void>;
@@ -34,7 +34,7 @@ export interface Child {
 
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 4_000;
-/** A part that lived this long is started again after the shortest delay. */
+/** The uptime after which the restart delay returns to the shortest. */
 const SETTLED_MS = 30_000;
 const LARGEST_LOG = 50_000_000;
 const LOG_CHECK_MS = 60_000;
@@ -52,7 +52,7 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
       const { status, how } = await ending(current);
       current = undefined;
       if (stopping.signal.aborted) return;
-      if (status === EXIT_CONFIG) return events.refused();
+      if (status === EXIT_CONFIG) return events.rejected();
       if (performance.now() - bornAt > SETTLED_MS) delay = FIRST_DELAY_MS;
       events.died(how, delay);
       await sleep(delay, stopping.signal);
@@ -83,11 +83,11 @@ export function superviseChild(spec: ChildSpec, events: ChildEvents): Child {
 function launch(spec: ChildSpec): ChildProcess {
   cutLog(spec.logFile);
   const log = openSync(spec.logFile, "a", 0o600);
-  // Its log lines go straight to the file, at no cost to us; what it says on standard error (wrong
-  // settings, a crash) is shown as well. Detached: a Ctrl-C reaches us alone, and we let it drain.
+  // The part writes its log directly to the file. Its standard error (wrong settings, a crash) is shown on the
+  // screen, too. It is detached, so that Ctrl-C reaches only this process, which then drains the part.
   const child = spawn(process.execPath, spec.command, {
     cwd: ROOT,
-    // The part watches this parent, and ends when it is gone.
+    // The part watches this parent and ends when it is gone.
     env: { ...spec.env, PARENT_PID: String(process.pid) },
     detached: true,
     stdio: ["ignore", log, "pipe"],
@@ -100,11 +100,11 @@ function launch(spec: ChildSpec): ChildProcess {
   return child;
 }
 
-/** A log that has grown large becomes the previous one. */
+/** Rotates a log that has grown large. */
 export function cutLog(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < LARGEST_LOG) return;
   copyFileSync(path, `${path}.1`);
-  // It is cut in place, because a running part keeps its file open and appends to what is left.
+  // The file is truncated in place, because a running part keeps it open and appends to it.
   truncateSync(path, 0);
 }
 
@@ -129,11 +129,11 @@ async function sleep(ms: number, end: AbortSignal): Promise<void> {
 
 const DRAIN_MS = 9_000;
 
-/** Waits for the parts of a start that was killed, which see that and drain, and ends those that do not end in time. */
+/** Waits for the parts of a start that was killed, which notice that and drain, and kills those that take too long. */
 export async function endLeftovers(
   children: readonly { pid: number; role: string }[],
 ): Promise<void> {
-  // A pid may have become another program's.
+  // The command line is compared, because another program may have got the pid.
   const left = () =>
     children.filter(
       ({ pid, role }) => isAlive(pid) && commandLine(pid).endsWith(`main.ts ${role}`),

@@ -1,4 +1,4 @@
-// The folder that one demo lives in: claimed by one start at a time, and never somebody else's.
+// The folder of a demo. Only one start at a time may use it, and a folder with other files is rejected.
 import { randomBytes } from "node:crypto";
 import {
   accessSync,
@@ -20,13 +20,13 @@ import { StartError } from "./start-error.ts";
 
 export interface DataDir {
   path: string;
-  /** What the start that ran here last wrote down; it may have been killed. */
+  /** The state of the last start in this folder, which may have been killed. */
   earlier: RunState | undefined;
   writeState(state: RunState): void;
   release(): void;
 }
 
-/** `run.json`: who runs here, for a second start, the next start, and tools that need the stores. */
+/** The content of `run.json`: processes and stores, for a second start, for the next start, and for tools. */
 export interface RunState {
   pid: number;
   server_root: string;
@@ -39,7 +39,7 @@ export interface RunState {
 const MARKER = "reviewrelay.json";
 const STATE = "run.json";
 
-/** Claims the folder until release() or our death; throws a StartError that says why it cannot. */
+/** Claims the folder until release() or the end of the process; throws a StartError with the reason if it cannot. */
 export function openDataDir(path: string): DataDir {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -72,16 +72,16 @@ export function openDataDir(path: string): DataDir {
   };
 }
 
-/** Replaces a file: readers see the old content or the new, never half of it, and other users none of it. */
+/** Replaces a file atomically: readers see the old or the new content, and other users cannot read it. */
 export function writeFileWhole(path: string, content: string): void {
-  const aside = `${path}.${process.pid}.tmp`;
-  writeFileSync(aside, content, { mode: 0o600 });
-  renameSync(aside, path);
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, content, { mode: 0o600 });
+  renameSync(temporary, path);
 }
 
 function refuseForeign(path: string): void {
   const entries = readdirSync(path);
-  // A start that was killed while it wrote the marker leaves it under its provisional name.
+  // A start that was killed while it wrote the marker leaves it under its temporary name.
   if (entries.length === 0 || entries.some((name) => name.startsWith(MARKER))) return;
   throw new StartError(
     `DATA_DIR ${path} holds other files (${entries.slice(0, 3).join(", ")}${entries.length > 3 ? ", ..." : ""}) and was not made by this program.`,
@@ -89,10 +89,10 @@ function refuseForeign(path: string): void {
   );
 }
 
-/** Keeps other users out, but for root's PostgreSQL, which runs as another user and has to pass through. */
+/** Denies access to other users. As root, others may pass through, because PostgreSQL then runs as another user. */
 function setRights(path: string): void {
   const us = process.getuid?.();
-  // A mounted volume may be writable for us and still belong to somebody else.
+  // A mounted volume may be writable and still belong to another user.
   if (us === statSync(path).uid) chmodSync(path, us === 0 ? 0o711 : 0o700);
 }
 

@@ -1,4 +1,4 @@
-// The parts of the service: the API and the dispatchers, each a supervised process.
+// The parts of the service, the API and the dispatchers, each as a supervised process.
 import { get } from "node:http";
 import { join } from "node:path";
 
@@ -40,24 +40,24 @@ export function watchChild(
   fail: (error: unknown) => void,
 ): Child {
   return superviseChild(spec, {
-    // It waits a moment, because the first life begins before the caller knows the child.
+    // Deferred, because the first process starts before the caller has the child.
     started: () => queueMicrotask(changed),
     died(how, delayMs) {
       console.error(
         `${spec.name} ended (${how}): starting again in ${delayMs / 1_000} s; its log is ${spec.logFile}`,
       );
     },
-    refused() {
+    rejected() {
       fail(
         new StartError(
-          `${spec.name} refused its settings (see above): correct them and start again.`,
+          `${spec.name} rejected its settings (see above): correct them and start again.`,
         ),
       );
     },
   });
 }
 
-/** Waits until the API and what it needs answer, so that whoever reads "up" can use it at once. */
+/** Waits until the API and its stores are ready, so that the service is usable when the start reports success. */
 export async function waitUntilReady(
   root: string,
   { stop, patienceMs = READY_WITHIN_MS }: { stop: AbortSignal; patienceMs?: number },
@@ -75,7 +75,7 @@ export async function waitUntilReady(
   }
 }
 
-/** Asks without fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
+/** Requests readiness without `fetch`, which would send a request for a local address to the proxy of HTTP_PROXY. */
 function askReadiness(root: string): Promise<{ isReady: boolean; said: string }> {
   return new Promise((resolve) => {
     const request = get(

@@ -1,4 +1,4 @@
-// What only the demo has: a generated key, seeded data, and demo.json that says how to try them.
+// Prepares the demo: a generated master key, seeded data, and demo.json with their credentials.
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { type Demo, seedDemo } from "./seed/seed-demo.ts";
 import { writeFileWhole } from "./data-dir.ts";
 
-/** The key of this folder, generated once: with another one the secrets in the database could not be read. */
+/** Returns the folder's master key, generated at the first start: another key could not decrypt the stored secrets. */
 export function masterKey(dataDir: string): string {
   const path = join(dataDir, "master.key");
   if (!existsSync(path)) writeFileWhole(path, `${randomBytes(32).toString("base64")}\n`);
@@ -23,7 +23,10 @@ interface DemoOptions {
   smtp: { url: string; mailDir: string } | undefined;
 }
 
-/** Seeds an empty database. Undefined if it holds data that this folder's demo.json does not describe. */
+/**
+ * Seeds an empty database. Returns undefined if the database holds data that this folder's demo.json does not
+ * describe.
+ */
 export async function prepareDemo(options: DemoOptions): Promise<Demo | undefined> {
   const db = connect(options.databaseUrl, { max: 1, name: "reviewrelay-seed" });
   try {
@@ -44,7 +47,7 @@ export async function prepareDemo(options: DemoOptions): Promise<Demo | undefine
   return refresh(options);
 }
 
-/** Brings demo.json up to date: the addresses may be others than at the start that wrote it. */
+/** Updates demo.json, because the addresses may differ from those of the start that wrote it. */
 function refresh({ dataDir, serverRoot, smtp }: DemoOptions): Demo | undefined {
   const path = join(dataDir, "demo.json");
   if (!existsSync(path)) return undefined;

@@ -1,15 +1,15 @@
-// Waits for stores that the user gave: they may be starting at the same time.
+// Waits for stores that the user named, because they may be starting at the same time.
 import Redis from "ioredis";
 import postgres from "postgres";
 
-import { type RedisSettings, sentinelOptions } from "../../src/lib/redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "../../src/lib/settings-reader.ts";
 import { StartError } from "./start-error.ts";
 
 const PATIENCE_MS = 20_000;
 const PAUSE_MS = 1_000;
 const TRY_MS = 3_000;
 
-/** How long to wait, and what ends the waiting before that. */
+/** How long to wait, and a signal that ends the wait early. */
 interface Limits {
   stop: AbortSignal;
   patienceMs?: number;
@@ -42,7 +42,7 @@ export function waitForRedis(url: string, limits: Limits): Promise<void> {
     const sentinels = sentinelOptions(url);
     const redis = sentinels ? new Redis({ ...sentinels, ...options }) : new Redis(url, options);
     const failed = new Promise<never>((_, reject) => redis.once("error", reject));
-    // The error event tells the reason; the command would only tell that the connection is closed.
+    // The error event has the reason; the command only reports a closed connection.
     try {
       await Promise.race([redis.connect().then(() => redis.ping()), failed]);
     } finally {
@@ -57,7 +57,7 @@ async function waitFor(
   { stop, patienceMs = PATIENCE_MS }: Limits,
   reach: () => Promise<void>,
 ): Promise<void> {
-  // The address is shown without user and password.
+  // Hides user and password of the address.
   const address = url.replace(/\?.*$/, "").replace(/^[^:]+:\/\/(?:.*@)?/, "");
   const deadline = performance.now() + patienceMs;
   for (;;) {

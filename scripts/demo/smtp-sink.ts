@@ -1,4 +1,4 @@
-// Stands in for a mail server: every mail it is given becomes one .eml file, and none leaves the machine.
+// Replaces a mail server: it writes every mail to an .eml file and sends nothing.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ export interface SmtpSink {
 }
 
 const LARGEST_MAIL = 10 * 1024 * 1024;
-/** How long stop() waits for clients that are in the middle of something. */
+/** How long stop() waits for clients in the middle of a mail. */
 const CLOSE_MS = 500;
 
 export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink> {
@@ -32,7 +32,7 @@ export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink
       );
     },
   });
-  // A client that goes away in the middle of a mail is no reason to end.
+  // A client that disconnects in the middle of a mail must not end the process.
   server.on("error", () => undefined);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -47,7 +47,7 @@ export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink
   };
 }
 
-/** Writes a mail; answers undefined once it is on disk, complete and under its name, for only then it is accepted. */
+/** Writes a mail; returns undefined after the complete file is on disk, because only then the mail is accepted. */
 async function keep(
   mailDir: string,
   stream: Readable,
@@ -65,10 +65,10 @@ async function keep(
 async function write(mailDir: string, stream: Readable, from: string, to: string[]): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk as Buffer);
-  // The envelope is not part of a mail, but says who would have got it.
+  // The envelope is not part of a mail, but contains the actual recipients.
   const envelope = `X-Envelope-From: <${from}>\r\nX-Envelope-To: ${to.map((one) => `<${one}>`).join(", ")}\r\n`;
   const name = `${new Date().toISOString().replaceAll(":", "-")}-${randomBytes(4).toString("hex")}`;
-  const aside = join(mailDir, `.${name}.tmp`);
-  await writeFile(aside, Buffer.concat([Buffer.from(envelope), ...chunks]), { mode: 0o600 });
-  await rename(aside, join(mailDir, `${name}.eml`));
+  const temporary = join(mailDir, `.${name}.tmp`);
+  await writeFile(temporary, Buffer.concat([Buffer.from(envelope), ...chunks]), { mode: 0o600 });
+  await rename(temporary, join(mailDir, `${name}.eml`));
 }

@@ -1,4 +1,4 @@
-/** Why a start was refused, in words for the person who started it: what is wrong and what to do next. */
+/** The reason why a start failed, with a remedy, written for the user. */
 export class StartError extends Error {
   constructor(...lines: string[]) {
     super(lines.join("\n"));

@@ -1,4 +1,4 @@
-// Brings up the whole service on one machine, keeps it up, and takes it down: the supervisor.
+// The supervisor: starts the whole service on one machine, keeps it running, and stops it.
 import { createServer } from "node:net";
 import { join } from "node:path";
 
@@ -16,10 +16,10 @@ import type { Stores } from "./stores/keep.ts";
 import { errorCode } from "./stores/processes.ts";
 import { welcome } from "./welcome.ts";
 
-/** How long the parts may drain: it leaves two of the ten seconds that a stop may take to the stores. */
+/** How long the parts may drain. It leaves two of the ten seconds of a stop for the stores. */
 const DRAIN_MS = 7_500;
 
-/** What is up, in the order in which it came up. */
+/** Everything that was started, in order. */
 interface Running {
   data?: DataDir;
   stores?: Stores;
@@ -31,7 +31,7 @@ export async function start(): Promise<void> {
   const running: Running = { children: [] };
   const stop = watchForStop(() => {
     console.error("Stopping at once.");
-    // The keeper sees our end and stops the stores.
+    // The keeper notices the end of this process and stops the stores.
     for (const child of running.children) child.kill();
     process.exit(1);
   });
@@ -43,7 +43,7 @@ export async function start(): Promise<void> {
     await aborted(end);
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
-    // What ends from here on is taken down, and not to be started again.
+    // Aborting `end` prevents restarts of parts that end from here on.
     failure.abort(error);
     if (!stop.aborted) {
       status = 1;
@@ -102,8 +102,8 @@ async function bringUp(
   );
 }
 
-/** What the parts run with. */
-interface Surroundings {
+/** The values that all parts share. */
+interface PartValues {
   settings: Settings;
   data: DataDir;
   databaseUrl: string;
@@ -112,10 +112,10 @@ interface Surroundings {
   key: string;
 }
 
-/** Starts the API and the dispatchers, and keeps run.json up to date about them. */
+/** Starts the API and the dispatchers, and keeps run.json up to date. */
 function startParts(
   running: Running,
-  { settings, data, databaseUrl, redisUrl, smtpUrl, key }: Surroundings,
+  { settings, data, databaseUrl, redisUrl, smtpUrl, key }: PartValues,
   fail: (error: unknown) => void,
 ): void {
   const env = {
@@ -176,7 +176,7 @@ async function refuseOccupiedPort({ host, port }: Settings): Promise<void> {
   }
 }
 
-/** Stops the parts first, while the stores are still there to drain into. */
+/** Stops the parts first, because they need the stores to drain. */
 async function takeDown(running: Running): Promise<void> {
   await Promise.all(running.children.map((child) => child.stop(DRAIN_MS)));
   await Promise.all([running.sink?.stop(), running.stores?.stop()]);

@@ -1,4 +1,4 @@
-// What the screen says when everything is up.
+// The text on the screen after a successful start.
 import { dirname, join, relative } from "node:path";
 
 import type { Demo } from "./seed/seed-demo.ts";
@@ -65,7 +65,7 @@ function withoutDemo(): string[] {
   ];
 }
 
-/** A path as short as it can be and still be pasted into a shell. */
+/** Returns the shortest form of a path that can be pasted into a shell. */
 function shellPath(path: string): string {
   const short = relative(process.cwd(), path);
   const shown = short.startsWith("..") ? path : short;

@@ -1,17 +1,20 @@
-// What the doctor looks at in Postgres.
+// Checks of Postgres.
 import type { RawDb } from "../../db/client.ts";
 import { schemaState } from "../../db/migrate.ts";
 import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/keys/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 const OLDEST_MAJOR = 15;
 const NEWEST_MAJOR = 18;
-/** What processes and Postgres may differ by (docs/operations/running.md). */
+/** How far the clocks of processes and Postgres may differ (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/main.ts). */
+/**
+ * Connections besides the pools of the settings: an API has one for readiness; a dispatcher has them for leases,
+ * maintenance and readiness (dispatcher/main.ts).
+ */
 const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
@@ -28,10 +31,10 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
     );
   if (row.readOnly !== "off")
     return fault(
-      `PostgreSQL ${row.name} takes no writes`,
+      `PostgreSQL ${row.name} accepts no writes`,
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
-  const api = connections.api + connections.intake + FIXED.api;
+  const api = connections.api + connections.writerPool + FIXED.api;
   const isShared = connections.dispatcher === 1;
   const dispatcher = connections.dispatcher + (isShared ? FIXED.dispatcherOfOne : FIXED.dispatcher);
   const said = `PostgreSQL ${row.name}, ${row.max} connections`;
@@ -40,7 +43,7 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
       said,
       `One API and one dispatcher need ${api} + ${dispatcher}: raise max_connections, or lower the pools (docs/operations/settings.md).`,
     );
-  return ok(`${said}; an API takes ${api}, a dispatcher ${dispatcher}`);
+  return ok(`${said}; an API uses ${api}, a dispatcher ${dispatcher}`);
 }
 
 export async function lookAtSchema(db: RawDb): Promise<Finding> {
@@ -53,12 +56,12 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
   if (state.kind === "hidden")
     return advice(
       "this user may not read the list of migrations",
-      "Grant it usage on schema drizzle and select on drizzle.__drizzle_migrations, so that a lacking one is told.",
+      "Grant it usage on schema drizzle and select on drizzle.__drizzle_migrations, so that a missing migration is reported.",
     );
   return ok("current");
 }
 
-/** Looks at the user who makes partitions and indexes while the service runs, which may be another than the service's. */
+/** Checks the user that makes partitions and indexes while the service runs; it may differ from the service's user. */
 export async function lookAtRights({ sql }: RawDb, service: RawDb): Promise<Finding> {
   if ((await identityOf(sql)) !== (await identityOf(service.sql)))
     return fault(
@@ -69,10 +72,10 @@ export async function lookAtRights({ sql }: RawDb, service: RawDb): Promise<Find
     select current_user as name, has_schema_privilege('public', 'create') as may,
            coalesce(pg_has_role((select relowner from pg_class where oid = to_regclass('delivery_attempts')), 'usage'), true)
              as owns`;
-  if (row?.may === true && row.owns) return ok(`${row.name} may make partitions`);
+  if (row?.may === true && row.owns) return ok(`${row.name} may create partitions`);
   return fault(
-    `${row?.name ?? "the user"} may not make partitions`,
-    "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in schema public: maintenance makes and drops a partition a day.",
+    `${row?.name ?? "the user"} may not create partitions`,
+    "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in schema public: maintenance creates and drops partitions daily.",
   );
 }
 
@@ -86,16 +89,16 @@ export async function lookAtClock(db: RawDb): Promise<Finding> {
   const before = Date.now();
   const server = (await serverTime(db)).getTime();
   const skewMs = Math.round((before + Date.now()) / 2 - server);
-  if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok(`${skewMs} ms ahead of PostgreSQL's`);
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok(`${skewMs} ms ahead of PostgreSQL's clock`);
   return fault(
-    `${skewMs} ms ahead of PostgreSQL's`,
-    "Run NTP on this machine and on the database's: while they differ nothing old is removed.",
+    `${skewMs} ms ahead of PostgreSQL's clock`,
+    "Run NTP on this machine and on the database's: old data are not removed while they differ.",
   );
 }
 
 export async function lookAtSecrets(db: RawDb, config: Config): Promise<Finding> {
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-  const wrong = await masterKeyFault(db, box);
+  const wrong = await masterKeyError(db, box);
   if (wrong === undefined) return ok("the master key opens what is stored");
   return fault(wrong, MASTER_KEY_REMEDY);
 }
@@ -111,12 +114,12 @@ export async function lookAtContents({ sql }: RawDb): Promise<Finding> {
   if (invited > 0 && plans > 0 && sites > 0)
     return advice(
       said,
-      "Follow the link that setup showed, or have another one made: `bun run setup --new-link`.",
+      "Follow the link that setup showed, or create another one: `bun run setup --new-link`.",
     );
   return advice(said, "Run `bun run setup`, and follow the link that it shows.");
 }
 
-/** Hosts that deliveries go to, of a few active subscriptions. */
+/** Returns the receiver hosts of a few active subscriptions. */
 export async function receiverHosts({ sql }: RawDb, most: number): Promise<URL[]> {
   const rows = await sql<{ url: string }[]>`
     select distinct on (lower(split_part(webhook_url, '/', 3))) webhook_url as url

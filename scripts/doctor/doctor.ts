@@ -7,7 +7,7 @@ import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
-import { strangeNames } from "./names.ts";
+import { unknownSettings } from "./names.ts";
 import * as surroundings from "./surroundings.ts";
 
 const USAGE = `Usage: bun run doctor [--https URL]…
@@ -20,29 +20,29 @@ const RECEIVERS = 3;
 const MARKS = { ok: "ok    ", advice: "advice", fault: "FAULT " } as const;
 const TITLE_CHARS = 12;
 
-/** Answers the exit status. */
+/** Runs all checks and returns the exit status. */
 export async function main(args: readonly string[]): Promise<number> {
-  const places = placesOf(args);
-  if (places === undefined) {
+  const urls = readUrls(args);
+  if (urls === undefined) {
     console.error(USAGE);
     return EXIT_USAGE;
   }
   let hasFault = false;
-  const tell = (title: string, finding: Finding) => {
+  const report = (title: string, finding: Finding) => {
     hasFault ||= finding.kind === "fault";
     console.log(`${MARKS[finding.kind]}  ${title.padEnd(TITLE_CHARS)}  ${finding.said}`);
     if (finding.kind !== "ok") console.log(`${" ".repeat(TITLE_CHARS + 10)}${finding.remedy}`);
   };
-  tell("Bun", ok(Bun.version));
-  const config = settings(tell);
-  for (const finding of strangeNames(process.env)) tell("settings", finding);
-  if (config !== undefined) await examine(config, places, tell);
+  report("Bun", ok(Bun.version));
+  const config = settings(report);
+  for (const finding of unknownSettings(process.env)) report("settings", finding);
+  if (config !== undefined) await examine(config, urls, report);
   return hasFault ? 1 : 0;
 }
 
-type Tell = (title: string, finding: Finding) => void;
+type Report = (title: string, finding: Finding) => void;
 
-function placesOf(args: readonly string[]): URL[] | undefined {
+function readUrls(args: readonly string[]): URL[] | undefined {
   try {
     const options = {
       https: { type: "string", multiple: true },
@@ -55,15 +55,15 @@ function placesOf(args: readonly string[]): URL[] | undefined {
   }
 }
 
-function settings(tell: Tell): Config | undefined {
+function settings(report: Report): Config | undefined {
   try {
     const config = readConfig();
-    tell("settings", ok("complete"));
+    report("settings", ok("complete"));
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    for (const one of error.faults)
-      tell(
+    for (const one of error.errors)
+      report(
         "settings",
         fault(one.replace(/\.$/, ""), "docs/operations/settings.md lists them all."),
       );
@@ -71,38 +71,38 @@ function settings(tell: Tell): Config | undefined {
   }
 }
 
-async function examine(config: Config, places: readonly URL[], tell: Tell): Promise<void> {
-  const hosts = [...places, ...(await lookAtDatabase(config, tell))];
+async function examine(config: Config, urls: readonly URL[], report: Report): Promise<void> {
+  const hosts = [...urls, ...(await lookAtDatabase(config, report))];
   const log = createLog({ level: "error", role: "doctor", clock: systemClock }, console.error);
-  tell(
+  report(
     "Redis",
     await lookAt(
       () => surroundings.lookAtRedis(config, log),
-      "Look at REDIS_URL, and whether that server runs; deliveries go on without it, seconds later.",
+      "Look at REDIS_URL, and check that the server runs; without it deliveries continue, but seconds later.",
     ),
   );
-  tell("descriptors", surroundings.lookAtDescriptors());
-  tell(
+  report("descriptors", surroundings.lookAtDescriptors());
+  report(
     "name",
     await lookAt(
       () => surroundings.lookAtName(config),
-      "Look at SERVER_ROOT: people and clients find the service by that name.",
+      "Look at SERVER_ROOT: people and clients use that name to find the service.",
     ),
   );
-  tell(
+  report(
     "mail",
     await lookAt(
       () => surroundings.lookAtMail(config),
-      "Look at SMTP_URL (smtp://user:password@host:587), and whether that server is reached from here.",
+      "Look at SMTP_URL (smtp://user:password@host:587), and check that the server can be reached from here.",
     ),
   );
   if (hosts.length === 0)
-    tell(
+    report(
       "https",
-      advice("not tried", "Name a place that deliveries have to reach: --https https://…"),
+      advice("not tried", "Name a host that deliveries must reach: --https https://…"),
     );
   for (const url of hosts.filter(({ protocol }) => protocol === "https:"))
-    tell(
+    report(
       "https",
       await lookAt(
         () => surroundings.lookAtHttps(url, config),
@@ -111,8 +111,8 @@ async function examine(config: Config, places: readonly URL[], tell: Tell): Prom
     );
 }
 
-/** Answers where deliveries go to. */
-async function lookAtDatabase(config: Config, tell: Tell): Promise<URL[]> {
+/** Checks the database and returns a few URLs of receivers. */
+async function lookAtDatabase(config: Config, report: Report): Promise<URL[]> {
   const options = { max: 1, name: "reviewrelay-doctor" };
   const db = connect(config.databaseUrl, options);
   const owner = connect(config.maintenanceDatabaseUrl, options);
@@ -120,30 +120,30 @@ async function lookAtDatabase(config: Config, tell: Tell): Promise<URL[]> {
     const reached = await lookAt(async () => {
       await ping(db);
       return database.lookAtServer(db, config);
-    }, "Look at DATABASE_URL, and whether that server runs. Behind a pooler it needs ?prepare=false.");
-    tell("PostgreSQL", reached);
+    }, "Look at DATABASE_URL, and check that the server runs. Behind a pooler it needs ?prepare=false.");
+    report("PostgreSQL", reached);
     if (reached.kind === "fault") return [];
-    tell(
+    report(
       "writes",
       await lookAt(async () => {
         await writable(db)();
-        return ok("PostgreSQL takes them");
+        return ok("PostgreSQL accepts writes");
       }, "Look at PostgreSQL's log, and at the space on its disk: /readyz is 503 for the same reason."),
     );
-    const remedy = "Look at the message; bun run migrate makes the tables.";
+    const remedy = "See the message; `bun run migrate` creates the tables.";
     const schema = await lookAt(() => database.lookAtSchema(db), remedy);
-    tell("schema", schema);
-    tell(
+    report("schema", schema);
+    report(
       "rights",
       await lookAt(
         () => database.lookAtRights(owner, db),
         "Look at MAINTENANCE_DATABASE_URL, or else at DATABASE_URL.",
       ),
     );
-    tell("clock", await lookAt(() => database.lookAtClock(db), remedy));
+    report("clock", await lookAt(() => database.lookAtClock(db), remedy));
     if (schema.kind === "fault") return [];
-    tell("master key", await lookAt(() => database.lookAtSecrets(db, config), remedy));
-    tell("contents", await lookAt(() => database.lookAtContents(db), remedy));
+    report("master key", await lookAt(() => database.lookAtSecrets(db, config), remedy));
+    report("contents", await lookAt(() => database.lookAtContents(db), remedy));
     return await database.receiverHosts(db, RECEIVERS);
   } finally {
     await Promise.all([db.close(), owner.close()]);

@@ -1,17 +1,17 @@
-/** What one look has found. `remedy` says what to do, and stands wherever something is not as it should be. */
+/** The result of one check. `remedy` is present unless the result is ok. */
 export type Finding =
   | { readonly kind: "ok"; readonly said: string }
   | { readonly kind: "advice" | "fault"; readonly said: string; readonly remedy: string };
 
 export const ok = (said: string): Finding => ({ kind: "ok", said });
-/** It works, and something about it will be missed one day. */
+/** Something works but may cause trouble later. */
 export const advice = (said: string, remedy: string): Finding => ({ kind: "advice", said, remedy });
 export const fault = (said: string, remedy: string): Finding => ({ kind: "fault", said, remedy });
 
-/** How long one look may take. */
+/** The time limit of one check. */
 const WITHIN_MS = 8_000;
 
-/** A look that fails in a way of its own, or takes too long, is a fault as well. */
+/** Runs one check. An unexpected error or a timeout is a fault, too. */
 export async function lookAt(
   look: () => Promise<Finding> | Finding,
   remedy: string,

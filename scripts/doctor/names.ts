@@ -1,9 +1,9 @@
-// Which variables of the environment look like settings of ours, and are none.
+// Finds environment variables that look like misspelt settings.
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
 import type { Env } from "../../src/lib/settings-reader.ts";
 import { advice, type Finding } from "./finding.ts";
 
-/** What begins so is nobody else's. */
+/** Prefixes that only our settings use. */
 const PREFIXES = [
   "WEBHOOK",
   "RETENTION",
@@ -18,7 +18,7 @@ const PREFIXES = [
   "AUDIT_RETENTION",
   "HISTORY_RETENTION",
 ];
-/** Settings that `readConfig` does not ask for: those of commands, of the demo and of `setup`. */
+/** Settings that `readConfig` does not read: those of commands, of the demo and of `setup`. */
 const ELSEWHERE = [
   "WEBHOOK_SECRET",
   "DATA_DIR",
@@ -30,11 +30,13 @@ const ELSEWHERE = [
   "SETUP_REVIEW_SITES",
 ];
 const MAX_EDITS = 2;
-/** Shorter names are too near to what others use: `HOME` has two letters of `HOST`. */
+/**
+ * Shorter names are not compared, because they are too similar to common variables: `HOME` has two letters of `HOST`.
+ */
 const MIN_CHARS = 7;
 
-/** One piece of advice for each such variable; values stay unsaid. */
-export function strangeNames(env: Env): Finding[] {
+/** Returns one piece of advice per suspicious variable, without its value. */
+export function unknownSettings(env: Env): Finding[] {
   const known = knownNames();
   return Object.keys(env).flatMap((name) => {
     if (known.has(name)) return [];
@@ -42,14 +44,14 @@ export function strangeNames(env: Env): Finding[] {
     if (meant === undefined) return [];
     return [
       advice(
-        `${name} is no setting`,
+        `${name} is not a setting`,
         `Is it ${meant}? docs/operations/settings.md lists them all.`,
       ),
     ];
   });
 }
 
-/** Whatever the settings are read from is asked for each of them. */
+/** Collects the names of all settings by recording which ones `readConfig` reads. */
 function knownNames(): Set<string> {
   const names = new Set(ELSEWHERE);
   const listener = new Proxy<Record<string, undefined>>(
@@ -63,7 +65,7 @@ function knownNames(): Set<string> {
   try {
     readConfig(listener);
   } catch (error) {
-    // The required ones are absent, of course.
+    // Required settings are absent in the recording, so this error is expected.
     if (!(error instanceof ConfigError)) throw error;
   }
   return names;
@@ -79,7 +81,7 @@ function meantBy(name: string, known: readonly string[]): string | undefined {
   return isNear || isOurs ? nearest.one : undefined;
 }
 
-/** How many characters have to be added, taken away or replaced (Levenshtein). */
+/** Returns the number of insertions, deletions and substitutions between two words (Levenshtein distance). */
 function editsBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (const [i, char] of from.split("").entries()) {

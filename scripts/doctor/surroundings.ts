@@ -1,4 +1,4 @@
-// What the doctor looks at besides Postgres.
+// Checks of everything except Postgres.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -10,11 +10,11 @@ import {
   countDescriptors,
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
-} from "../../dispatcher/descriptors.ts";
+} from "../../dispatcher/delivery/limits.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { resolveChecked } from "../../src/lib/egress.ts";
 import { systemLookup } from "../../src/lib/name-resolver.ts";
-import { openTunnel } from "../../src/lib/proxy-tunnel.ts";
+import { openTunnel } from "../../src/lib/checked-http.ts";
 import { openRedis } from "../../src/lib/redis.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { probeRedis } from "../../src/outbox/schedule.ts";
@@ -54,7 +54,9 @@ export function lookAtDescriptors(): Finding {
   const remedy = `Start dispatchers with ulimit -n ${WANTED_DESCRIPTORS} or more (LimitNOFILE=, ulimits:).`;
   if (budgetOf(count) === undefined)
     return fault(`${said}; a dispatcher needs ${MIN_DESCRIPTORS}`, remedy);
-  return count < WANTED_DESCRIPTORS ? advice(`${said}: fewer requests at once`, remedy) : ok(said);
+  return count < WANTED_DESCRIPTORS
+    ? advice(`${said}: limits concurrent requests`, remedy)
+    : ok(said);
 }
 
 export async function lookAtName({ serverRoot }: Config): Promise<Finding> {
@@ -72,7 +74,7 @@ export async function lookAtMail({ smtpUrl, mailFrom }: Config): Promise<Finding
   if (smtpUrl === undefined)
     return advice(
       "no SMTP_URL",
-      "Set SMTP_URL and MAIL_FROM: until then mails stay queued, invitations and codes among them.",
+      "Set SMTP_URL and MAIL_FROM: until then all mails stay queued, including invitations and codes.",
     );
   const transport = createTransport({ url: smtpUrl, connectionTimeout: HTTPS_MS });
   try {
@@ -81,14 +83,14 @@ export async function lookAtMail({ smtpUrl, mailFrom }: Config): Promise<Finding
     transport.close();
   }
   if (!mailFrom.address.endsWith("@localhost"))
-    return ok(`the server takes us; mails come from ${mailFrom.address}`);
+    return ok(`the server accepts us; mails come from ${mailFrom.address}`);
   return advice(
-    `the server takes us; mails come from ${mailFrom.address}`,
+    `the server accepts us; mails come from ${mailFrom.address}`,
     "Set MAIL_FROM to an address of yours: receivers reject mails from localhost.",
   );
 }
 
-/** Opens TLS as a delivery does, and sends nothing. */
+/** Opens a TLS connection in the same way as a delivery, and sends nothing. */
 export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
   const host = url.hostname;
   const port = Number(url.port) || HTTPS_PORT;
@@ -96,7 +98,7 @@ export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
   if (resolution.kind !== "resolved")
     return fault(
       `${host}: ${resolution.reason}`,
-      "Look at the name; WEBHOOK_ALLOWED_NETWORKS makes exceptions from what is refused.",
+      "Check the name; WEBHOOK_ALLOWED_NETWORKS allows networks that are blocked by default.",
     );
   const [address = ""] = resolution.addresses;
   const tls = { host, ca: config.webhookCa };
@@ -104,7 +106,7 @@ export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
   if (config.webhookProxy === undefined) await openTls({ address, port, tls }, signal);
   else (await openTunnel(config.webhookProxy, { address, port, tls }, signal)).destroy();
   const way = config.webhookProxy === undefined ? "" : " through the proxy";
-  return ok(`${host} (${address}) answers with a certificate that is trusted${way}`);
+  return ok(`${host} (${address}) answers with a trusted certificate${way}`);
 }
 
 function openTls(

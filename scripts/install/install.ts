@@ -1,17 +1,20 @@
-// Runs before there is a node_modules: imports built-ins only, and files that do the same.
+// Runs before node_modules exists, so it imports only built-ins and files that do the same.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { driverFault } from "../../db/driver.ts";
+import { driverError } from "../../db/driver.ts";
 import { RELAUNCHED, watchForStop } from "./stop-signal.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
 const MODULES = join(ROOT, "node_modules");
 
-/** What a command needs: what the service runs on with the stores of the demo, or all, with tests and checks. */
+/**
+ * The dependencies that a command needs: `demo` for the service and the demo's stores, `all` for tests and checks
+ * too.
+ */
 export type Needed = "demo" | "all";
 
 const INSTALLS: Readonly<Record<Needed, readonly (readonly string[])[]>> = {
@@ -21,45 +24,45 @@ const INSTALLS: Readonly<Record<Needed, readonly (readonly string[])[]>> = {
 
 const HOOKS = "scripts/hooks";
 
-/** Points git to our hooks where this is a checkout and nobody has chosen any; a copy without `.git` is left alone. */
+/** Points git to our hooks, unless a hooks path is set. A copy without `.git` is left alone. */
 export function installHooks(root: string): void {
   if (!existsSync(join(root, ".git"))) return;
   const git = (...args: string[]) => spawnSync("git", ["-C", root, "config", ...args]).status;
-  // 1: there is no such setting. Anything else: there is one, or no git.
+  // Status 1 means that the setting is absent. Any other status means that it is set, or that git is missing.
   if (git("--get", "core.hooksPath") !== 1) return;
   if (git("core.hooksPath", HOOKS) === 0)
     console.log(`Commits are checked by the hooks in ${HOOKS}.`);
 }
 
 /**
- * Installs the dependencies if node_modules is missing, was made from another bun.lock or holds too little. Where it
- * was missing this never returns: a new process does the work, because Bun has already noted for the life of this one
- * that there is none.
+ * Installs the dependencies if node_modules is missing, was made from another bun.lock, or lacks packages. If it was
+ * missing, this never returns: a new process does the work, because Bun remembers for the lifetime of this one that
+ * there is no node_modules.
  */
 export async function ensureInstalled(needed: Needed): Promise<void> {
   installHooks(ROOT);
-  // A hash rather than times: a checkout or a copy changes those at will.
+  // Compares a hash instead of file times, because a checkout or a copy changes the times.
   const lock = createHash("sha256")
     .update(readFileSync(join(ROOT, "bun.lock")))
     .digest("hex");
   const stamp = join(MODULES, ".bun-lock-sha256");
   const [installedLock, installed] = (readIfThere(stamp) ?? "").split(" ");
   const isEnough = installed === "all" || installed === needed;
-  if (installedLock === lock && isEnough && driverFault() === undefined) return;
+  if (installedLock === lock && isEnough && driverError() === undefined) return;
   const wasMissing = !existsSync(MODULES);
   console.log("Installing dependencies ...");
   install(needed);
   try {
     writeFileSync(stamp, `${lock} ${needed}`);
   } catch {
-    // Somebody else's clone: it is complete, and checked again at the next start.
+    // The folder belongs to another user. Its dependencies are complete, and the next start checks them again.
   }
   if (wasMissing) await relaunch();
 }
 
 function install(needed: Needed): void {
   for (const flags of INSTALLS[needed]) {
-    // Bun does not put itself on PATH.
+    // Uses the path of this Bun, because Bun does not put itself on PATH.
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       ["install", "--frozen-lockfile", ...flags],
@@ -74,7 +77,7 @@ function install(needed: Needed): void {
   }
 }
 
-/** The same command in a new process; this one only passes signals on and ends as that one does. */
+/** Runs the same command in a new process. This one only forwards signals and exits with the same status. */
 async function relaunch(): Promise<never> {
   const child = spawn(process.execPath, process.argv.slice(1), {
     env: { ...process.env, [RELAUNCHED]: "1" },

@@ -1,19 +1,19 @@
-// Built-ins only, and what needs no more itself: it is asked before there are dependencies.
+// Runs before there are dependencies, so it imports only built-ins and files that do the same.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { driverFault } from "../../db/driver.ts";
+import { driverError } from "../../db/driver.ts";
 
-/** EX_CONFIG of sysexits.h: starting it again cannot help. */
+/** EX_CONFIG of sysexits.h: a restart cannot help. */
 const EXIT_CONFIG = 78;
 
 /**
- * For the commands of production, which install nothing by themselves; ends the process where nothing is installed, or
- * not as it has to be.
+ * Ends the process if the dependencies are missing or incorrect. It is for production commands, which install nothing
+ * themselves.
  */
 export function requireInstalled(): void {
   const fault = existsSync(join(import.meta.dirname, "../../node_modules"))
-    ? driverFault()
+    ? driverError()
     : "The dependencies are not installed: run `bun install --production --frozen-lockfile` here first.";
   if (fault === undefined) return;
   console.error(fault);

@@ -1,9 +1,12 @@
-// When to stop: a signal, or the death of the wrapper that we were started through. Imports nothing.
+// Detects requests to stop: a signal, or the end of the wrapper that started this process. Imports nothing.
 
-/** Set for a process that another one of ours started in its own place (install.ts). */
+/** Set in a process that replaces its parent (install.ts). */
 export const RELAUNCHED = "REVIEWRELAY_RELAUNCHED";
 
-/** Asks that come together are one: a terminal tells every process, and npm tells us once more. */
+/**
+ * Signals within this time count as one: a terminal signals every process of the group, and npm signals this one
+ * again.
+ */
 const TOGETHER_MS = 1_000;
 const PARENT_POLL_MS = 500;
 
@@ -27,8 +30,8 @@ export function watchForStop(force: () => void): AbortSignal {
 }
 
 /**
- * npx and npm do not pass SIGTERM on: they die and leave us behind. Anybody else's death is no request:
- * a script that starts us in the background and ends wants us to go on.
+ * Detects the end of npx or npm, which do not forward SIGTERM and leave this process behind. The end of any other
+ * parent is no request: a script may start this process in the background and exit.
  */
 function watchWrapper(onEnd: () => void): void {
   const parent = process.ppid;

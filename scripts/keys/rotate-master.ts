@@ -2,24 +2,24 @@ import { getTableName } from "drizzle-orm";
 
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import type { RunningProcess } from "../../src/keys/master-key.ts";
 import {
   boundBy,
-  contextOf,
+  associatedDataOf,
+  type RunningProcess,
   SEALED_COLUMNS,
   type SealedColumn,
-} from "../../src/keys/sealed-columns.ts";
+} from "../../src/master-key.ts";
 
-/** Rows per statement: so few that nobody notices how long they are locked. */
+/** Rows per statement; few enough that their locks do not delay anyone. */
 const BATCH = 200;
-/** For so long codes that were mailed before the change, and what they were exchanged for, still need the old key. */
+/** How long codes from before the change, and tokens exchanged for them, still need the old key. */
 const CODES_MINUTES = 15;
 
 interface Resealed {
   readonly table: string;
   readonly column: string;
   readonly resealed: number;
-  /** Values that neither key opens, or whose context is not theirs: keys of their rows. */
+  /** The row keys of values that neither key opens, or whose associated data do not match. */
   readonly unopened: readonly string[];
 }
 
@@ -30,9 +30,9 @@ interface SealedRow {
 }
 
 /**
- * Seals with MASTER_KEY all that MASTER_KEY_PREVIOUS had sealed, while everything runs: a value is replaced only if it
- * is still the one that was read. Repeats until a pass finds nothing, for processes that were started before may have
- * added to it meanwhile.
+ * Re-encrypts with MASTER_KEY all values that were sealed with MASTER_KEY_PREVIOUS, while everything runs. A value is
+ * replaced only if it is unchanged since it was read. Passes repeat until one finds nothing, because processes with
+ * the old key may add values meanwhile.
  */
 export async function rotateMaster(db: RawDb, box: SecretBox): Promise<Resealed[]> {
   const total = new Map<SealedColumn, Resealed>();
@@ -70,7 +70,7 @@ async function resealColumn(db: RawDb, box: SecretBox, column: SealedColumn): Pr
 }
 
 function reseal(box: SecretBox, column: SealedColumn, row: SealedRow): string | undefined {
-  const bound = contextOf(column, row.bound);
+  const bound = associatedDataOf(column, row.bound);
   try {
     return box.seal(box.open(row.sealed, bound), bound);
   } catch {
@@ -105,16 +105,16 @@ async function replace(
   return count;
 }
 
-/** Shows each running process with its keys, the one that seals first. */
+/** Formats one line per running process with its keys; the first key seals. */
 export function showProcesses(running: readonly RunningProcess[]): string[] {
   const lines = running.map(
     ({ role, host, pid, masterKeys, ageS }) =>
       `${role.padEnd(10)}  ${host}, pid ${pid}  master keys ${masterKeys.join(", ")}  seen ${ageS} s ago`,
   );
-  return lines.length === 0 ? ["No API and no dispatcher runs."] : lines;
+  return lines.length === 0 ? ["No API or dispatcher is running."] : lines;
 }
 
-/** Lists the running processes that would open nothing after a rotation; empty if it may begin. */
+/** Returns lines about running processes that lack the new key; empty if the rotation may begin. */
 export function lackOf(running: readonly RunningProcess[], box: SecretBox): string[] {
   const [current = ""] = box.keyIds;
   const lacking = running.filter(({ masterKeys }) => !masterKeys.includes(current));
@@ -125,11 +125,11 @@ export function lackOf(running: readonly RunningProcess[], box: SecretBox): stri
   ];
 }
 
-/** What the command says, and whether the old key may go. */
+/** Formats the result, and decides whether the old key may be removed. */
 export function reportOf(results: readonly Resealed[]): { lines: string[]; done: boolean } {
   const lines = results.map(
     ({ table, column, resealed, unopened }) =>
-      `${`${table}.${column}`.padEnd(45)} ${String(resealed).padStart(6)} sealed anew` +
+      `${`${table}.${column}`.padEnd(45)} ${String(resealed).padStart(6)} re-encrypted` +
       (unopened.length === 0
         ? ""
         : `, ${unopened.length} NOT OPENED: ${unopened.slice(0, 5).join(", ")}`),
@@ -138,13 +138,13 @@ export function reportOf(results: readonly Resealed[]): { lines: string[]; done:
   if (lost > 0)
     lines.push(
       "",
-      `${lost} values open with neither key: keep MASTER_KEY_PREVIOUS and find theirs.`,
+      `${lost} values open with neither key: keep MASTER_KEY_PREVIOUS and find their key.`,
     );
   else
     lines.push(
       "",
-      "Everything stored is sealed with MASTER_KEY. MASTER_KEY_PREVIOUS may go as soon as every process runs with this",
-      `MASTER_KEY, and ${CODES_MINUTES} minutes have passed since the last of them was started (for codes sent by mail).`,
+      "All stored secrets are encrypted with MASTER_KEY. Remove MASTER_KEY_PREVIOUS as soon as every process runs with this",
+      `MASTER_KEY, and ${CODES_MINUTES} minutes have passed since the last of them started (for codes sent by mail).`,
     );
   return { lines, done: lost === 0 };
 }

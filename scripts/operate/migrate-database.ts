@@ -5,7 +5,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { readDatabaseUrl } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
 
-/** Brings the database of `DATABASE_URL` to the current schema and says so; ends the process where it cannot. */
+/** Brings the database of `DATABASE_URL` to the current schema and reports it; exits on an error. */
 export async function migrateDatabase(): Promise<void> {
   const url = settingsOrExit(readDatabaseUrl);
   const db = connect(url, { max: 1, name: "reviewrelay-migrate" });

@@ -1,4 +1,4 @@
-// Debian's caddy with the shipped deploy/Caddyfile, in front of APIs on loopback.
+// Runs Debian's Caddy with the shipped deploy/Caddyfile, in front of APIs on loopback.
 import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { ROOT } from "./product.ts";
 const PROGRAM = Bun.which("caddy");
 const STARTS_WITHIN_MS = 20_000;
 
-/** Whether Debian's caddy is installed here; says so where it is not. */
+/** Whether Caddy is installed; logs a message if it is not. */
 export function hasCaddy(): boolean {
   if (PROGRAM === null) console.log("Skipped, because there is no caddy: deploy/Caddyfile.");
   return PROGRAM !== null;
@@ -33,7 +33,7 @@ export async function startCaddy({
 }): Promise<Caddy> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-caddy-"));
   const root = `http://127.0.0.1:${port}`;
-  // Several of them may run on one machine, and the port of the administration is the same for all.
+  // The admin endpoint has a fixed port, so it is off: several instances may run on one machine.
   const config = join(folder, "Caddyfile");
   writeFileSync(config, `{\n\tadmin off\n}\nimport ${join(tree, "deploy/Caddyfile")}\n`);
   const log = openSync(join(folder, "caddy.log"), "a");

@@ -9,14 +9,17 @@ const PLACES = [
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/** A Chromium that is installed here, or that `CHROMIUM` names; what needs one does without where there is none. */
+/**
+ * The path of Chromium: the variable `CHROMIUM`, else an installed one; undefined if there is none, and tests that
+ * need it are skipped.
+ */
 export const chromium: string | undefined =
   process.env["CHROMIUM"] ?? PLACES.find((path) => existsSync(path));
 
 export function openBrowser(): Promise<Browser> {
   if (chromium === undefined)
     throw new Error("There is no Chromium here: install one, or name it in CHROMIUM.");
-  // In containers there is no sandbox to be had, and little shared memory.
+  // Containers usually have no sandbox and little shared memory.
   const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
   return driver.launch({ executablePath: chromium, args });
 }

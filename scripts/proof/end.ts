@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 
 const STOPS_WITHIN_MS = 20_000;
 
-/** Asks a process to end (SIGTERM), waits until it has, and kills one that takes longer than 20 s; its exit code. */
+/** Sends SIGTERM, waits for the process to end, and kills it after 20 s; returns the exit code. */
 export async function endInOrder(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));

@@ -1,4 +1,4 @@
-// What the proofs of docs/operations send and receive: signed provider events one by one, and a receiver that notes all.
+// Load for the proofs of docs/operations: signed provider events, and a receiver that records its requests.
 import { createHmac } from "node:crypto";
 
 import { ulid } from "ulid";
@@ -9,7 +9,7 @@ import type { Client } from "../chaos/client.ts";
 interface Arrival {
   /** The event id of the delivery. */
   readonly id: string;
-  /** The number of its review: what a client sent, in its order. */
+  /** The external id of the review; clients number their reviews in order. */
   readonly review: string;
   readonly attempt: number;
   readonly atMs: number;
@@ -21,7 +21,7 @@ export interface Receiver {
   stop(): void;
 }
 
-/** `answer` says what a request is answered, from how many came before; `afterMs` how long that takes. */
+/** Starts a receiver. `answer` returns the status for the nth request; `afterMs` delays the response. */
 export function startReceiver(answer: (nth: number) => number = () => 200, afterMs = 0): Receiver {
   const arrivals: Arrival[] = [];
   const server = Bun.serve({
@@ -48,7 +48,7 @@ export function startReceiver(answer: (nth: number) => number = () => 200, after
   };
 }
 
-/** What a provider's puller sends about a new review. */
+/** Builds an event about a new review, as a provider's puller sends it. */
 export function reviewEvent(name: string, site: number) {
   const at = new Date().toISOString();
   return {
@@ -66,7 +66,7 @@ export function reviewEvent(name: string, site: number) {
   };
 }
 
-/** Sends one event; answers what a client sees: the status, or the kind of the failure. */
+/** Sends one event; returns the status, or the kind of failure that the client saw. */
 export async function report(
   client: Client,
   { providerSecret }: Pick<Tenants, "providerSecret">,

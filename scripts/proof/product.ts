@@ -1,4 +1,4 @@
-// Processes of the product for the proofs of docs/operations: from any checkout, each stopped in order.
+// Starts processes of the product, from any checkout, for the proofs of docs/operations.
 import { type ChildProcess, spawn } from "node:child_process";
 import { openSync } from "node:fs";
 import { join } from "node:path";
@@ -15,10 +15,10 @@ const MAIN: Readonly<Record<Role, string>> = {
 
 export interface Running {
   readonly role: Role;
-  /** Of its requests, or of a dispatcher's metrics. */
+  /** The port for requests, or for the metrics of a dispatcher. */
   readonly port: number;
   readonly pid: number;
-  /** Ends it in order; answers its exit status. */
+  /** Stops the process gracefully; returns its exit status. */
   stop(): Promise<number | null>;
 }
 
@@ -28,11 +28,11 @@ interface Start {
   readonly role: Role;
   readonly port: number;
   readonly env: Readonly<Record<string, string>>;
-  /** Where its log goes. */
+  /** The folder for its log. */
   readonly folder: string;
 }
 
-/** Starts a process and waits until it says that it is ready. */
+/** Starts a process and waits until it is ready. */
 export async function startProcess({ tree, role, port, env, folder }: Start): Promise<Running> {
   const log = openSync(join(folder, `${role}-${port}.log`), "a");
   const child = spawn(process.execPath, [MAIN[role], role], {

@@ -1,4 +1,7 @@
-/** A proxy as stands before the APIs: takes turns among those that say they are ready, asks them often, tries nothing twice. */
+/**
+ * A minimal load balancer for the APIs: it polls readiness, distributes requests round-robin over ready upstreams,
+ * and never retries.
+ */
 interface ReverseProxy {
   readonly root: string;
   readonly upstreams: Set<number>;
@@ -36,7 +39,7 @@ export function startReverseProxy(): ReverseProxy {
           body,
           redirect: "manual",
         });
-        // `fetch` has decoded it.
+        // `fetch` has already decoded the body.
         const headers = new Headers(answer.headers);
         for (const name of ["connection", "content-encoding", "content-length"])
           headers.delete(name);

@@ -4,20 +4,20 @@ import type { Receiver } from "./load.ts";
 export interface Verdict {
   readonly facts: Readonly<Record<string, number>>;
   /** Whether nothing is lost and nothing is out of order. */
-  readonly isSound: boolean;
+  readonly isValid: boolean;
 }
 
-/** Whether every entry is settled: only then is there something to judge. */
+/** Whether every entry is settled; the verdict is meaningful only then. */
 export async function isSettled(db: RawDb): Promise<boolean> {
   const [row] = await db.sql<{ count: number }[]>`select count(*) from queued_entries`;
   return row?.count === 0;
 }
 
 /**
- * Compares what the clients were told was accepted, by the external ids of its reviews, with what is recorded and with
- * what the receivers got.
+ * Compares the accepted events, by the external ids of their reviews, with the history and with the requests that the
+ * receivers got.
  */
-export async function judge(
+export async function compare(
   db: RawDb,
   { receivers, accepted }: { receivers: readonly Receiver[]; accepted: readonly string[] },
 ): Promise<Verdict> {
@@ -47,5 +47,5 @@ export async function judge(
     requests: arrivals.length,
     "attempts recorded twice": twice?.count ?? 0,
   };
-  return { facts, isSound: unrecorded + undelivered + inversions === 0 };
+  return { facts, isValid: unrecorded + undelivered + inversions === 0 };
 }

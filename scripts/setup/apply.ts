@@ -1,18 +1,17 @@
-// What the setup writes: all of it in one transaction, under a lock of its own.
+// Writes the desired state in one transaction, under its own lock.
 import type { RawDb, RawTx } from "../../db/client.ts";
-import { insertProvider } from "../../src/admin/queries/providers.ts";
-import { insertPlan } from "../../src/admin/queries/stores.ts";
-import { insertUser } from "../../src/admin/queries/users.ts";
-import { recordAudit } from "../../src/audit/actions.ts";
-import type { AuditAction } from "../../src/audit/model.ts";
-import { makeInvitation } from "../../src/auth/actions/invite.ts";
+import { insertPlan, insertProvider } from "../../src/tenants/queries/stores.ts";
+import { insertUser } from "../../src/tenants/queries/users.ts";
+import { recordAudit } from "../../src/auth/queries/audit.ts";
+import type { AuditAction } from "../../src/auth/audit-model.ts";
+import { makeInvitation } from "../../src/auth/actions/invitations.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { providerSecretContext } from "../../src/providers/model.ts";
 import { makeCommandClient } from "./command-client.ts";
-import { UsageError, type Lacks, type Wishes } from "./wishes.ts";
+import { UsageError, type MissingRecords, type DesiredState } from "./desired-state.ts";
 
 interface Deps {
   readonly box: SecretBox;
@@ -27,19 +26,19 @@ interface Made {
 
 export interface Result {
   readonly company: Made;
-  /** The one that was named, else the first; absent where there is none, and none was named. */
+  /** The named administrator, else the first one; absent if there is none and none was named. */
   readonly admin:
     | {
         readonly email: string;
         readonly isNew: boolean;
         readonly hasPassword: boolean;
-        /** Of this run; absent where an earlier one still works, or a password is set. */
+        /** The link that this run made; absent if an earlier link still works, or a password is set. */
         readonly link: string | undefined;
         readonly linkExpiresAt: Date | undefined;
       }
     | undefined;
   readonly plans: readonly Made[];
-  /** Of a new one the secret, which is shown this once. */
+  /** `secret` is present for a new site only and is shown once. */
   readonly sites: readonly (Made & {
     readonly slug: string;
     readonly secret: string | undefined;
@@ -49,8 +48,8 @@ export interface Result {
 const DEFAULT_COLOR = "#1f6feb";
 const DEFAULT_COMPANY = "ReviewRelay";
 
-export async function lacksOf({ sql }: Pick<RawDb, "sql">): Promise<Lacks> {
-  const [row] = await sql<Lacks[]>`
+export async function findMissing({ sql }: Pick<RawDb, "sql">): Promise<MissingRecords> {
+  const [row] = await sql<MissingRecords[]>`
     select not exists (select from companies where type = 'platform') as company,
            not exists (select from users where role = 'super_admin' and is_active) as admin,
            not exists (select from plans) as plans,
@@ -59,17 +58,21 @@ export async function lacksOf({ sql }: Pick<RawDb, "sql">): Promise<Lacks> {
   return row;
 }
 
-export async function applyWishes(db: RawDb, deps: Deps, wishes: Wishes): Promise<Result> {
+export async function applyDesiredState(
+  db: RawDb,
+  deps: Deps,
+  desired: DesiredState,
+): Promise<Result> {
   return db.transaction(async (tx) => {
     await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:setup'))`;
-    const company = await makeCompany(tx, deps, wishes.company);
-    const admin = await makeAdmin(tx, deps, { ...wishes, companyId: company.id });
+    const company = await makeCompany(tx, deps, desired.company);
+    const admin = await makeAdmin(tx, deps, { ...desired, companyId: company.id });
     if (await makeCommandClient(tx, deps.now))
       await audit(tx, deps.now, "CLIENT_CREATED", { client_id: COMMAND_CLIENT.clientId });
     const newPlans = new Set<string>();
-    for (const plan of wishes.plans) if (await makePlan(tx, deps, plan)) newPlans.add(plan.name);
+    for (const plan of desired.plans) if (await makePlan(tx, deps, plan)) newPlans.add(plan.name);
     const secrets = new Map<string, string>();
-    for (const site of wishes.sites) {
+    for (const site of desired.sites) {
       const secret = await makeSite(tx, deps, site);
       if (secret !== undefined) secrets.set(site.slug, secret);
     }
@@ -78,7 +81,7 @@ export async function applyWishes(db: RawDb, deps: Deps, wishes: Wishes): Promis
 }
 
 const audit = (tx: RawTx, at: Date, action: AuditAction, details: Record<string, unknown>) =>
-  recordAudit(tx, { at, action, actor: null, call: null, details });
+  recordAudit(tx, { at, action, actor: null, requestContext: null, details });
 
 async function makeCompany(
   tx: RawTx,
@@ -102,14 +105,14 @@ interface AdminRow {
   readonly hasPassword: boolean;
   readonly role: string;
   readonly isActive: boolean;
-  /** Of a link that still works. */
+  /** The expiry of a link that still works. */
   readonly expiresAt: Date | null;
 }
 
 async function makeAdmin(
   tx: RawTx,
   deps: Deps,
-  { admin: wanted, newLink, companyId }: Wishes & { companyId: number },
+  { admin: wanted, newLink, companyId }: DesiredState & { companyId: number },
 ): Promise<Result["admin"]> {
   const { now } = deps;
   const known = await findAdmin(tx, wanted?.email, now);
@@ -131,7 +134,7 @@ async function makeAdmin(
   }
   const hasPassword = known?.hasPassword ?? false;
   const isLinked = hasPassword || (known?.expiresAt != null && !newLink);
-  const invited = { userId: id, email, actor: null, call: null, now };
+  const invited = { userId: id, email, actor: null, requestContext: null, now };
   const made = isLinked ? undefined : await makeInvitation(tx, deps.config, invited);
   return {
     email,
@@ -142,7 +145,7 @@ async function makeAdmin(
   };
 }
 
-/** Without an email the first super-admin that is active. */
+/** Finds the administrator by email; without an email, the first active super-admin. */
 async function findAdmin(
   { sql }: RawTx,
   email: string | undefined,
@@ -158,19 +161,23 @@ async function findAdmin(
   return row;
 }
 
-/** False if there is one of that name. */
-async function makePlan(tx: RawTx, { now }: Deps, plan: Wishes["plans"][number]): Promise<boolean> {
+/** Creates the plan; returns false if there is one of that name. */
+async function makePlan(
+  tx: RawTx,
+  { now }: Deps,
+  plan: DesiredState["plans"][number],
+): Promise<boolean> {
   const known = await tx.sql`select from plans where name = ${plan.name}`;
   if (known.length > 0) return false;
   await audit(tx, now, "PLAN_CREATED", { plan_id: await insertPlan(tx, plan) });
   return true;
 }
 
-/** The secret of one that is made. */
+/** Creates the review site and returns its secret; returns undefined if the site exists. */
 async function makeSite(
   tx: RawTx,
   { box, now }: Deps,
-  site: Wishes["sites"][number],
+  site: DesiredState["sites"][number],
 ): Promise<string | undefined> {
   const known = await tx.sql`select from review_sites where slug = ${site.slug}`;
   if (known.length > 0) return undefined;

@@ -1,7 +1,10 @@
 import type { RawTx } from "../../db/client.ts";
 import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
 
-/** The public client by which partners sign in with the command `reviewrelay`; false if it is there already. */
+/**
+ * Creates the public OAuth client with which partners sign in through the command `reviewrelay`. Returns false if it
+ * exists.
+ */
 export async function makeCommandClient({ sql }: RawTx, now: Date): Promise<boolean> {
   const { clientId, name, redirectUris, scopes, grantTypes } = COMMAND_CLIENT;
   const made = await sql`

@@ -1,19 +1,19 @@
-// What the setup says in the end.
+// Formats the result of a setup.
 import { isoInstant } from "../../src/lib/clock.ts";
 import type { Result } from "./apply.ts";
 
 interface Report extends Result {
   readonly serverRoot: string;
-  /** How many were applied. */
+  /** How many migrations were applied. */
   readonly migrations: number;
-  /** Where a master key was written; undefined if there was one. */
+  /** The file of a new master key; undefined if there was one. */
   readonly masterKeyFile: string | undefined;
-  /** Whether another link was asked for. */
+  /** Whether `--new-link` was given. */
   readonly newLink: boolean;
 }
 
-const NEW = "made now";
-const KNOWN = "there already";
+const NEW = "created";
+const KNOWN = "already exists";
 const word = (isNew: boolean) => (isNew ? NEW : KNOWN);
 
 export function asText(report: Report): string {
@@ -24,7 +24,7 @@ export function asText(report: Report): string {
     ...(masterKeyFile === undefined
       ? []
       : [
-          `  master key     written to ${masterKeyFile}: keep a copy apart from the database's backups`,
+          `  master key     written to ${masterKeyFile}: keep a copy, separate from the database's backups`,
         ]),
     `  schema         ${migrations === 0 ? "current" : `current, ${migrations} applied`}`,
     `  company        ${company.name}, ${word(company.isNew)}`,
@@ -47,8 +47,8 @@ function adminLines({ admin, newLink, serverRoot }: Report): string[] {
     );
   if (newLink && admin.hasPassword)
     lines.push(
-      "                 No link was made, because a password is set. It is set anew by a mailed code at",
-      `                 ${serverRoot}/dashboard; or make another administrator: --admin-email another@…`,
+      "                 No link was made, because a password is set. Reset it with a mailed code at",
+      `                 ${serverRoot}/dashboard; or create another administrator: --admin-email another@…`,
     );
   return lines;
 }
@@ -57,19 +57,21 @@ function siteLines(sites: Result["sites"]): string[] {
   if (sites.length === 0) return ["  review sites   none"];
   return sites.map(({ slug, name, isNew, secret }, i) => {
     const head = i === 0 ? "  review sites   " : "                 ";
-    const shown = secret === undefined ? "" : `; its secret, shown this once: ${secret}`;
+    const shown = secret === undefined ? "" : `; its secret, shown only now: ${secret}`;
     return `${head}${slug} (${name}), ${word(isNew)}${shown}`;
   });
 }
 
 function nextSteps({ admin, plans, sites }: Report): string[] {
   return [
-    ...(plans.length === 0 ? ["Make a plan, which accounts need: bun run setup --plan NAME"] : []),
-    ...(sites.length === 0 ? ["Make a review site: bun run setup --review-site SLUG=NAME"] : []),
-    "Check the surroundings: bun run doctor",
+    ...(plans.length === 0
+      ? ["Create a plan, which accounts need: bun run setup --plan NAME"]
+      : []),
+    ...(sites.length === 0 ? ["Create a review site: bun run setup --review-site SLUG=NAME"] : []),
+    "Check the environment: bun run doctor",
     "Start the processes: bun run api, and one or more bun run dispatcher",
     ...passwordStep(admin),
-    "Sign in, and make a partner, an account with its stores, and their connections: docs/operations/production.md",
+    "Sign in, and create a partner, an account with its stores, and their connections: docs/operations/production.md",
   ];
 }
 
@@ -77,11 +79,11 @@ function passwordStep(admin: Result["admin"]): string[] {
   if (admin === undefined || admin.hasPassword) return [];
   if (admin.link !== undefined) return ["Open the link and choose the administrator's password"];
   return [
-    `Open the link that an earlier run has shown to ${admin.email}; for another one: bun run setup --new-link`,
+    `Open the link that an earlier run showed for ${admin.email}; for another one: bun run setup --new-link`,
   ];
 }
 
-/** The same for programs. */
+/** Formats the report as JSON, for programs. */
 export function asJsonText(report: Report): string {
   const { company, admin, plans, sites } = report;
   return JSON.stringify(

@@ -11,27 +11,33 @@ import { readConfig, type Config } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/keys/master-key.ts";
-import { applyWishes, lacksOf, type Result } from "./apply.ts";
+import { MASTER_KEY_REMEDY, masterKeyError } from "../../src/master-key.ts";
+import { applyDesiredState, findMissing, type Result } from "./apply.ts";
 import { asJsonText, asText } from "./report.ts";
-import { completeWishes, readWishes, USAGE, UsageError, type Wishes } from "./wishes.ts";
+import {
+  completeDesiredState,
+  readDesiredState,
+  USAGE,
+  UsageError,
+  type DesiredState,
+} from "./desired-state.ts";
 
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 
-/** Answers the exit status. */
+/** Runs the setup and returns the exit status. */
 export async function main(args: readonly string[]): Promise<number> {
   try {
-    const { wishes, asJson, isHelpWanted } = readWishes(args, process.env);
+    const { desired, asJson, isHelpWanted } = readDesiredState(args, process.env);
     if (isHelpWanted) {
       console.log(USAGE);
       return 0;
     }
-    const madeKey = makeMasterKeyFile();
+    const newKeyFile = createMasterKeyFile();
     const config = settingsOrExit(readConfig);
     const db = connect(config.databaseUrl, { max: 2, name: "reviewrelay-setup" });
     try {
-      const report = await setUp(db, config, { wishes, madeKey });
+      const report = await setUp(db, config, { desired, newKeyFile });
       hideFromOthers(report);
       console.log(asJson ? asJsonText(report) : asText(report));
     } finally {
@@ -45,15 +51,15 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The file that `MASTER_KEY_FILE` names, made where there is none; undefined where nothing was made. */
-function makeMasterKeyFile(): string | undefined {
+/** Creates the file of `MASTER_KEY_FILE` if it does not exist and returns its path; returns undefined otherwise. */
+function createMasterKeyFile(): string | undefined {
   const path = process.env["MASTER_KEY_FILE"]?.trim() ?? "";
   const isGiven = (process.env["MASTER_KEY"]?.trim() ?? "") !== "";
   if (path === "" || isGiven || existsSync(path)) return undefined;
   try {
     writeFileSync(path, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
   } catch {
-    // The settings say what is wrong with the path.
+    // `readConfig` reports the error of the path later.
     return undefined;
   }
   return path;
@@ -62,7 +68,7 @@ function makeMasterKeyFile(): string | undefined {
 async function setUp(
   db: RawDb,
   config: Config,
-  { wishes, madeKey }: { wishes: Wishes; madeKey: string | undefined },
+  { desired, newKeyFile }: { desired: DesiredState; newKeyFile: string | undefined },
 ) {
   await reachableOrExit("DATABASE_URL", () => ping(db), {
     clock: systemClock,
@@ -72,28 +78,28 @@ async function setUp(
   exitIfFaulty(before.kind === "foreign" ? FOREIGN_SCHEMA : undefined);
   await migrate(config.databaseUrl);
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-  const fault = await masterKeyFault(db, box);
-  // A key that was just made opens nothing of a database that another one sealed.
-  if (fault !== undefined && madeKey !== undefined) rmSync(madeKey);
+  const fault = await masterKeyError(db, box);
+  // A new key opens nothing in a database that was sealed with another key, so its file is removed.
+  if (fault !== undefined && newKeyFile !== undefined) rmSync(newKeyFile);
   exitIfFaulty(fault && `${fault} ${MASTER_KEY_REMEDY}`);
-  const complete = await completeWishes(wishes, await lacksOf(db));
+  const complete = await completeDesiredState(desired, await findMissing(db));
   const now = await serverTime(db);
   const log = createLog({ level: "warn", role: "setup", clock: systemClock }, console.error);
   await openKeyRing({ db, box, clock: { ...systemClock, now: () => now }, log, config });
-  const result = await applyWishes(db, { box, config, now }, complete);
+  const result = await applyDesiredState(db, { box, config, now }, complete);
   const migrations = before.kind === "behind" ? before.by : 0;
   const { serverRoot } = config;
-  const { newLink } = wishes;
-  return { ...result, serverRoot, migrations, masterKeyFile: madeKey, newLink };
+  const { newLink } = desired;
+  return { ...result, serverRoot, migrations, masterKeyFile: newKeyFile, newLink };
 }
 
-/** A file that the output goes into becomes its user's alone where the administrator's link or a secret goes into it. */
+/** Makes a redirected output file readable only by its owner, if it contains the administrator's link or a secret. */
 function hideFromOthers({ admin, sites }: Result): void {
   const isSecret = admin?.link !== undefined || sites.some(({ secret }) => secret !== undefined);
   const { fd } = process.stdout;
   try {
     if (isSecret && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);
   } catch {
-    // Another user's file is that user's to guard.
+    // A file of another user cannot be changed; its owner must protect it.
   }
 }

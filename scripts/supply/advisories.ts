@@ -1,5 +1,5 @@
-// `bun run advisories`: fails where a package that we use has a known advisory. Where no database of advisories can be
-// reached it says so, and fails nobody.
+// `bun run advisories`: fails if a package in use has a known security advisory. If no advisory database can be
+// reached, it reports that and succeeds.
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -12,7 +12,7 @@ interface Advisory {
   readonly vulnerable_versions: string;
 }
 
-/** Bun asks the registry that it installs from. */
+/** Bun queries the registry from which it installs. */
 async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; said: string }> {
   const child = Bun.spawn([process.execPath, "audit", "--json"], {
     cwd: ROOT,
@@ -25,14 +25,14 @@ async function audit(): Promise<{ found?: Record<string, readonly Advisory[]>; s
     new Response(child.stderr).text(),
   ]);
   await child.exited;
-  // Its status is 1 for an advisory as well as for a database that is away; only an answer is JSON.
+  // The exit status is 1 for an advisory and for an unreachable database; only a real answer is JSON.
   return out.trim() === "" ? { said } : { said, found: JSON.parse(out) };
 }
 
 const { found, said } = await audit();
 if (found === undefined) {
   const reason = said.trim().replace(/^error: /, "") || "no answer in a minute";
-  console.log(`Nothing was checked: no database of advisories can be reached (${reason}).`);
+  console.log(`Nothing was checked: no advisory database can be reached (${reason}).`);
 } else {
   const advisories = Object.entries(found).flatMap(([name, list]) =>
     list.map((one) => ({ name, ...one })),

@@ -1,17 +1,17 @@
-// `bun run licenses`: each installed package with its licence; fails on one that is not on the lists below. Part of
-// `bun run check`.
+// `bun run licenses`: lists each installed package with its licence; fails on a licence that is not listed below.
+// Part of `bun run check`.
 import { join } from "node:path";
 
 import spdxSatisfies from "spdx-satisfies";
 
 import { readPackages, type Package } from "./packages.ts";
 
-/** What may be part of an installation: nothing that asks more of who passes it on than to name it. */
+/** Licences of shipped packages: they require of a distributor only attribution. */
 const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].concat(
   "Apache-2.0",
   "Unlicense",
 );
-/** What only looks at the product, or starts it on a developer's machine, is passed on by nobody. */
+/** Licences of development packages, which are not distributed. */
 const DEVELOPMENT = SHIPPED.concat(
   "BlueOak-1.0.0",
   "CC0-1.0",
@@ -21,11 +21,11 @@ const DEVELOPMENT = SHIPPED.concat(
   "PSF-2.0",
 );
 
-/** Why it may not be used, or undefined where it may. */
+/** Returns why the licence is not allowed; undefined if it is. */
 export function licenceFault({ licence, isShipped }: Package): string | undefined {
   if (licence === undefined) return undefined;
   const allowed = isShipped ? SHIPPED : DEVELOPMENT;
-  // Some name the family alone, of which both members are allowed.
+  // Some packages name only the BSD family, and both of its members are allowed.
   const expression = licence.replaceAll(/\bBSD\b(?!-)/g, "BSD-3-Clause");
   const place = isShipped ? "what is installed" : "development";
   try {

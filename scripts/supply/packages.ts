@@ -1,8 +1,8 @@
-// What bun.lock says of the packages that we use, and what their own package.json says of their licence.
+// Reads the packages of bun.lock and the licences of their package.json.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The part of bun.lock that is looked at: key → [name@version, registry, what it needs, integrity]. */
+/** The used part of bun.lock: key → [name@version, registry, dependencies, integrity]. */
 export interface Lock {
   readonly workspaces: Readonly<Record<string, Needs>>;
   readonly packages: Readonly<
@@ -14,29 +14,29 @@ type Names = Readonly<Record<string, string>>;
 interface Needs {
   readonly dependencies?: Names;
   readonly optionalDependencies?: Names;
-  /** The optional ones among them too: Bun installs those that somebody else asks for anyway. */
+  /** Includes optional ones: Bun installs those that another package requires anyway. */
   readonly peerDependencies?: Names;
 }
 
 export interface Package {
-  /** `name@version`: however many copies of it there are. */
+  /** `name@version`; several copies share it. */
   readonly id: string;
   readonly name: string;
   readonly version: string;
   /** Part of `bun install --production`. */
   readonly isShipped: boolean;
-  /** Such as `sha512-…`. */
+  /** A hash such as `sha512-…`. */
   readonly integrity: string;
-  /** An SPDX expression; undefined where the package is for another platform and not installed here. */
+  /** An SPDX expression; undefined if the package is for another platform and not installed here. */
   readonly licence: string | undefined;
-  /** Ids. */
+  /** Ids of the dependencies. */
   readonly needs: readonly string[];
 }
 
-/** A lock's key is the path below node_modules: `a/@b/c` is the copy of `@b/c` that is `a`'s alone. */
+/** Splits a key of the lock, which is a path below node_modules: `a/@b/c` is the copy of `@b/c` that only `a` uses. */
 const segmentsOf = (key: string): string[] => key.match(/(@[^/]+\/)?[^/]+/g) ?? [];
 
-/** Every package once, by its id, without those of ours. */
+/** Returns every third-party package once, by its id. */
 export function packagesOf(lock: Lock, licenceOf: (folder: string) => string | undefined) {
   const shipped = shippedKeys(lock);
   const found = new Map<string, Package>();
@@ -57,7 +57,7 @@ export function packagesOf(lock: Lock, licenceOf: (folder: string) => string | u
   return [...found.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The packages that the product itself names, by id. */
+/** Returns the ids of the packages that package.json itself names. */
 export function namedPackages(lock: Lock): string[] {
   return keysOf(lock, "", lock.workspaces[""]).map(idIn(lock));
 }
@@ -81,7 +81,7 @@ function readLicence(path: string): string | undefined {
   }
   const { license, licenses } = Object(JSON.parse(text));
   if (typeof license === "string") return license;
-  // How it was said before there were expressions: any of a list.
+  // The old form without SPDX expressions lists alternatives.
   const types = [licenses ?? []].flat().map((one: { type?: string }) => one.type ?? "");
   return types.join(" OR ") || "none is named";
 }
@@ -101,7 +101,7 @@ function neededBy(lock: Lock, key: string): string[] {
   return keysOf(lock, key, lock.packages[key]?.[2]);
 }
 
-/** Where each package that is needed lies, seen from where it is needed. */
+/** Resolves each dependency to the nearest copy, as Node does. */
 function keysOf(lock: Lock, from: string, needs: Needs = {}): string[] {
   const { dependencies, optionalDependencies, peerDependencies } = needs;
   const names = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });

@@ -1,18 +1,18 @@
 import { Elysia } from "elysia";
 
 import type { Db } from "../../db/client.ts";
-import type { CountSignIn } from "../auth/actions/attempt-sign-in.ts";
+import type { CountSignIn } from "../auth/actions/log-in.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
-import { FailureAudit } from "../audit/failures.ts";
-import { adminRoutes } from "../admin/routes.ts";
-import { alertRoutes } from "../alerts/routes.ts";
-import { createAuthenticator } from "../auth/authenticator.ts";
+import { FailureAudit } from "../auth/audit-failures.ts";
+import { adminRoutes } from "../tenants/routes.ts";
+import { alertRoutes } from "../webhooks/routes/alerts.ts";
+import { createAuthenticator } from "../auth/actions/authenticate.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { oauthRoutes } from "../oauth/routes.ts";
-import { partnerRoutes } from "../partner/routes.ts";
-import { portalRoutes } from "../portal/routes.ts";
+import { partnerRoutes } from "../tenants/routes/team.ts";
+import { portalRoutes } from "../webhooks/routes/portal.ts";
 import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";
@@ -23,30 +23,30 @@ import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
 import type { Passwords } from "../lib/password.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import type { Intake } from "../outbox/intake.ts";
+import type { WriterPool } from "../outbox/writer-pool.ts";
 import type { RequestTraces } from "../outbox/request-traces.ts";
 import type { Waker } from "../outbox/schedule.ts";
 
-/** All that the API is made of. Each domain takes the part of it that it needs. */
+/** The dependencies of the API. Each domain declares the part that it needs. */
 export interface ApiDeps {
   readonly config: Config;
   readonly db: Db;
-  readonly intake: Intake;
+  readonly writerPool: WriterPool;
   readonly clock: Clock;
   readonly log: Log;
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly keys: KeyRing;
   readonly passwords: Passwords;
-  /** Absent where nobody counts. */
+  /** Absent without metrics. */
   readonly countSignIn?: CountSignIn;
-  /** Absent where nothing is traced. */
+  /** Absent without tracing. */
   readonly traces?: RequestTraces | undefined;
-  /** Aborts when the process begins to stop: open streams end then. */
+  /** Aborts when the process begins to stop, which ends open streams. */
   readonly stopping?: AbortSignal;
 }
 
-/** Everything that takes a request of a user, a client or a review site. */
+/** All routes that users, clients and review sites call. */
 export function apiRoutes(api: ApiDeps) {
   const authenticator = createAuthenticator(api);
   const deps = {
@@ -70,5 +70,5 @@ export function apiRoutes(api: ApiDeps) {
     .use(reviewRoutes(deps));
 }
 
-/** The API as its typed client sees it. */
+/** The type of the API for its typed client. */
 export type Api = ReturnType<typeof apiRoutes>;

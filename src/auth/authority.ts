@@ -1,25 +1,25 @@
+import type { TokenDemand } from "../http/access.ts";
 import type { Principal } from "../http/principal.ts";
 import { coversScopes } from "./decide.ts";
-import { isTaken } from "./standing.ts";
 
 /**
- * What something that can act may do: a token, an OAuth client, a user, a connection to an identity provider, a signing
- * secret. Whoever makes or changes it must have at least as much (contract 3.9).
+ * The power of anything that can act: a token, an OAuth client, a user, a connection to an identity provider, a
+ * signing secret. To make or change such a thing, a caller must have at least the same authority (contract 3.9).
  */
 export interface Authority {
-  /** The tenant whose tree it stays in; null where it reaches every tenant. */
+  /** The tenant that it is limited to; null if it reaches every tenant. */
   readonly partnerId: number | null;
-  /** The account that it stays in; null where it reaches every account of the tenant. */
+  /** The account that it is limited to; null if it reaches every account of the tenant. */
   readonly accountId: number | null;
   readonly scopes: readonly string[];
-  /** The third-party client that it stays in the hands of; null for what is the service's own, or a user in person. */
+  /** The third-party client that holds it; null if it belongs to the service itself or to a user in person. */
   readonly thirdParty: string | null;
-  /** Whether only the user in person has it (contract 3.10); a personal access token has less. */
+  /** Whether it needs the user in person (contract 3.10); a personal access token does not have that. */
   readonly inPerson: boolean;
 }
 
-/** What the service itself may do: everything, everywhere, for users who are not asked. */
-export const OF_THE_SERVICE: Authority = {
+/** The authority of the service itself: every scope and every tenant, without the consent of a user. */
+export const SERVICE_AUTHORITY: Authority = {
   partnerId: null,
   accountId: null,
   scopes: ["*"],
@@ -38,14 +38,14 @@ export function authorityOf(caller: Principal): Authority {
   };
 }
 
-/** What the caller can do in person, by a token of all scopes. */
+/** Returns the authority that the caller has in person, with a token of all scopes. */
 export function authorityInPerson(caller: Principal): Authority {
   return { ...authorityOf(caller), scopes: ["*"], thirdParty: null, inPerson: true };
 }
 
 /**
- * The one rule of whatever creates, changes, shows or ends something that can act: its authority is at most the
- * caller's. Answers the code of the refusal, or nothing.
+ * Returns the error code if `made` has more authority than the caller, or undefined if it does not. Every action that
+ * creates, changes, shows or ends something that can act must pass this check.
  */
 export function excessOf(
   caller: Principal,
@@ -57,4 +57,50 @@ export function excessOf(
   const isPerson = !made.inPerson || isTaken(caller, "person");
   if (!isWithinTenant || !isWithinAccount || !isInHand || !isPerson) return "forbidden";
   return coversScopes(caller.scopes, made.scopes) ? undefined : "insufficient_scope";
+}
+
+/**
+ * The relation of a token to its user (contract 3.10). `sign_in` comes from the login or the SSO exchange;
+ * `first_party` from a first-party client, a password reset or an invitation; `personal` is a personal access token.
+ */
+type Standing =
+  | "sign_in"
+  | "first_party"
+  | "personal"
+  | "third_party"
+  | "impersonation"
+  | "portal"
+  | "password_reset"
+  | "refresh";
+
+/** The tokens that satisfy each demand of a route; this is the table of contract 3.10. */
+const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
+  any: ["sign_in", "first_party", "personal", "third_party", "impersonation", "portal"],
+  own: ["sign_in", "first_party", "personal"],
+  person: ["sign_in", "first_party"],
+  sign_in: ["sign_in"],
+  password: ["sign_in", "first_party", "password_reset"],
+};
+
+type Kind = Pick<Principal, "tokenKind" | "signInMethod" | "isThirdParty">;
+
+function standingOf({ tokenKind, signInMethod, isThirdParty }: Kind): Standing {
+  switch (tokenKind) {
+    case "access":
+      if (isThirdParty) return "third_party";
+      return signInMethod === "login" || signInMethod === "sso" ? "sign_in" : "first_party";
+    case "dashboard_pat":
+    case "api_pat":
+      return isThirdParty ? "third_party" : "personal";
+    case "impersonation":
+    case "portal":
+    case "password_reset":
+    case "refresh":
+      return tokenKind;
+  }
+}
+
+/** Decides by the kind of the token alone; guard.ts checks role and scope. */
+export function isTaken(token: Kind, demand: TokenDemand): boolean {
+  return TAKEN[demand].includes(standingOf(token));
 }

@@ -1,12 +1,15 @@
 import type { TokenRow } from "./queries/tokens.ts";
 
-/** RFC 9068 for access tokens; refresh tokens are JWTs too, told apart by their type (contract 4.1). */
+/**
+ * The JWT types: RFC 9068 for access tokens, and a type of our own for refresh tokens, which are JWTs as well
+ * (contract 4.1).
+ */
 export type TokenType = "at+jwt" | "rt+jwt";
 
-/** `client_id` of the tokens that the service issues to its own pages: the claim is never absent (RFC 9068, 2.2). */
+/** The `client_id` of tokens that the service issues to its own pages. The claim is required (RFC 9068, 2.2). */
 const OWN_CLIENT_ID = "reviewrelay";
 
-/** The claims that differ between tokens: `iss` and `aud` are the same in all of them, and the signer adds `iat`. */
+/** The claims that differ between tokens. `iss` and `aud` are the same in all of them, and the signer adds `iat`. */
 export interface Claims {
   readonly sub: string;
   readonly jti: string;
@@ -17,11 +20,11 @@ export interface Claims {
 }
 
 /**
- * How far ahead of our clock `iat` may be: the signer's clock stamps it, and clocks that work are not further apart.
+ * Tolerance for an `iat` in the future. The signer's machine sets `iat`, and working clocks do not differ by more.
  */
 const MAX_AHEAD_S = 300;
 
-/** The characters that a jti of ours has; a text with any other cannot be in the database. */
+/** Matches a `jti` that we issue; a text with other characters cannot be in the database. */
 const JTI = /^[\w-]+$/;
 
 type ClaimedRow = Pick<TokenRow, "userId" | "clientId" | "scope" | "impersonatorId" | "expiresAt">;
@@ -37,7 +40,10 @@ export function claimsOf(row: ClaimedRow, jti: string): Claims {
   };
 }
 
-/** The claims of a payload whose signature, `iss`, `aud`, `exp` and `nbf` are verified; undefined if it is not ours. */
+/**
+ * Reads the claims of a payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
+ * undefined if the payload does not have the form of our tokens.
+ */
 export function readClaims(
   payload: Readonly<Record<string, unknown>>,
   now: Date,
@@ -59,7 +65,7 @@ function readActor(act: unknown): Claims["act"] | "malformed" {
   return typeof act.sub === "string" ? { sub: act.sub } : "malformed";
 }
 
-/** Contract 4.3: sub, client, scope, act and exp must equal the row's. */
+/** Checks that sub, client, scope, act and exp equal those of the token's row (contract 4.3). */
 export function claimsMatch(claims: Claims, row: ClaimedRow): boolean {
   const expected = claimsOf(row, claims.jti);
   return (

@@ -5,17 +5,18 @@ import { equalInConstantTime } from "../lib/secret-box.ts";
 const KEY_BYTES = 32;
 
 /**
- * Makes what is stored instead of a mailed code: of six digits a hash without a key could be reversed (contract 4.14).
+ * Computes the MAC that is stored in place of a mailed code. A hash without a key could be reversed, because a code
+ * has only six digits (contract 4.14).
  */
 export interface CodeMac {
-  /** `context` ties the code to its email and purpose. */
+  /** `context` is the associated data that ties the code to its email and purpose. */
   sign(code: string, context: string): string;
   matches(mac: string, code: string, context: string): boolean;
 }
 
 /**
- * Derives its keys from the master keys. The previous one only checks, so that codes outlive a change of the master
- * key.
+ * Derives its keys from the master keys. The previous key only verifies, so that mailed codes survive a change of the
+ * master key.
  */
 export function createCodeMac(keys: {
   masterKey: Uint8Array;

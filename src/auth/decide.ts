@@ -1,28 +1,28 @@
 import { addMs } from "../lib/clock.ts";
 import type { CodeType } from "./password-model.ts";
 
-/** See contract 4.8. */
+/** Number of wrong passwords in a row that lock sign-in (contract 4.8). */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
-/** Contract 4.8: how long after the last wrong password the counters start from zero again. */
+/** Time after the last wrong password at which the counters start from zero again (contract 4.8). */
 export const FORGET_FAILURES_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** The sign-in lock of one normalised email. */
 export interface SignInLock {
   /** Wrong passwords since the last lock. */
   readonly failures: number;
-  /** Locks so far; the next one is longer. */
+  /** Number of locks so far; each one is longer than the one before. */
   readonly locks: number;
   readonly lockedUntil: Date | null;
   readonly lastFailureAt: Date;
 }
 
-/** A wrong password does not count while sign-in is locked; else it counts, and the fifth one locks. */
+/** A wrong password is not counted while sign-in is locked. Otherwise it is counted, and the fifth one locks. */
 type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
- * What one wrong password does, by contract 4.8. What runs is `settleWrongAttempt` in queries/locks.ts, because parallel
- * attempts must be settled one after the other in one statement; this is the same in a form that can be read, and
- * tests/integration/auth-lock.test.ts holds the statement to it.
+ * Describes the effect of one wrong password (contract 4.8). Production runs `settleWrongAttempt` in
+ * queries/sign-in.ts instead, because one SQL statement must serialise parallel attempts. This function is the
+ * readable form of that rule, and tests/integration/auth/lock.test.ts checks that both agree.
  */
 export function decideWrongAttempt(
   lock: SignInLock | undefined,
@@ -41,7 +41,10 @@ export function decideWrongAttempt(
   return { kind: "counted", lock: { ...counted, ...locked } };
 }
 
-/** The instant until which sign-in is refused, whatever the password; undefined if it is not locked. */
+/**
+ * Returns the instant until which every sign-in is rejected, even with the correct password; undefined if sign-in is
+ * not locked.
+ */
 export function lockedUntil(
   lock: Pick<SignInLock, "lockedUntil"> | undefined,
   now: Date,
@@ -50,7 +53,7 @@ export function lockedUntil(
   return until !== null && until > now ? until : undefined;
 }
 
-/** The seconds of `Retry-After`, rounded up so that nobody comes back too early. */
+/** Returns the seconds for `Retry-After`, rounded up so that no client comes back too early. */
 export function retryAfterS(until: Date, now: Date): number {
   return Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1000));
 }
@@ -59,24 +62,27 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** Contract 4.14: in any 24 h, of one budget. */
+/** Codes that one budget allows in any 24 h (contract 4.14). */
 export const CODES_PER_DAY = 10;
-/** Contract 4.14: in any 24 h, per email; fewer from one address, so that a stranger leaves some. */
+/**
+ * Wrong codes allowed in any 24 h, for one email and for one email from one address (contract 4.14). The second limit
+ * is lower, so that a stranger cannot use up all tries of a user.
+ */
 const WRONG_CODES_PER_DAY = 50;
 const WRONG_CODES_PER_ADDRESS = 20;
-/** Contract 4.14: per code. */
+/** Tries allowed for each code (contract 4.14). */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Names the budget that a code of an email is issued from. Each type has two: one for addresses that signed the user in
- * before, and one for all others. So a stranger uses up neither another type nor the owner's codes.
+ * Names the budget that pays for a code. Each type has two budgets: one for addresses from which the user signed in
+ * before, and one for all other addresses. So a stranger can use up neither the user's own codes nor another type.
  */
 export function codeBudget(type: CodeType, isKnownAddress: boolean): string {
   return isKnownAddress ? `${type} known` : type;
 }
 
-/** When codes were issued, and when wrong ones were tried, for one email. */
+/** Instants at which codes were issued for one email, and at which wrong ones were tried. */
 export interface CodeLimits {
   readonly issuedAt: readonly Date[];
   readonly wrongAt: readonly Date[];
@@ -84,7 +90,7 @@ export interface CodeLimits {
 
 /** The last code of an email and purpose. */
 export interface EmailCode {
-  /** The user it was mailed to; null for a signup, and where nothing was mailed. */
+  /** The user that got the mail; null for a signup, and for a code that was not mailed. */
   readonly userId: number | null;
   readonly tries: number;
   readonly issuedAt: Date;
@@ -92,22 +98,25 @@ export interface EmailCode {
   readonly consumedAt: Date | null;
 }
 
-/** The instants that the limits on codes still count. */
+/** Returns the instants within the last 24 h, which are those that the limits count. */
 export function withinWindow(instants: readonly Date[], now: Date): Date[] {
   return instants.filter((at) => addMs(at, CODE_LIMITS_WINDOW_MS) > now);
 }
 
-/** Whether a budget has another code. */
+/** Returns whether the budget allows another code. */
 export function hasCodesLeft({ issuedAt }: Pick<CodeLimits, "issuedAt">, now: Date): boolean {
   return withinWindow(issuedAt, now).length < CODES_PER_DAY;
 }
 
-/** Whether a new code has to wait after the last one of its email, whatever that was for, used or not (contract 4). */
+/**
+ * Returns whether a new code must wait because one was issued to the email recently, for any purpose and whether used
+ * or not (contract 4).
+ */
 export function isCoolingDown({ issuedAt }: CodeLimits, now: Date, cooldownS: number): boolean {
   return issuedAt.some((at) => addMs(at, cooldownS * 1000) > now);
 }
 
-/** A code that may still be entered. */
+/** Returns whether the code can still be entered. */
 export function isOpenCode(
   code: Pick<EmailCode, "expiresAt" | "consumedAt"> | undefined,
   now: Date,
@@ -115,15 +124,17 @@ export function isOpenCode(
   return code !== undefined && code.consumedAt === null && code.expiresAt > now;
 }
 
-/** When wrong codes were tried for one email: from anywhere, and from the address that tries now. */
+/** Instants at which wrong codes were tried for one email: from anywhere, and from the current client's network. */
 export interface WrongTries {
   readonly wrongAt: readonly Date[];
   readonly wrongHereAt: readonly Date[];
-  /** Whether that address signed the user in before: then wrong codes from elsewhere do not count against it. */
+  /**
+   * Whether the user signed in from that network before. If so, wrong codes from elsewhere do not count against it.
+   */
   readonly isKnownAddress: boolean;
 }
 
-/** Whether a try is compared with the code; if not, it is refused like a wrong one. */
+/** Returns whether a try is compared with the code at all. If not, it is rejected like a wrong code. */
 export function mayTryCode(
   { wrongAt, wrongHereAt, isKnownAddress }: WrongTries,
   code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
@@ -146,15 +157,15 @@ interface PresentedRefreshToken {
 
 type RefreshDecision =
   | { readonly kind: "refused" }
-  /** It was redeemed longer ago than parallel requests of one honest client could be apart (RFC 9700, 4.14.2). */
+  /** The token was redeemed too long ago to be a parallel request of one honest client (RFC 9700, 4.14.2). */
   | { readonly kind: "replayed" }
-  /** The request names scopes that the sign-in did not grant. */
+  /** The request asks for scopes that the sign-in did not grant. */
   | { readonly kind: "too_wide" }
   | { readonly kind: "redeem"; readonly scope: string };
 
 /**
- * Contract 5.3. Without `scopes` the new access token has the scope of the refresh token, within `ceiling`:
- * the scopes that the client is registered for by now.
+ * Decides on the redemption of a refresh token (contract 5.3). Without `scopes`, the new access token gets the scopes
+ * of the refresh token that are also in `ceiling`, the scopes that the client is registered for now.
  */
 export function decideRefresh(
   token: PresentedRefreshToken,
@@ -185,7 +196,9 @@ function withinCeiling(
   return scopes.includes("*") ? ceiling : scopes.filter((scope) => ceiling.includes(scope));
 }
 
-/** Whether a token with the scopes `own` may give others the scopes `wanted`: never more than it has. */
+/**
+ * Returns whether a token with the scopes `own` may grant the scopes `wanted`: a token never grants more than it has.
+ */
 export function coversScopes(own: ReadonlySet<string>, wanted: readonly string[]): boolean {
   return own.has("*") || wanted.every((scope) => own.has(scope));
 }

@@ -3,16 +3,19 @@ import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
 import { coversScopes } from "./decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
-import { isTaken } from "./standing.ts";
+import { isTaken } from "./authority.ts";
 
-/** Admits every user of every company, whatever the token opens; without `scope`, by a token of any scope. */
+/**
+ * Admits every user of every company, also on the pages of a portal link. Without `scope`, a token of any scope will
+ * do.
+ */
 export function anyUser(scope?: Scope): Access {
   return allow(() => true, scope, { opens: everything });
 }
 
 /**
- * Admits owners and admins of a partner, but nobody who acts for them (contract 2.6 and 3.5). The session of a portal
- * link, an operator's too, is admitted where it `opens` the page (contract 6.20).
+ * Admits owners and admins of a partner, but no impersonator (contract 2.6 and 3.5). A portal session, even one that
+ * an operator's link opened, is admitted if `opens` accepts its pages (contract 6.20).
  */
 export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   return allow(
@@ -25,7 +28,7 @@ export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   );
 }
 
-/** Admits the owners alone: they say who else belongs to the partner (contract 10.5). */
+/** Admits only owners of a partner, because they decide about the partner's other users (contract 10.5). */
 export function partnerOwner(): Access {
   const admitted = partnerAdmin("*");
   return {
@@ -35,12 +38,12 @@ export function partnerOwner(): Access {
   };
 }
 
-/** Admits users of an account and of its locations, and whoever acts for its owner (contract 3.3). */
+/** Admits users of an account and of its locations, and impersonators of its owner (contract 3.3). */
 export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);
 }
 
-/** Admits the platform's own administrators, by a token of all scopes or of the one that a route names. */
+/** Admits the platform's administrators, with a token of all scopes or of the scope that the route names. */
 export function superAdmin(scope: Scope = "*"): Access {
   return allow(
     ({ companyType, role }) => companyType === "platform" && role === "super_admin",
@@ -49,14 +52,14 @@ export function superAdmin(scope: Scope = "*"): Access {
 }
 
 /**
- * Narrows `access` to the user in person, for a route that makes, changes or ends what acts for people: users,
- * connections to identity providers, secrets (contract 3.10).
+ * Narrows `access` to the user in person, for a route that makes, changes or ends something that can act for users: a
+ * user, a connection to an identity provider, a secret (contract 3.10).
  */
 export function inPerson(access: Access): Access {
   return narrowed(access, "person");
 }
 
-/** Narrows `access` to tokens in the user's own hands. */
+/** Narrows `access` to tokens in the user's own hands: no third-party client, no impersonation, no portal session. */
 export function firstHand(access: Access): Access {
   return narrowed(access, "own");
 }
@@ -69,17 +72,17 @@ function narrowed({ scope, refuse }: Access, takes: TokenDemand): Access {
   };
 }
 
-/** Admits every user in person, with `scope` or, without it, with any. */
+/** Admits every user in person, with a token of the scope or, without `scope`, of any scope. */
 export function ownSignIn(scope?: Scope): Access {
   return allow(() => true, scope, { takes: "person" });
 }
 
-/** Contract 4.18: admits a token from login or the SSO exchange, and no other. */
+/** Admits only a token from login or the SSO exchange (contract 4.18). */
 export function dashboardSignIn(): Access {
   return allow(() => true, "*", { takes: "sign_in" });
 }
 
-/** Contract 4.15: admits the token that a mailed code gave, or the user in person. */
+/** Admits the token that a mailed code gave, or the user in person (contract 4.15). */
 export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
@@ -92,20 +95,20 @@ export function passwordSetter(): Access {
   };
 }
 
-/** Admits every user to self-service (contract 3.3), by a token in their own hands. */
+/** Admits every user to self-service, with a token in the user's own hands (contract 3.3). */
 export function selfService(): Access {
   return allow(() => true, "*", { takes: "own" });
 }
 
 interface Narrowing {
-  /** The pages that the route belongs to, for the sessions of portal links; none of them if absent. */
+  /** Decides by the pages of a portal session whether the route is among them; absent means that none of them is. */
   readonly opens?: Opens | undefined;
   readonly takes?: TokenDemand;
 }
 
 /**
- * Refuses the wrong kind of user or of token as `forbidden`, and the right one with too narrow a scope for the lack of
- * it.
+ * Builds an access rule. A wrong kind of user or token gives `forbidden`. The right kind with too narrow a scope
+ * gives `insufficient_scope`.
  */
 function allow(
   admits: (principal: Principal) => boolean,

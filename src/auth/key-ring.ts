@@ -1,28 +1,131 @@
-import { errors, jwtVerify, type JWK, type JWTHeaderParameters } from "jose";
+import { jwt } from "@elysiajs/jwt";
+import {
+  calculateJwkThumbprint,
+  type CryptoKey,
+  errors,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTHeaderParameters,
+  jwtVerify,
+} from "jose";
 
 import type { Db } from "../../db/client.ts";
-import { systemClock, type Clock } from "../lib/clock.ts";
-import { isBase64Url } from "../lib/base64.ts";
+import { isBase64Url } from "../lib/encodings.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { readClaims, type Claims, type TokenType } from "./claims.ts";
-import { insertSigningKey, listSigningKeys } from "./queries/keys.ts";
+import { type Claims, readClaims, type TokenType } from "./claims.ts";
 import {
-  ALGORITHM,
-  generateSigningKey,
-  openSigningKey,
-  type Issuer,
-  type SigningKey,
-} from "./signing-key.ts";
+  insertSigningKey,
+  listSigningKeys,
+  type NewSigningKey,
+  type SigningKeyRow,
+} from "./queries/keys.ts";
 
-/** How often the keys are read again: a rotation by another process is seen within this time. */
+const ALGORITHM = "RS256";
+const MODULUS_BITS = 2048;
+
+/** The claims that are the same in every token: its issuer and its audience. */
+interface Issuer {
+  readonly iss: string;
+  readonly aud: string;
+}
+
+type Signer = (claims: Claims) => Promise<string>;
+
+/** One key of the ring, ready for use. Only `current` and `next` can sign. */
+interface SigningKey {
+  readonly kid: string;
+  readonly state: SigningKeyRow["state"];
+  readonly publicJwk: JWK;
+  readonly verifier: CryptoKey;
+  readonly signers: Readonly<Record<TokenType, Signer>> | undefined;
+}
+
+export async function generateSigningKey(box: SecretBox): Promise<NewSigningKey> {
+  const pair = await generateKeyPair(ALGORITHM, { modulusLength: MODULUS_BITS, extractable: true });
+  const publicJwk = await exportJWK(pair.publicKey);
+  const kid = await calculateJwkThumbprint(publicJwk, "sha256");
+  const privateJwk = await exportJWK(pair.privateKey);
+  return {
+    kid,
+    publicJwk: { ...publicJwk, kid, alg: ALGORITHM, use: "sig" },
+    sealedPrivateKey: box.seal(JSON.stringify(privateJwk), contextOf(kid)),
+  };
+}
+
+/** Verifies and decrypts a stored key. Throws if the row was altered or no master key opens it. */
+async function openSigningKey(
+  row: SigningKeyRow,
+  box: SecretBox,
+  issuer: Issuer,
+): Promise<SigningKey> {
+  const publicJwk: JWK = row.publicJwk;
+  if ((await calculateJwkThumbprint(publicJwk, "sha256")) !== row.kid)
+    throw new Error(`The public half of signing key ${row.kid} is not the one that was stored.`);
+  return {
+    kid: row.kid,
+    state: row.state,
+    publicJwk,
+    verifier: await importKey(publicJwk),
+    signers: row.state === "retired" ? undefined : await openSigners(row, box, issuer),
+  };
+}
+
+async function openSigners(
+  row: SigningKeyRow,
+  box: SecretBox,
+  issuer: Issuer,
+): Promise<Record<TokenType, Signer>> {
+  const privateKey = await importKey(openPrivateJwk(row, box));
+  const signerFor = (typ: TokenType): Signer => {
+    // The plugin has one key and one type per instance. Only its `sign` is used; jose verifies.
+    const plugin = jwt({ secret: privateKey, alg: ALGORITHM, kid: row.kid, typ, ...issuer })
+      .decorator.jwt;
+    return ({ sub, jti, client_id, scope, exp, act }) =>
+      plugin.sign({
+        sub,
+        jti,
+        client_id,
+        scope,
+        ...(exp !== undefined && { exp }),
+        ...(act && { act: { ...act } }),
+      });
+  };
+  return { "at+jwt": signerFor("at+jwt"), "rt+jwt": signerFor("rt+jwt") };
+}
+
+function openPrivateJwk(row: SigningKeyRow, box: SecretBox): JWK {
+  try {
+    return JSON.parse(box.open(row.sealedPrivateKey, contextOf(row.kid)));
+  } catch (cause) {
+    throw new Error(
+      `Signing key ${row.kid} does not open: MASTER_KEY is not the key that sealed it (nor is MASTER_KEY_PREVIOUS).`,
+      { cause },
+    );
+  }
+}
+
+async function importKey(jwk: JWK): Promise<CryptoKey> {
+  const key = await importJWK(jwk, ALGORITHM);
+  if (key instanceof Uint8Array) throw new Error("A signing key must be an RSA key.");
+  return key;
+}
+
+function contextOf(kid: string): string {
+  return `signing-key:${kid}`;
+}
+
+/** Interval at which the keys are read again. A rotation by another process is noticed within this time. */
 const RELOAD_EVERY_MS = 5_000;
-/** Unknown key ids cause at most one reading in this time, because strangers can invent any number of them. */
+/** Minimum time between two reads for unknown key ids, because a stranger can invent any number of them. */
 const UNKNOWN_KID_RELOAD_MS = 200;
 /**
- * `exp` holds whole seconds, the token's row milliseconds. The row decides when a token ends, so the check of the
- * signature must not be the stricter one.
+ * Tolerance for `exp`, which has whole seconds while the token's row has milliseconds. The row decides when a token
+ * ends, so the check of the signature must not be stricter.
  */
 const TOLERANCE_S = 1;
 
@@ -34,18 +137,20 @@ interface KeyRingDeps {
   readonly config: Pick<Config, "serverRoot">;
 }
 
-/** The signing keys, as the database has them: `next` is published, `current` signs, `retired` still verifies. */
+/** The signing keys in the database: `next` is published, `current` signs, `retired` still verifies. */
 export interface KeyRing {
   sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }>;
-  /** The claims of a token of that type that we signed and that has not expired; undefined for anything else. */
+  /**
+   * Returns the claims of a token of this type that we signed and that has not expired; undefined for any other text.
+   */
   verify(type: TokenType, token: string): Promise<Claims | undefined>;
-  /** RFC 7517, for `/.well-known/jwks.json`. */
+  /** Returns the public keys for `/.well-known/jwks.json` (RFC 7517). */
   jwks(): { keys: JWK[] };
-  /** Follows the rotations of other processes until the signal aborts. */
+  /** Reloads the keys until the signal aborts, to follow rotations by other processes. */
   watch(signal: AbortSignal): Promise<void>;
 }
 
-/** Makes the keys that are missing and opens the ring; throws if a key that signs does not open. */
+/** Creates missing keys and opens the ring. Throws if a key that signs does not open. */
 export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   await ensureKeys(deps);
   const ring = new LoadedKeys(deps);
@@ -53,7 +158,10 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   return ring;
 }
 
-/** Where several processes start at once, the unique indexes let one of them win, and the others use its keys. */
+/**
+ * Creates the missing keys. If several processes start at once, the unique indexes let one of them win, and the
+ * others use its keys.
+ */
 async function ensureKeys({ db, box, clock }: KeyRingDeps): Promise<void> {
   const known = new Set((await listSigningKeys(db)).map((key) => key.state));
   for (const state of ["current", "next"] as const) {
@@ -66,7 +174,7 @@ class LoadedKeys implements KeyRing {
   readonly #deps: KeyRingDeps;
   readonly #issuer: Issuer;
   #keys: ReadonlyMap<string, SigningKey> = new Map();
-  #soughtAtMs = Number.NEGATIVE_INFINITY;
+  #unknownKidReloadAtMs = Number.NEGATIVE_INFINITY;
   #loading: Promise<void> | undefined;
 
   constructor(deps: KeyRingDeps) {
@@ -75,14 +183,15 @@ class LoadedKeys implements KeyRing {
   }
 
   async sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }> {
-    // Reads nothing from the database: the caller's transaction holds a connection while it waits for this.
+    // This must not read the database: the caller's transaction holds a connection while it waits here.
     const current = [...this.#keys.values()].find((key) => key.state === "current");
     if (current?.signers === undefined) throw new Error("The key ring has no key that signs.");
     return { token: await current.signers[type](claims), kid: current.kid };
   }
 
   async verify(type: TokenType, token: string): Promise<Claims | undefined> {
-    // A signature in another spelling is another text for the same token, and we make none of them.
+    // Base64url can spell the same bytes in several ways. Only the canonical form is accepted, because we issue no
+    // other.
     if (!token.split(".").every(isBase64Url)) return undefined;
     const now = this.#deps.clock.now();
     try {
@@ -94,7 +203,8 @@ class LoadedKeys implements KeyRing {
         currentDate: now,
         clockTolerance: TOLERANCE_S,
       });
-      // The signer stamps `iat` by its machine's clock, which may be ahead of ours: it must take its own tokens.
+      // The signer sets `iat` by its machine's clock, which may be ahead of `deps.clock`. A process must accept its
+      // own tokens.
       const machine = systemClock.now();
       return readClaims(payload, machine > now ? machine : now);
     } catch (error) {
@@ -136,19 +246,23 @@ class LoadedKeys implements KeyRing {
   }
 
   /**
-   * Reads the keys again: another process may have rotated twice since, and sign with a key that this one never saw.
+   * Reads the keys again for an unknown key id: another process may have rotated twice and sign with a key that this
+   * one has not loaded yet.
    */
   async #seek(kid: string): Promise<SigningKey | undefined> {
     await this.#loading;
     const nowMs = this.#deps.clock.monotonicMs();
-    if (!this.#keys.has(kid) && nowMs - this.#soughtAtMs >= UNKNOWN_KID_RELOAD_MS) {
-      this.#soughtAtMs = nowMs;
+    if (!this.#keys.has(kid) && nowMs - this.#unknownKidReloadAtMs >= UNKNOWN_KID_RELOAD_MS) {
+      this.#unknownKidReloadAtMs = nowMs;
       await this.#reload();
     }
     return this.#keys.get(kid);
   }
 
-  /** Never throws: the keys at hand stay good when the database is away or a new key does not open. */
+  /**
+   * Reloads the keys and never throws: the loaded keys stay valid when the database is unavailable or a new key does
+   * not open.
+   */
   #reload(): Promise<void> {
     this.#loading ??= this.load()
       .catch((error: unknown) => this.#deps.log.error("key_ring.reload_failed", errorFields(error)))

@@ -1,13 +1,13 @@
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
 
-/** The sender's name for tenants without a brand of their own. */
+/** Sender name for tenants without a brand of their own. */
 const OWN_BRAND = "ReviewRelay";
 
 interface MailContent {
   readonly subject: string;
   readonly paragraphs: readonly string[];
-  /** Shown on a line of its own. */
+  /** A code or link that is shown on a separate line. */
   readonly code?: string;
 }
 
@@ -17,7 +17,10 @@ const PURPOSE: Record<CodeType, string> = {
   signup: "confirm your email address",
 };
 
-/** Contract 4.14. The subject does not hold the code, because lock screens show subjects. */
+/**
+ * Builds the mail with a code (contract 4.14). The subject does not contain the code, because lock screens show
+ * subjects.
+ */
 export function codeMail(
   code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
   brand: string | null,
@@ -34,7 +37,7 @@ export function codeMail(
   return { ...mailOf(code.to, content, brand), kind: "otp", expiresAt: code.expiresAt };
 }
 
-/** Contract 4.22. */
+/** Builds the mail with an invitation link (contract 4.22). */
 export function invitationMail(
   { to, link, expiresAt }: { to: string; link: string; expiresAt: Date },
   brand: string | null,
@@ -50,7 +53,7 @@ export function invitationMail(
   return { ...mailOf(to, content, brand), kind: "invitation", expiresAt };
 }
 
-/** Contract 4.22, where the company's domain takes no password. */
+/** Builds the invitation for users that can sign in only through an identity provider (contract 4.22). */
 export function singleSignOnMail(
   { to, link }: { to: string; link: string },
   brand: string | null,
@@ -66,7 +69,7 @@ export function singleSignOnMail(
   return { ...mailOf(to, content, brand), kind: "invitation" };
 }
 
-/** Contract 4.15: tells the user of the change. */
+/** Builds the mail that notifies the user of the change (contract 4.15). */
 export function passwordChangedMail(to: string, brand: string | null): NewMail {
   const content = {
     subject: "Your password was changed",
@@ -79,8 +82,7 @@ export function passwordChangedMail(to: string, brand: string | null): NewMail {
 }
 
 /**
- * Writes plain text only: a style or a boundary of HTML could look like a code, where the code must be the only six
- * digits.
+ * Builds plain text only: HTML styles or boundaries could look like a code, and the code must be the only six digits.
  */
 function mailOf(to: string, { subject, paragraphs, code }: MailContent, brand: string | null) {
   const name = brand ?? OWN_BRAND;

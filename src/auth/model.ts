@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
 
-/** Contract 4.17: the lengths that a new password may have. Sign-in has the same upper limit. */
+/** Allowed lengths of a new password (contract 4.17). Sign-in has the same upper limit. */
 const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
@@ -10,10 +10,10 @@ export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASS
   description: "The password.",
 });
 
-/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
+/** RFC 5321, 4.5.3.1.3 allows a path of 256 octets, and two of them are its angle brackets. */
 const EMAIL_MAX_LENGTH = 254;
 
-/** Only the form is checked: no answer may show whether a user has the address. */
+/** Checks only the form, because no answer may reveal whether the address belongs to a user. */
 export const email = Type.String({
   minLength: 3,
   maxLength: EMAIL_MAX_LENGTH,
@@ -23,13 +23,18 @@ export const email = Type.String({
   description: "An email address.",
 });
 
-/** A password that is to be checked. One that is too long to have ever been set is refused before it is hashed. */
+/**
+ * A password that is to be verified. One that is too long to be anybody's password is rejected before it is hashed.
+ */
 export const presentedPassword = storableText(
   [1, PASSWORD_LENGTH.max],
   `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
 );
 
-/** Ignores unknown fields, as no other body does (contract 2.7). It must say so: Elysia closes every other object. */
+/**
+ * Ignores unknown fields, unlike every other body (contract 2.7). `additionalProperties: true` is needed, because
+ * Elysia closes every other object.
+ */
 export const loginBody = Type.Object(
   {
     email: Type.String({
@@ -39,7 +44,7 @@ export const loginBody = Type.Object(
       explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
     }),
     password: presentedPassword,
-    // Taken for the sake of older callers; the life of a token never depends on it.
+    // Accepted for older clients; the lifetime of a token does not depend on it.
     rememberMe: Type.Optional(Type.Boolean()),
   },
   { title: "Login", additionalProperties: true },
@@ -84,7 +89,7 @@ export const whiteLabelObject = Type.Object(
   { title: "WhiteLabel", description: "What partners show in place of our name." },
 );
 
-/** Contract 4.5: whom a token speaks for. */
+/** The user, company and looks that belong to a token (contract 4.5). */
 const sessionContext = {
   user: userObject,
   company: companyObject,
@@ -104,7 +109,7 @@ const freshToken = {
   expires_in: Type.Integer(),
 };
 
-/** The login object without its count (contract 4.15). */
+/** The login object without `location_count` (contract 4.15). */
 export const resetAnswer = Type.Object(
   { ...freshToken, ...sessionContext },
   { title: "PasswordSet", extends: sessionContextObject },
@@ -120,7 +125,7 @@ export type LoginAnswer = Static<typeof loginAnswer>;
 export const verifyTokenAnswer = Type.Object(
   {
     ...sessionContext,
-    /** Whoever acts as the user; absent where the token is the user's own. */
+    /** The person acting as the user; absent if the token is the user's own. */
     impersonation: Type.Optional(
       Type.Object({
         impersonator: Type.Object({

@@ -1,12 +1,12 @@
 import { ULID_PATTERN } from "../http/text.ts";
 
 /*
- * What a portal link opens (contract 6.20), as the paths of the dashboard: `webhooks` with all subscriptions, and
- * `webhooks/{id}` with one.
+ * The pages that a portal link opens (contract 6.20), named by their dashboard paths: `webhooks` opens all
+ * subscriptions, `webhooks/{id}` opens one.
  */
 
 type Pages = readonly string[];
-/** Whether a route is of the pages that a link opens. */
+/** Returns whether a route belongs to the pages that a link opens. */
 export type Opens = (pages: Pages) => boolean;
 
 const WEBHOOKS = "webhooks";
@@ -24,7 +24,7 @@ export function opensSubscription(pages: Pages | null, id: string): boolean {
   return pages === null || opensAllWebhooks(pages) || pages.includes(ONE + id);
 }
 
-/** The subscriptions that pages name one by one. */
+/** Returns the ids of the subscriptions that the pages name individually. */
 export function subscriptionsOf(pages: Pages): string[] {
   return pages.filter((page) => page.startsWith(ONE)).map((page) => page.slice(ONE.length));
 }

@@ -1,11 +1,112 @@
 import { Elysia } from "elysia";
 
+import { BASE_PATH } from "../http/access.ts";
+import type { Checks } from "../http/checks.ts";
+import { errorResponse } from "../http/errors.ts";
 import type { Config } from "../lib/config.ts";
+import { discover, logIn, type LogInDeps } from "./actions/log-in.ts";
+import { logOut, revokeOwnToken, verifyToken } from "./actions/sessions.ts";
 import { createCodeMac } from "./code-mac.ts";
-import { passwordRoutes, type PasswordRouteDeps } from "./routes/passwords.ts";
-import { personalTokenRoutes, type PersonalTokenRouteDeps } from "./routes/personal-tokens.ts";
-import { impersonationRoute, sessionRoutes, type SessionRouteDeps } from "./routes/sessions.ts";
-import { signInRoutes, type SignInRouteDeps } from "./routes/sign-in.ts";
+import { anyUser } from "./guard.ts";
+import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "./model.ts";
+import { discoverAnswer, discoverBody } from "./password-model.ts";
+import { type PasswordRouteDeps, passwordRoutes } from "./routes/passwords.ts";
+import { type PersonalTokenRouteDeps, personalTokenRoutes } from "./routes/personal-tokens.ts";
+import { impersonationRoute, type SessionRouteDeps, sessionRoutes } from "./routes/sessions.ts";
+
+interface SignInRouteDeps extends LogInDeps {
+  readonly checks: Checks;
+  readonly config: LogInDeps["config"] & Pick<Config, "serverRoot">;
+}
+
+const LOGOUT = "/logout";
+const REVOKING_TOKEN = "/sso/revoking-token";
+/** The GET routes that end a token. They must not accept HEAD, which clients expect to have no effect. */
+export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
+
+/** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
+function signInRoutes(deps: SignInRouteDeps) {
+  return new Elysia().use(signInStartRoutes(deps)).use(signOutRoutes(deps));
+}
+
+function signInStartRoutes(deps: SignInRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .post("/login", ({ body, requestContext }) => logIn(deps, body, requestContext), {
+      public: true,
+      signIn: true,
+      body: loginBody,
+      response: {
+        200: loginAnswer,
+        401: errorResponse("invalid_credentials"),
+        429: errorResponse("account_locked"),
+        503: errorResponse("overloaded"),
+      },
+      detail: {
+        operationId: "signIn",
+        summary: "Sign in with email and password",
+        description:
+          "Answers a token for a day. Too many wrong passwords lock the email for a while.",
+      },
+    })
+    .post("/auth/discover", ({ body }) => discover(deps, body.email), {
+      public: true,
+      body: discoverBody,
+      response: { 200: discoverAnswer },
+      detail: {
+        operationId: "discoverSignIn",
+        summary: "Tell how the addresses of an email domain sign in",
+        description: "By the domain alone: whether the address has a user is not told.",
+      },
+    })
+    .get("/verify-token", ({ principal }) => verifyToken(deps, principal), {
+      access: anyUser(),
+      response: { 200: verifyTokenAnswer },
+      detail: {
+        operationId: "verifyToken",
+        summary: "Show whom the token speaks for",
+        description: "From live rows: what was changed since the token was issued shows here.",
+      },
+    });
+}
+
+function signOutRoutes(deps: SignInRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .get(
+      LOGOUT,
+      async ({ principal, requestContext }) => {
+        await logOut(deps, { principal, requestContext });
+        return { message: "You are signed out." };
+      },
+      {
+        access: anyUser(),
+        response: { 200: messageAnswer },
+        detail: {
+          operationId: "signOut",
+          summary: "End the sign-in with all its tokens",
+          description:
+            "Ends the token, its refresh tokens and every access token of the same sign-in; a personal access token ends alone.",
+        },
+      },
+    )
+    .get(
+      REVOKING_TOKEN,
+      async ({ principal, requestContext }) => {
+        await revokeOwnToken(deps, { principal, requestContext });
+        return { message: "The token is revoked." };
+      },
+      {
+        access: anyUser(),
+        response: { 200: messageAnswer },
+        detail: {
+          operationId: "revokeToken",
+          summary: "Revoke the token that is sent, and its sign-in",
+          description: "As `/logout` does; not for super-admins.",
+        },
+      },
+    );
+}
 
 interface AuthRouteDeps
   extends
@@ -18,7 +119,7 @@ interface AuthRouteDeps
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 
-/** See contract 4. */
+/** Defines the routes of contract 4. */
 export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))

@@ -1,9 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { scopeValue } from "../http/literals.ts";
+import { type Principal, scopeValue, type SignInMethod } from "../http/principal.ts";
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { type Principal, type SignInMethod } from "../http/principal.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -87,7 +86,7 @@ export const sessionObject = Type.Object(
     created_at: instant,
     last_used_at: instantOrNull,
     expires_at: instant,
-    /** Whether the token of this request belongs to it. */
+    /** Whether the token of this request belongs to the session. */
     is_current: Type.Boolean(),
   },
   { title: "Session" },
@@ -143,7 +142,7 @@ export const impersonationAnswer = Type.Object(
 );
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;
 
-/** A token that somebody of a company may act by apart from a sign-in, and where it was used last. */
+/** A token that a company's user holds outside of a sign-in session, with its latest uses. */
 export interface TeamToken {
   readonly jti: string;
   readonly kind: string;
@@ -162,7 +161,7 @@ export interface TeamToken {
   }[];
 }
 
-/** A token of somebody's, never with the token itself. */
+/** A token of the team list; it never contains the token itself. */
 export const teamTokenObject = Type.Object(
   {
     id: Type.String(),

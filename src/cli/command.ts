@@ -1,52 +1,51 @@
 import { parseArgs } from "node:util";
 
-import { usage } from "./failure.ts";
+import { type CommandContext, usage } from "./context.ts";
 import { Server, serverOf } from "./server.ts";
-import type { Surroundings } from "./surroundings.ts";
 
 export type Flags = Readonly<Record<string, { type: "string" | "boolean"; help: string }>>;
 
-/** What was typed behind the name of a command. */
-export interface Given {
+/** The parsed arguments of a command. */
+export interface ParsedArgs {
   readonly words: readonly string[];
   text(name: string): string | undefined;
   is(name: string): boolean;
-  /** A whole number between the two; throws for anything else. */
+  /** Returns an integer within the range; throws a usage failure for any other value. */
   number(name: string, range: readonly [number, number]): number | undefined;
 }
 
 export interface Command {
   readonly name: string;
-  /** Behind the name, in the usage. */
+  /** The operands after the name, for the usage line. */
   readonly words: string;
   readonly summary: string;
-  /** What the summary leaves out. */
+  /** Further help below the summary. */
   readonly more?: string;
   readonly flags: Flags;
-  /** How many words it takes. */
-  readonly takes: readonly [least: number, most: number];
-  run(around: Surroundings, given: Given): Promise<number>;
+  /** The smallest and largest number of operands. */
+  readonly wordCount: readonly [least: number, most: number];
+  run(context: CommandContext, given: ParsedArgs): Promise<number>;
 }
 
 export const COMMON = {
   server: { type: "string", help: "the address of the server, or REVIEWRELAY_SERVER" },
-  json: { type: "boolean", help: "the result as JSON" },
-  help: { type: "boolean", help: "this text" },
+  json: { type: "boolean", help: "print the result as JSON" },
+  help: { type: "boolean", help: "show this text" },
 } as const satisfies Flags;
 
 export const WEBHOOK = {
   webhook: {
     type: "string",
-    help: "the subscription's id; else the only one, or the immediate one",
+    help: "the subscription's id; default: your only one, or the immediate one",
   },
 } as const satisfies Flags;
 
-export function read(command: Command, args: readonly string[]): Given {
+export function read(command: Command, args: readonly string[]): ParsedArgs {
   const options = Object.fromEntries(
     Object.entries({ ...command.flags, ...COMMON }).map(([name, { type }]) => [name, { type }]),
   );
   const { values, positionals: words } = parse(args, options);
-  const [least, most] = command.takes;
+  const [least, most] = command.wordCount;
   if (!values["help"] && (words.length < least || words.length > most))
     throw usage(`Usage: reviewrelay ${command.name} ${command.words}`.trimEnd());
   const text = (name: string) => {
@@ -75,16 +74,21 @@ function parse(args: readonly string[], options: Record<string, { type: "string"
   }
 }
 
-export function connect(around: Surroundings, given: Given): Server {
-  return new Server(around, serverOf(around.env, given.text("server")));
+export function connect(context: CommandContext, given: ParsedArgs): Server {
+  return new Server(context, serverOf(context.env, given.text("server")));
 }
 
-/** The result: for people, or as JSON for programs. */
-export function show(around: Surroundings, given: Given, result: unknown, text: string): void {
-  around.out(given.is("json") ? JSON.stringify(result, null, 2) : text);
+/** Prints the result as text for people or, with `--json`, as JSON. */
+export function show(
+  context: CommandContext,
+  given: ParsedArgs,
+  result: unknown,
+  text: string,
+): void {
+  context.out(given.is("json") ? JSON.stringify(result, null, 2) : text);
 }
 
-/** Rows under each other, each column as wide as its widest cell. */
+/** Formats rows as a table; each column is as wide as its widest cell. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   return rows

@@ -11,49 +11,48 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
 import type { Clock } from "../lib/clock.ts";
-import { EXIT, Failure } from "./failure.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { EXIT, Failure, type CommandContext } from "./context.ts";
 
 const LOCK_POLL_MS = 20;
-/** A lock this old was left by a command that died. */
+/** An older lock was left by a command that died. */
 const LOCK_STALE_MS = 30_000;
 
 export interface Credentials {
   readonly accessToken: string;
-  /** Absent where a token was handed in, which is all there is. */
+  /** Absent for a token from standard input, which cannot be renewed. */
   readonly refreshToken?: string;
   readonly expiresAtMs?: number;
   readonly clientId?: string;
 }
 
-interface Kept {
-  /** Where it signed in last: the server of commands that name none. */
+interface CredentialsFile {
+  /** The server of the last sign-in, which commands use by default. */
   readonly server: string;
   readonly servers: Readonly<Record<string, Credentials>>;
 }
 
-type Env = Surroundings["env"];
+type Env = CommandContext["env"];
 
-/** In the user's folder for settings, for this user alone. */
+/** Returns the path of the credentials file in the user's settings folder; the file is readable only by its user. */
 export function credentialsFile(env: Env): string {
   const home = env["HOME"] ?? env["USERPROFILE"] ?? homedir();
   const folder = env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(home, ".config");
   return join(folder, "reviewrelay", "credentials.json");
 }
 
-export function keptServer(env: Env): string | undefined {
+export function savedServer(env: Env): string | undefined {
   return read(env)?.server;
 }
 
-export function keptCredentials(env: Env, server: string): Credentials | undefined {
+export function savedCredentials(env: Env, server: string): Credentials | undefined {
   return read(env)?.servers[server];
 }
 
-export function keepCredentials(env: Env, server: string, credentials: Credentials): void {
+export function saveCredentials(env: Env, server: string, credentials: Credentials): void {
   write(env, { server, servers: { ...read(env)?.servers, [server]: credentials } });
 }
 
-export function forgetCredentials(env: Env, server: string): void {
+export function deleteCredentials(env: Env, server: string): void {
   const { [server]: _, ...servers } = read(env)?.servers ?? {};
   const [next] = Object.keys(servers);
   if (next === undefined) rmSync(credentialsFile(env), { force: true });
@@ -62,7 +61,7 @@ export function forgetCredentials(env: Env, server: string): void {
 
 /**
  * Runs `work` while no other command of this user renews a token: a refresh token works once, and its second use ends
- * the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be made, for example in a folder that is read-only.
+ * the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be created, for example in a read-only folder.
  */
 export async function withCredentialsLock<T>(
   env: Env,
@@ -78,7 +77,7 @@ export async function withCredentialsLock<T>(
   }
 }
 
-/** Makes the file of the lock; returns false if another command has it. */
+/** Creates the lock file; returns false if another command holds it. */
 function takeLock(lock: string, clock: Clock): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
@@ -95,22 +94,22 @@ function takeLock(lock: string, clock: Clock): boolean {
   return false;
 }
 
-function read(env: Env): Kept | undefined {
+function read(env: Env): CredentialsFile | undefined {
   try {
-    const kept: Kept = JSON.parse(readFileSync(credentialsFile(env), "utf8"));
-    return kept;
+    const saved: CredentialsFile = JSON.parse(readFileSync(credentialsFile(env), "utf8"));
+    return saved;
   } catch {
     return undefined;
   }
 }
 
-/** As a whole, so that a command that reads meanwhile finds the one or the other. */
-function write(env: Env, kept: Kept): void {
+/** Replaces the file atomically, so that a concurrent reader sees either the old or the new version. */
+function write(env: Env, saved: CredentialsFile): void {
   const file = credentialsFile(env);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const fresh = `${file}.${process.pid}`;
-  writeFileSync(fresh, `${JSON.stringify(kept, null, 2)}\n`, { mode: 0o600 });
-  // A file of that name that was there before has kept its mode.
+  writeFileSync(fresh, `${JSON.stringify(saved, null, 2)}\n`, { mode: 0o600 });
+  // `mode` applies only to a new file; a leftover file of that name keeps its old mode.
   chmodSync(fresh, 0o600);
   renameSync(fresh, file);
 }

@@ -1,13 +1,10 @@
 import { parseInstant } from "../lib/clock.ts";
-import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
+import { connect, show, table, WEBHOOK, type Command, type ParsedArgs } from "./command.ts";
+import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 import { AGO, instant } from "./instant.ts";
-import { refusalOf, type Server } from "./server.ts";
-import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { ulid } from "./ulid.ts";
+import { chooseSubscription, listSubscriptions, failureOf, type Server } from "./server.ts";
 
-/** The status of a create where the slot is taken (contract 6.2). */
+/** The status of a create if the partner already has an immediate subscription (contract 6.2). */
 const TAKEN = 409;
 
 export const webhooks: Command = {
@@ -15,9 +12,9 @@ export const webhooks: Command = {
   words: "",
   summary: "list your subscriptions",
   flags: {},
-  takes: [0, 0],
-  async run(around, given) {
-    const all = await listSubscriptions(connect(around, given));
+  wordCount: [0, 0],
+  async run(context, given) {
+    const all = await listSubscriptions(connect(context, given));
     const rows = all.map((one) => [
       one.id,
       one.delivery_kind,
@@ -25,7 +22,7 @@ export const webhooks: Command = {
       one.webhook_url,
       one.label,
     ]);
-    show(around, given, all, rows.length === 0 ? "There is none yet." : table(rows));
+    show(context, given, all, rows.length === 0 ? "There are no subscriptions yet." : table(rows));
     return EXIT.ok;
   },
 };
@@ -34,14 +31,14 @@ export const subscribe: Command = {
   name: "subscribe",
   words: "URL",
   summary: "have every event sent to an https address, and show its secret",
-  more: `The secret is shown to whoever sees this terminal: keep it where your receiver finds it. Filters, minimal bodies and
-batches are set on the dashboard, or by the API.`,
-  flags: { label: { type: "string", help: "what people call it; else the address's host" } },
-  takes: [1, 1],
-  async run(around, given) {
+  more: `The secret is printed to the terminal: store it where your receiver reads it. Filters, minimal bodies and batches are
+set on the dashboard or through the API.`,
+  flags: { label: { type: "string", help: "a name for people; default: the address's host" } },
+  wordCount: [1, 1],
+  async run(context, given) {
     const [url = ""] = given.words;
     const label = given.text("label") ?? (URL.canParse(url) ? new URL(url).host : url);
-    const server = connect(around, given);
+    const server = connect(context, given);
     const response = await server.send("/partner/webhooks", {
       method: "POST",
       body: { label, webhook_url: url, delivery_kind: "immediate" },
@@ -51,9 +48,9 @@ batches are set on the dashboard, or by the API.`,
         EXIT.failed,
         `You have an immediate subscription already (reviewrelay webhooks shows it): change or delete it at ${server.root}/dashboard.`,
       );
-    if (!response.ok) throw await refusalOf(response);
+    if (!response.ok) throw await failureOf(response);
     const made: { id: string; secret: string } = JSON.parse(await response.text());
-    show(around, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
+    show(context, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
 };
@@ -63,16 +60,16 @@ export const trigger: Command = {
   words: "[EVENT]",
   summary: "send a signed test of an event, webhook.test if none is named",
   flags: WEBHOOK,
-  takes: [0, 1],
-  async run(around, given) {
-    const { server, path } = await subscriptionOf(around, given);
+  wordCount: [0, 1],
+  async run(context, given) {
+    const { server, path } = await subscriptionOf(context, given);
     const [event] = given.words;
     const answer = await server.ask<{ event_id: string }>(`${path}/test`, {
       method: "POST",
       ...(event !== undefined && { body: { event } }),
     });
     const { event_id: id } = answer;
-    show(around, given, answer, `Queued ${id}. What became of it: reviewrelay deliveries ${id}`);
+    show(context, given, answer, `Queued ${id}. See the result with: reviewrelay deliveries ${id}`);
     return EXIT.ok;
   },
 };
@@ -83,34 +80,34 @@ export const deliveries: Command = {
   summary: "list attempts, newest first, or show one event with its body",
   flags: {
     ...WEBHOOK,
-    event: { type: "string", help: "of this event" },
+    event: { type: "string", help: "only attempts of this event" },
     outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
     since: { type: "string", help: AGO },
-    until: { type: "string", help: "likewise" },
-    limit: { type: "string", help: "1 to 100, else 20" },
+    until: { type: "string", help: AGO },
+    limit: { type: "string", help: "1 to 100, default: 20" },
   },
-  takes: [0, 1],
-  async run(around, given) {
-    const { server, path } = await subscriptionOf(around, given);
+  wordCount: [0, 1],
+  async run(context, given) {
+    const { server, path } = await subscriptionOf(context, given);
     const [eventId] = given.words;
     if (eventId !== undefined) {
       const one = await server.ask<Delivery>(`${path}/deliveries/${ulid(eventId)}`);
-      show(around, given, one, deliveryText(one));
+      show(context, given, one, deliveryText(one));
       return EXIT.ok;
     }
     const query = new URLSearchParams({ limit: String(given.number("limit", [1, 100]) ?? 20) });
     const fields = {
       event: given.text("event"),
       outcome: given.text("outcome"),
-      since: instant(around, given, "since"),
-      until: instant(around, given, "until"),
+      since: instant(context, given, "since"),
+      until: instant(context, given, "until"),
     };
     for (const [name, value] of Object.entries(fields))
       if (value !== undefined) query.set(name, value);
     const list = `${path}/deliveries?${query.toString()}`;
     const { data } = await server.ask<{ data: Attempt[] }>(list);
     const rows = data.map(attemptRow);
-    show(around, given, data, rows.length === 0 ? "There is none." : table(rows));
+    show(context, given, data, rows.length === 0 ? "There are no attempts." : table(rows));
     return EXIT.ok;
   },
 };
@@ -120,13 +117,13 @@ export const redeliver: Command = {
   words: "EVENT_ID …",
   summary: "queue events again, each as a new round",
   flags: WEBHOOK,
-  takes: [1, 1_000],
-  async run(around, given) {
+  wordCount: [1, 1_000],
+  async run(context, given) {
     const ids = given.words.map(ulid);
-    const { server, path } = await subscriptionOf(around, given);
+    const { server, path } = await subscriptionOf(context, given);
     for (const id of ids)
       await server.ask(`${path}/deliveries/${id}/redeliver`, { method: "POST" });
-    show(around, given, { queued: ids }, ids.map((id) => `Queued ${id}.`).join("\n"));
+    show(context, given, { queued: ids }, ids.map((id) => `Queued ${id}.`).join("\n"));
     return EXIT.ok;
   },
 };
@@ -134,24 +131,24 @@ export const redeliver: Command = {
 export const recover: Command = {
   name: "recover",
   words: "--since INSTANT [--until INSTANT]",
-  summary: "queue again, in order, everything of a time that was not delivered",
+  summary: "queue again, in order, all undelivered events of a period",
   flags: {
     ...WEBHOOK,
     since: { type: "string", help: AGO },
-    until: { type: "string", help: "likewise; now if absent" },
+    until: { type: "string", help: `${AGO}; default: now` },
   },
-  takes: [0, 0],
-  async run(around, given) {
-    const since = instant(around, given, "since");
-    const until = instant(around, given, "until");
+  wordCount: [0, 0],
+  async run(context, given) {
+    const since = instant(context, given, "since");
+    const until = instant(context, given, "until");
     const from = parseInstant(since);
-    if (from === undefined) throw usage("Say from when on: --since 2h, or an instant.");
-    if (from >= around.clock.now()) throw usage(`--since ${since} does not lie in the past.`);
-    const { server, path } = await subscriptionOf(around, given);
+    if (from === undefined) throw usage("Give the beginning: --since 2h, or an instant.");
+    if (from >= context.clock.now()) throw usage(`--since ${since} does not lie in the past.`);
+    const { server, path } = await subscriptionOf(context, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;
-    // A call takes a bounded number of events.
-    for (let isMore = true; isMore && !around.signal.aborted;) {
+    // The API limits how many events one request queues, so the command repeats it until none is left.
+    for (let isMore = true; isMore && !context.signal.aborted;) {
       const { queued } = await server.ask<{ queued: number }>(`${path}/recover`, {
         method: "POST",
         body,
@@ -159,16 +156,16 @@ export const recover: Command = {
       total += queued;
       isMore = queued > 0;
     }
-    show(around, given, { queued: total }, `Queued ${total}.`);
+    show(context, given, { queued: total }, `Queued ${total}.`);
     return EXIT.ok;
   },
 };
 
 async function subscriptionOf(
-  around: Surroundings,
-  given: Given,
+  context: CommandContext,
+  given: ParsedArgs,
 ): Promise<{ server: Server; path: string }> {
-  const server = connect(around, given);
+  const server = connect(context, given);
   const { id } = await chooseSubscription(server, given.text("webhook"));
   return { server, path: `/partner/webhooks/${id}` };
 }

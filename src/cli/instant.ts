@@ -1,16 +1,18 @@
 import { addMs, isoInstant, parseInstant } from "../lib/clock.ts";
-import type { Given } from "./command.ts";
-import { usage } from "./failure.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { ParsedArgs } from "./command.ts";
+import { type CommandContext, usage } from "./context.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export const AGO = "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago";
 
-/** A flag's instant as it is, or so long ago; throws for any other text. */
+/**
+ * Resolves a flag to an instant: an ISO instant stays as it is, an age such as `2h` counts back from now. Throws for
+ * other text.
+ */
 export function instant(
-  { clock }: Surroundings,
-  given: Given,
+  { clock }: CommandContext,
+  given: ParsedArgs,
   flag: "since" | "until",
 ): string | undefined {
   const text = given.text(flag);
@@ -18,6 +20,6 @@ export function instant(
   if (count !== undefined)
     return isoInstant(addMs(clock.now(), -Number(count) * (UNIT_MS[unit] ?? 0)));
   if (text !== undefined && parseInstant(text) === undefined)
-    throw usage(`--${flag} ${text} is no instant: ${AGO}.`);
+    throw usage(`--${flag} ${text} is not an instant: ${AGO}.`);
   return text;
 }

@@ -1,17 +1,15 @@
+import { Agent, request } from "node:http";
 import { encodeTime } from "ulid";
 
 import { isoInstant, parseInstant } from "../lib/clock.ts";
-import { connect, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT } from "./failure.ts";
-import { Forwarder, targetOf, type Forwarded } from "./forward.ts";
-import { AGO, instant } from "./instant.ts";
+import { type Command, connect, type ParsedArgs, WEBHOOK } from "./command.ts";
 import { followAttempts, type SentAttempt } from "./stream.ts";
-import { chooseSubscription, secretOf } from "./subscriptions.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { ulid } from "./ulid.ts";
-import { signaturesOf, verdictOf, type Verdict } from "./verify.ts";
+import { chooseSubscription, secretOf } from "./server.ts";
+import { EXIT, type CommandContext, ulid, usage } from "./context.ts";
+import { AGO, instant } from "./instant.ts";
+import { signaturesOf, type Verdict, verdictOf } from "./verify-command.ts";
 
-/** Of a ULID. */
+/** The digits of a ULID: time, then randomness. */
 const TIME_DIGITS = 10;
 const RANDOM_DIGITS = 16;
 
@@ -19,41 +17,41 @@ export const listen: Command = {
   name: "listen",
   words: "[--forward-to PORT|URL]",
   summary: "show deliveries as they happen, and repeat them to this machine",
-  more: `What your endpoint is sent comes here as a copy, with the exact headers and body, and is posted to a port of this
-machine, one after the other: no tunnel is needed. What the port answers settles nothing: only the endpoint's answer
-counts, and whatever it is, the copy comes. After a lost connection it goes on where it was. Ctrl-C ends it.`,
+  more: `Every request to your endpoint arrives here as a copy, with the exact headers and body, and is posted to a port of this
+machine, one after the other; no tunnel is needed. Only the endpoint's answer counts for the delivery: the port's answer
+changes nothing. After a lost connection, listen resumes where it stopped. Ctrl-C ends it.`,
   flags: {
     ...WEBHOOK,
     "forward-to": { type: "string", help: "a port, or an http address of this machine" },
     verify: {
       type: "boolean",
-      help: "check signatures; with WEBHOOK_SECRET, else the API is asked, which is audited",
+      help: "check signatures with WEBHOOK_SECRET, or with the secret from the API (audited)",
     },
-    since: { type: "string", help: `begin with what began since: ${AGO}` },
-    after: { type: "string", help: "begin after this attempt (the id that --json shows)" },
-    count: { type: "string", help: "end after so many" },
+    since: { type: "string", help: `start with attempts since: ${AGO}` },
+    after: { type: "string", help: "start after this attempt (the id that --json shows)" },
+    count: { type: "string", help: "end after this many attempts" },
   },
-  takes: [0, 0],
-  async run(around, given) {
-    const plan = planOf(around, given);
-    const server = connect(around, given);
+  wordCount: [0, 0],
+  async run(context, given) {
+    const plan = planOf(context, given);
+    const server = connect(context, given);
     const subscription = await chooseSubscription(server, given.text("webhook"));
     const secret = given.is("verify")
-      ? await secretOf(around.env, server, subscription)
+      ? await secretOf(context.env, server, subscription)
       : undefined;
-    around.say(`${subscription.label}: ${subscription.webhook_url} (${subscription.id})`);
-    const deps = { server, clock: around.clock, signal: around.signal, tell: around.say };
+    context.say(`${subscription.label}: ${subscription.webhook_url} (${subscription.id})`);
+    const deps = { server, clock: context.clock, signal: context.signal, report: context.say };
     const seen = { copies: 0, notForwarded: 0, notSigned: 0 };
     for await (const one of followAttempts(deps, subscription.id, plan.after)) {
       const copy = await take(one, { ...plan, secret });
       seen.copies += 1;
       if (copy.forwarded !== null && copy.forwarded.status === null) seen.notForwarded += 1;
       if (copy.signature !== "valid" && secret !== undefined) seen.notSigned += 1;
-      around.out(given.is("json") ? JSON.stringify(asJson(copy)) : asLine(around, copy));
+      context.out(given.is("json") ? JSON.stringify(asJson(copy)) : asLine(context, copy));
       if (seen.copies === plan.count) break;
     }
     plan.forwarder?.close();
-    around.say(
+    context.say(
       `Deliveries: ${seen.copies}; not forwarded: ${seen.notForwarded}; without a valid signature: ${seen.notSigned}.`,
     );
     return seen.notSigned === 0 ? EXIT.ok : EXIT.failed;
@@ -72,20 +70,20 @@ interface Copy {
   readonly forwarded: Forwarded | null;
 }
 
-function planOf(around: Surroundings, given: Given): Plan {
-  const { clock } = around;
+function planOf(context: CommandContext, given: ParsedArgs): Plan {
+  const { clock } = context;
   const target = given.text("forward-to");
   const forwarder =
     target === undefined ? undefined : new Forwarder(targetOf(target), () => clock.monotonicMs());
   const count = given.number("count", [1, 999_999_999]);
-  return { forwarder, after: beginningOf(around, given), count };
+  return { forwarder, after: startOf(context, given), count };
 }
 
-/** An attempt's id begins with its time, so a time is a place among them. */
-function beginningOf(around: Surroundings, given: Given): string | undefined {
+/** Returns the attempt id after which to start. Attempt ids are ULIDs, so an instant can be converted to one. */
+function startOf(context: CommandContext, given: ParsedArgs): string | undefined {
   const after = given.text("after");
   if (after !== undefined) return ulid(after);
-  const at = parseInstant(instant(around, given, "since"));
+  const at = parseInstant(instant(context, given, "since"));
   if (at === undefined) return undefined;
   return `${encodeTime(Math.max(0, at.getTime()), TIME_DIGITS)}${"0".repeat(RANDOM_DIGITS)}`;
 }
@@ -111,12 +109,94 @@ function asJson({ sent, signature, forwarded }: Copy) {
   return { id, event, event_id, attempt, signature, forwarded: answer };
 }
 
-function asLine({ clock }: Surroundings, { sent, signature, forwarded }: Copy): string {
+function asLine({ clock }: CommandContext, { sent, signature, forwarded }: Copy): string {
   const time = isoInstant(clock.now()).slice(11, 19);
   const words = [`${time}  ${sent.event}  ${sent.event_id}  attempt ${sent.attempt}`];
-  if (sent.request_body === null) words.push("its bytes cannot be proved any more");
+  if (sent.request_body === null) words.push("its exact bytes are no longer known");
   if (forwarded !== null)
     words.push(`→ ${forwarded.status ?? forwarded.error} in ${forwarded.durationMs} ms`);
   if (signature !== "unchecked") words.push(`signature ${signature}`);
   return words.join("  ");
+}
+
+const ANSWER_WITHIN_MS = 15_000;
+
+interface Forwarded {
+  /** Null without an answer. */
+  readonly status: number | null;
+  readonly durationMs: number;
+  /** Why there is no answer. */
+  readonly error: string | null;
+}
+
+/** Accepts only a port or an address of this machine, so that a partner's events are never sent to another host. */
+function targetOf(text: string): URL {
+  const given = /^\d{1,5}$/.test(text) ? `http://127.0.0.1:${text}/` : text;
+  const target = URL.canParse(given) ? new URL(given) : undefined;
+  const isHere = ["127.0.0.1", "[::1]", "localhost"].includes(target?.hostname ?? "");
+  if (target?.protocol !== "http:" || !isHere)
+    throw usage(`--forward-to ${text} is neither a port nor an http address of this machine.`);
+  return target;
+}
+
+/**
+ * Posts the request that the endpoint received, with the same bytes and headers. Times out after 15 s, like the
+ * product.
+ */
+class Forwarder {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #target: URL;
+  readonly #nowMs: () => number;
+
+  constructor(target: URL, nowMs: () => number) {
+    this.#target = target;
+    this.#nowMs = nowMs;
+  }
+
+  post(headers: NonNullable<SentAttempt["request_headers"]>, body: string): Promise<Forwarded> {
+    const beganMs = this.#nowMs();
+    const { hostname, port, pathname, search } = this.#target;
+    return new Promise((resolve) => {
+      const end = (status: number | null, error: string | null) =>
+        resolve({ status, error, durationMs: Math.round(this.#nowMs() - beganMs) });
+      const sent = request(
+        {
+          method: "POST",
+          hostname: hostname.replaceAll(/^\[|\]$/g, ""),
+          port: port === "" ? 80 : Number(port),
+          path: pathname + search,
+          agent: this.#agent,
+          // The copied headers contain the Host of the endpoint.
+          setHost: false,
+          headers: withoutConnection(headers),
+          timeout: ANSWER_WITHIN_MS,
+        },
+        (answer) => {
+          answer.resume();
+          answer.once("end", () => end(answer.statusCode ?? null, null));
+          answer.once("error", (error) => end(null, error.message));
+        },
+      );
+      sent.once("timeout", () => sent.destroy(new Error("no answer within 15 s")));
+      sent.once("error", (error) => end(null, errorText(error)));
+      sent.end(body);
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** Removes the Connection header, because it describes the original connection. */
+function withoutConnection(headers: Readonly<Record<string, string | string[]>>) {
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => name.toLowerCase() !== "connection"),
+  );
+}
+
+function errorText(error: Error): string {
+  return "code" in error && error.code === "ECONNREFUSED"
+    ? "nothing listens on that port"
+    : error.message;
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-// Imported by nobody. It runs on Node 20 and Bun alike, so that partners may have it as one file (docs/decisions.md).
+// Entry point of the command. It runs on Node 20 and on Bun, so that partners can download it as one file
+// (docs/decisions.md).
 import { systemClock } from "../lib/clock.ts";
 import { run } from "./run.ts";
-import { withoutEmpty } from "./surroundings.ts";
+import { withoutEmpty } from "./context.ts";
 
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
 process.once("SIGTERM", () => stop.abort());
-// Whoever reads the output may leave, as `head` does.
+// The reader of a pipe may close it early, as `head` does.
 process.stdout.on("error", () => process.exit(0));
 
 const status = await run(process.argv.slice(2), {
@@ -18,5 +19,5 @@ const status = await run(process.argv.slice(2), {
   stdin: process.stdin,
   signal: stop.signal,
 });
-// The input may still be read; what was written goes out first.
+// `stdin` may still keep the process alive; exit after the output is flushed.
 process.stdout.write("", () => process.exit(status));

@@ -1,10 +1,10 @@
-import { EXIT, Failure } from "./failure.ts";
+import { EXIT, Failure } from "./context.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Clock } from "../lib/clock.ts";
 
 /**
- * The public client that the setup of every server makes for this command (scripts/setup/command-client.ts). People are
- * asked before it may act for them.
+ * The public OAuth client of this command, which the setup of every server registers
+ * (scripts/setup/command-client.ts). It must ask users for their consent.
  */
 export const COMMAND_CLIENT = {
   clientId: "6c1f3c52-7d0e-4a53-9d0b-52e1a7c0de01",
@@ -22,7 +22,7 @@ interface TokenAnswer {
   readonly error_description: string;
 }
 
-/** The answer of `/oauth/token`; throws a failure with what it refused. */
+/** Redeems a grant at `/oauth/token`; throws a failure with the server's error description. */
 export async function redeem(
   clock: Clock,
   server: string,
@@ -43,7 +43,7 @@ export async function redeem(
   };
 }
 
-/** Ends the whole sign-in; a token that is dead already is none of our business. */
+/** Revokes the refresh token, which ends the whole sign-in. An already revoked token is no error. */
 export async function revoke(server: string, credentials: Credentials): Promise<void> {
   const { clientId = "", refreshToken } = credentials;
   if (refreshToken !== undefined)
@@ -59,7 +59,7 @@ async function post(server: string, path: string, fields: Readonly<Record<string
   }
 }
 
-/** The object of an answer; empty where a proxy or something else answered. */
+/** Parses the JSON object of an answer; returns an empty object if the answer is not JSON, for example from a proxy. */
 export async function objectOf<T>(response: Response): Promise<Partial<T>> {
   try {
     const answer: Partial<T> = Object(JSON.parse(await response.text()));
@@ -70,5 +70,5 @@ export async function objectOf<T>(response: Response): Promise<Partial<T>> {
 }
 
 export function unreachable(server: string, cause: unknown): Failure {
-  return new Failure(EXIT.unavailable, `Nothing answers at ${server}.`, { cause });
+  return new Failure(EXIT.unavailable, `The server at ${server} cannot be reached.`, { cause });
 }

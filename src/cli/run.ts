@@ -7,10 +7,9 @@ import {
   trigger,
   webhooks,
 } from "./delivery-commands.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
+import { EXIT, Failure, type CommandContext, usage } from "./context.ts";
 import { listen } from "./listen.ts";
 import { login, logout } from "./sign-in-commands.ts";
-import type { Surroundings } from "./surroundings.ts";
 import { verify } from "./verify-command.ts";
 
 const COMMANDS: readonly Command[] = [
@@ -26,24 +25,24 @@ const COMMANDS: readonly Command[] = [
   verify,
 ];
 
-/** Runs one command; answers its exit status. */
-export async function run(args: readonly string[], around: Surroundings): Promise<number> {
+/** Runs one command and returns its exit status. */
+export async function run(args: readonly string[], context: CommandContext): Promise<number> {
   try {
     const [name = "help", ...rest] = args;
     if (["help", "--help", "-h"].includes(name)) {
-      around.out(rest[0] === undefined ? overview() : helpOf(find(rest[0])));
+      context.out(rest[0] === undefined ? overview() : helpOf(find(rest[0])));
       return EXIT.ok;
     }
     const command = find(name);
     const given = read(command, rest);
     if (given.is("help")) {
-      around.out(helpOf(command));
+      context.out(helpOf(command));
       return EXIT.ok;
     }
-    return await command.run(around, given);
+    return await command.run(context, given);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    around.say(error.message);
+    context.say(error.message);
     return error.status;
   }
 }
@@ -61,12 +60,12 @@ Usage: reviewrelay <command> [flags]
 
 ${indented(COMMANDS.map((one) => [one.name, one.summary]))}
 
-reviewrelay help <command> says more. Settings:
+reviewrelay help <command> shows more. Settings:
 
 ${indented([
-  ["REVIEWRELAY_SERVER", "where to, such as https://reviews.example"],
+  ["REVIEWRELAY_SERVER", "the address of the server, such as https://reviews.example"],
   ["REVIEWRELAY_TOKEN", "a token, instead of a login"],
-  ["WEBHOOK_SECRET", "the secret that signatures are checked with"],
+  ["WEBHOOK_SECRET", "the secret for checking signatures"],
 ])}
 
 Exit status: 0 done, 1 refused or not valid, 64 wrong usage, 69 the server is out of reach, 77 not signed in.`;

@@ -1,17 +1,16 @@
 import type { Clock } from "../lib/clock.ts";
 import {
-  keepCredentials,
-  keptCredentials,
-  keptServer,
-  withCredentialsLock,
   type Credentials,
+  saveCredentials,
+  savedCredentials,
+  savedServer,
+  withCredentialsLock,
 } from "./credentials.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
 import { objectOf, redeem, unreachable } from "./oauth.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 
 const BASE_PATH = "/api/v1";
-/** A token is renewed when it has less than this to live. */
+/** A token is renewed when it expires within this time. */
 const RENEW_BEFORE_MS = 60_000;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
@@ -20,43 +19,46 @@ export interface ApiRequest {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Instead of the caller's own. */
+  /** Replaces the caller's stored token. */
   readonly token?: string;
 }
 
-/** Where the command talks to: what is named, else the setting, else where it signed in last. */
-export function serverOf(env: Surroundings["env"], named: string | undefined): string {
-  const given = named ?? env["REVIEWRELAY_SERVER"] ?? keptServer(env);
+/** Returns the server's origin: the flag, else the variable, else the server of the last sign-in. */
+export function serverOf(env: CommandContext["env"], named: string | undefined): string {
+  const given = named ?? env["REVIEWRELAY_SERVER"] ?? savedServer(env);
   if (given === undefined)
     throw usage("Name the server: --server https://… or the variable REVIEWRELAY_SERVER.");
-  if (!URL.canParse(given)) throw usage(`${given} is no address of a server.`);
+  if (!URL.canParse(given)) throw usage(`${given} is not the address of a server.`);
   const { origin, protocol, hostname } = new URL(given);
   if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK.has(hostname)))
     throw usage(`${given} is not https, so a token sent there could be read on its way.`);
   return origin;
 }
 
-/** The API with the caller's token. */
+/** An API client that sends the user's token. */
 export class Server {
   readonly root: string;
-  readonly #env: Surroundings["env"];
+  readonly #env: CommandContext["env"];
   readonly #clock: Clock;
 
-  constructor({ env, clock }: Pick<Surroundings, "env" | "clock">, root: string) {
+  constructor({ env, clock }: Pick<CommandContext, "env" | "clock">, root: string) {
     this.root = root;
     this.#env = env;
     this.#clock = clock;
   }
 
-  /** The JSON of a success, as the contract has it; a refusal is a failure with its words, its fields and the request's id. */
+  /**
+   * Returns the JSON of a successful response; throws a failure with the message, field errors and request id
+   * otherwise.
+   */
   async ask<T>(path: string, request: ApiRequest = {}): Promise<T> {
     const response = await this.send(path, request);
-    if (!response.ok) throw await refusalOf(response);
+    if (!response.ok) throw await failureOf(response);
     const answer: T = JSON.parse(await response.text());
     return answer;
   }
 
-  /** The answer, whatever it is; a token that has just died is renewed once. */
+  /** Returns any response. After a 401 the token is renewed and the request repeated once. */
   async send(path: string, request: ApiRequest = {}): Promise<Response> {
     const { token } = request;
     const response = await this.#fetch(path, request, token ?? (await this.#token(false)));
@@ -85,48 +87,48 @@ export class Server {
     }
   }
 
-  /** The variable's token, else the one of the sign-in, renewed if it has to be. */
-  async #token(isRefused: boolean): Promise<string> {
+  /** Returns the token of the variable, else the stored one, which it renews if it expired or was rejected. */
+  async #token(wasRejected: boolean): Promise<string> {
     const given = this.#env["REVIEWRELAY_TOKEN"];
     if (given !== undefined) return given;
-    const kept = keptCredentials(this.#env, this.root);
-    if (kept === undefined)
+    const saved = savedCredentials(this.#env, this.root);
+    if (saved === undefined)
       throw new Failure(
         EXIT.signedOut,
         `Sign in first: reviewrelay login --server ${this.root} (or set REVIEWRELAY_TOKEN).`,
       );
-    const { accessToken, expiresAtMs = Infinity } = kept;
+    const { accessToken, expiresAtMs = Infinity } = saved;
     const isOld = expiresAtMs - this.#clock.now().getTime() < RENEW_BEFORE_MS;
-    if (kept.refreshToken === undefined || !(isOld || isRefused)) return accessToken;
-    return this.#renew(kept);
+    if (saved.refreshToken === undefined || !(isOld || wasRejected)) return accessToken;
+    return this.#renew(saved);
   }
 
-  /** Renews the token, unless another command has done so since `kept` was read. */
-  #renew(kept: Credentials): Promise<string> {
+  /** Renews the token, unless another command has done so since `saved` was read. */
+  #renew(saved: Credentials): Promise<string> {
     return withCredentialsLock(this.#env, this.#clock, async () => {
-      const { refreshToken = "", clientId = "" } = kept;
-      const now = keptCredentials(this.#env, this.root);
+      const { refreshToken = "", clientId = "" } = saved;
+      const now = savedCredentials(this.#env, this.root);
       if (now !== undefined && now.refreshToken !== refreshToken) return now.accessToken;
       const fresh = await redeem(this.#clock, this.root, {
         grant_type: "refresh_token",
         refresh_token: refreshToken,
         client_id: clientId,
       });
-      keepCredentials(this.#env, this.root, fresh);
+      saveCredentials(this.#env, this.root, fresh);
       return fresh.accessToken;
     });
   }
 }
 
-interface Refusal {
+interface HttpError {
   readonly message: string;
   readonly request_id: string;
   readonly errors: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What the API refused, in its words. */
-export async function refusalOf(response: Response): Promise<Failure> {
-  const body = await objectOf<Refusal>(response);
+/** Converts an error response to a failure with the API's message. */
+export async function failureOf(response: Response): Promise<Failure> {
+  const body = await objectOf<HttpError>(response);
   const fields = Object.entries(body.errors ?? {}).map(
     ([field, texts]) => `\n  ${field} ${texts.join("; ")}`,
   );
@@ -135,8 +137,52 @@ export async function refusalOf(response: Response): Promise<Failure> {
   return new Failure(statusFor(response.status), `${text}${fields.join("")}${id}`);
 }
 
-/** What passes by itself is told apart from what does not. */
+/** Gives temporary errors a status of their own, so that scripts can retry them. */
 function statusFor(status: number): number {
   if (status === 401) return EXIT.signedOut;
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
+}
+
+export interface Subscription {
+  readonly id: string;
+  readonly label: string;
+  readonly webhook_url: string;
+  readonly delivery_kind: string;
+  readonly is_active: boolean;
+}
+
+export async function listSubscriptions(server: Server): Promise<Subscription[]> {
+  const { data } = await server.ask<{ data: Subscription[] }>("/partner/webhooks");
+  return data;
+}
+
+/** Returns the named subscription, else the only one. A partner may have two; then the immediate one is returned. */
+export async function chooseSubscription(
+  server: Server,
+  named: string | undefined,
+): Promise<Subscription> {
+  if (named !== undefined) {
+    return server.ask<Subscription>(`/partner/webhooks/${ulid(named)}`);
+  }
+  const all = await listSubscriptions(server);
+  const chosen = all.find((one) => one.delivery_kind === "immediate") ?? all[0];
+  if (chosen === undefined)
+    throw new Failure(
+      EXIT.failed,
+      `There is no subscription yet: create one at ${server.root}/dashboard.`,
+    );
+  return chosen;
+}
+
+/** Returns the current secret from the variable, else from the API, which audits that it was shown. */
+export async function secretOf(
+  env: Readonly<Record<string, string | undefined>>,
+  server: Server,
+  { id }: Pick<Subscription, "id">,
+): Promise<string> {
+  const given = env["WEBHOOK_SECRET"];
+  if (given !== undefined) return given;
+  const path = `/partner/webhooks/${id}/secret`;
+  const { secret } = await server.ask<{ secret: string }>(path, { method: "POST" });
+  return secret;
 }

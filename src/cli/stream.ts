@@ -1,14 +1,14 @@
 import { decodeTime } from "ulid";
 
 import { parseInstant, type Clock } from "../lib/clock.ts";
-import { EXIT, Failure } from "./failure.ts";
-import { refusalOf, type Server } from "./server.ts";
+import { EXIT, Failure } from "./context.ts";
+import { failureOf, type Server } from "./server.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
-/** The server says something every two seconds; silence for longer is a connection that died. */
+/** The server sends something every two seconds; a connection that is silent for this long is dead. */
 const SILENCE_MS = 15_000;
-/** Ids of attempts that were taken: more than a stream repeats when it is resumed. */
+/** How many attempt ids are remembered, to drop those that a resumed stream repeats. */
 const REMEMBERED = 200_000;
 
 export interface SentAttempt {
@@ -19,7 +19,7 @@ export interface SentAttempt {
   readonly started_at: string;
   readonly duration_ms: number;
   readonly request_headers: Readonly<Record<string, string | string[]>> | null;
-  /** The exact text; null where what was sent cannot be proved any more. */
+  /** The exact text; null if the sent bytes are no longer known for certain. */
   readonly request_body: string | null;
 }
 
@@ -27,20 +27,20 @@ interface Deps {
   readonly server: Server;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Hears what happens to the connection. */
-  readonly tell: (text: string) => void;
+  /** Reports changes of the connection. */
+  readonly report: (text: string) => void;
 }
 
 /**
- * Every attempt of a subscription from now on, or from `after` on, each once; goes on where it was when the connection
- * ends. Ends with the signal; throws when the server refuses for good.
+ * Yields every attempt of a subscription once, from now or from `after` on. It reconnects and resumes when the
+ * connection ends. It ends with the signal and throws on a permanent error.
  */
 export async function* followAttempts(
   deps: Deps,
   subscriptionId: string,
   after: string | undefined,
 ): AsyncGenerator<SentAttempt> {
-  const { signal, clock, tell } = deps;
+  const { signal, clock, report } = deps;
   const taken = new Set<string>();
   let last = after;
   let beganMs = after === undefined ? undefined : decodeTime(after);
@@ -51,33 +51,36 @@ export async function* followAttempts(
         waitMs = FIRST_WAIT_MS;
         last = id ?? last;
         beganMs ??= last === undefined ? undefined : decodeTime(last);
-        if (event === "subscription") tell("Connected.");
+        if (event === "subscription") report("Connected.");
         if (event !== "attempt" || id === undefined || taken.has(id)) continue;
         remember(taken, id);
         const attempt: SentAttempt = JSON.parse(data);
         if (endMs(attempt) >= (beganMs ?? 0)) yield attempt;
       }
     } catch (error) {
-      if (error instanceof Failure && !isPassing(error)) throw error;
+      if (error instanceof Failure && !isTransient(error)) throw error;
     }
     if (signal.aborted) return;
-    tell(`The connection ended; the next try is in ${waitMs / 1_000} s.`);
+    report(`The connection ended; the next try is in ${waitMs / 1_000} s.`);
     await clock.sleep(waitMs, signal);
     waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
   }
 }
 
-/** A resumed stream repeats the half minute before: what had ended when we began is not ours. */
+/**
+ * Returns when an attempt ended. A resumed stream repeats the last half minute, so attempts that ended before the
+ * start are dropped.
+ */
 function endMs({ started_at, duration_ms }: SentAttempt): number {
   return (parseInstant(started_at)?.getTime() ?? Infinity) + duration_ms;
 }
 
-/** What a server says that starts, stops or has too much to do. */
-function isPassing({ status }: Failure): boolean {
+/** Whether the server is starting, stopping or overloaded. */
+function isTransient({ status }: Failure): boolean {
   return status === EXIT.unavailable;
 }
 
-/** The oldest goes first: a set keeps the order of its values. */
+/** Adds an id and drops the oldest one at the limit; a set keeps insertion order. */
 function remember(taken: Set<string>, id: string): void {
   taken.add(id);
   if (taken.size <= REMEMBERED) return;
@@ -107,7 +110,7 @@ async function* messages(
       signal: AbortSignal.any([deps.signal, silence.signal]),
     },
   );
-  if (!response.ok || response.body === null) throw await refusalOf(response);
+  if (!response.ok || response.body === null) throw await failureOf(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let rest = ""; ;) {
@@ -127,14 +130,14 @@ async function beforeSilence<T>(
   silence: AbortController,
   read: () => Promise<T>,
 ): Promise<T> {
-  const heard = new AbortController();
-  void clock.sleep(SILENCE_MS, heard.signal).then(() => {
-    if (!heard.signal.aborted) silence.abort();
+  const received = new AbortController();
+  void clock.sleep(SILENCE_MS, received.signal).then(() => {
+    if (!received.signal.aborted) silence.abort();
   });
-  return read().finally(() => heard.abort());
+  return read().finally(() => received.abort());
 }
 
-/** The server writes one line of data per message. */
+/** Parses one message of the stream; the server writes one line of data per message. */
 function messageOf(part: string): Message {
   const field = (name: string) =>
     part

@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 
+import { isSigned } from "../docs/verify/verify.ts";
 import { parseInstant } from "../lib/clock.ts";
-import { connect, show, WEBHOOK, type Command } from "./command.ts";
-import { EXIT, Failure, usage } from "./failure.ts";
-import { chooseSubscription, secretOf } from "./subscriptions.ts";
-import { readAll, type Surroundings } from "./surroundings.ts";
-import { verdictOf } from "./verify.ts";
+import { type Command, connect, show, WEBHOOK } from "./command.ts";
+import { chooseSubscription, secretOf } from "./server.ts";
+import { EXIT, Failure, readAll, type CommandContext, usage } from "./context.ts";
 
 const MAX_AGE_S = 31_536_000;
 
@@ -13,31 +12,31 @@ export const verify: Command = {
   name: "verify",
   words: "--signature sha256=… [FILE]",
   summary: "check a signature over a body, from a file or standard input",
-  more: `The secret is that of WEBHOOK_SECRET; else the API is asked for it, which is audited. Exit status 0: valid, 1: not.`,
+  more: `The secret comes from WEBHOOK_SECRET, or else from the API, which audits that. Exit status 0: valid, 1: not.`,
   flags: {
     ...WEBHOOK,
     signature: { type: "string", help: "the header X-SVC-Signature" },
     previous: { type: "string", help: "the header X-SVC-Signature-Previous, if there is one" },
     "max-age": { type: "string", help: "refuse a body whose delivered_at is older, in seconds" },
   },
-  takes: [0, 1],
-  async run(around, given) {
-    const { env } = around;
+  wordCount: [0, 1],
+  async run(context, given) {
+    const { env } = context;
     const signature = given.text("signature");
     if (signature === undefined) throw usage("Give the header: --signature sha256=…");
     const maxAgeS = given.number("max-age", [1, MAX_AGE_S]);
     const [file] = given.words;
-    const body = file === undefined ? await readAll(around.stdin) : readFile(file);
+    const body = file === undefined ? await readAll(context.stdin) : readFile(file);
     let secret = env["WEBHOOK_SECRET"];
     if (secret === undefined) {
-      const server = connect(around, given);
+      const server = connect(context, given);
       secret = await secretOf(env, server, await chooseSubscription(server, given.text("webhook")));
     }
     const verdict = verdictOf(secret, body, [signature, given.text("previous")]);
-    const isLate = maxAgeS !== undefined && !isYoung(around, body, maxAgeS);
-    const isGood = verdict === "valid" && !isLate;
-    const words = isLate && verdict === "valid" ? "valid, but too old" : verdict;
-    show(around, given, { signature: verdict, too_old: isLate }, `The signature is ${words}.`);
+    const isTooOld = maxAgeS !== undefined && !isRecent(context, body, maxAgeS);
+    const isGood = verdict === "valid" && !isTooOld;
+    const words = isTooOld && verdict === "valid" ? "valid, but too old" : verdict;
+    show(context, given, { signature: verdict, too_old: isTooOld }, `The signature is ${words}.`);
     return isGood ? EXIT.ok : EXIT.failed;
   },
 };
@@ -50,8 +49,8 @@ function readFile(path: string): Buffer {
   }
 }
 
-/** A minimal body says nothing of when it was sent, and so does one that is no JSON. */
-function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolean {
+/** Whether the body was sent recently. A body without `delivered_at`, such as a minimal one, is not. */
+function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boolean {
   try {
     const sent: Record<string, unknown> = Object(JSON.parse(body.toString()));
     const at = parseInstant(String(sent["delivered_at"]));
@@ -59,4 +58,27 @@ function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolea
   } catch {
     return false;
   }
+}
+
+export type Verdict = "valid" | "invalid" | "missing";
+
+/** Compares the signatures. During a grace period a delivery carries two, and either may match. */
+export function verdictOf(
+  secret: string,
+  body: Uint8Array | string,
+  signatures: readonly (string | undefined)[],
+): Verdict {
+  const given = signatures.filter((one) => one !== undefined);
+  if (given.length === 0) return "missing";
+  return given.some((one) => isSigned(secret, body, one)) ? "valid" : "invalid";
+}
+
+/** Returns the signatures from the headers of a delivery, in any case of letters. */
+export function signaturesOf(
+  headers: Readonly<Record<string, string | string[]>>,
+): (string | undefined)[] {
+  const wanted = ["x-svc-signature", "x-svc-signature-previous"];
+  return Object.entries(headers).flatMap(([name, value]) =>
+    wanted.includes(name.toLowerCase()) ? value : [],
+  );
 }

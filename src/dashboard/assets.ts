@@ -8,11 +8,11 @@ import { promisify } from "node:util";
 
 import type { Encodings } from "../lib/encodings.ts";
 
-/** A file for browsers; its name carries a hash of its content, so that it may be kept for ever. */
+/** A file for browsers. Its name contains a hash of its content, so that it can be cached forever. */
 export interface Asset {
   readonly name: string;
   readonly contentType: string;
-  /** What a page names itself; the rest is loaded by these. */
+  /** True if the document links to the file; entries load all other files. */
   readonly isEntry: boolean;
   readonly encodings: Encodings;
 }
@@ -21,7 +21,10 @@ const ROOT = join(import.meta.dirname, "../..");
 const BUILD = join(import.meta.dirname, "build.ts");
 const CODINGS = ["br", "gzip", "identity"] as const;
 
-/** The dashboard as it was built from these sources, or else as it is built now, which takes some seconds. */
+/**
+ * Returns the built dashboard. If no build of the current sources exists, it builds one, which takes some
+ * seconds.
+ */
 export async function dashboardAssets(): Promise<Asset[]> {
   const file = await fileOfBuild();
   if (existsSync(file)) return readAssets(file);
@@ -49,12 +52,15 @@ async function isWritable(folder: string): Promise<boolean> {
   }
 }
 
-/** Without our environment, in which secrets are. */
+/** Runs the build in a separate process with an empty environment, because ours contains secrets. */
 async function build(file: string): Promise<void> {
   await promisify(execFile)(process.execPath, [BUILD, file], { cwd: ROOT, env: {} });
 }
 
-/** Where the build of these sources is: another source or library makes another name. */
+/**
+ * Returns the path of the build for the current sources. The name contains a hash of the sources and of
+ * package.json, so that any change makes a new build.
+ */
 export async function fileOfBuild(): Promise<string> {
   const sources = (await readdir(join(ROOT, "src"), { recursive: true }))
     .filter((name) => /\.\w+$/.test(name))

@@ -1,5 +1,5 @@
-// Builds the dashboard into a file: `bun src/dashboard/build.ts [file]`, by default where an API looks for it. It is a
-// process of its own because the bundler takes 300 MB, which an API would keep.
+// Builds the dashboard into a file: `bun src/dashboard/build.ts [file]`; by default the file that the API
+// looks for. It is a separate process because the bundler takes 300 MB, which an API would keep.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
@@ -14,7 +14,7 @@ const PROGRAM = join(import.meta.dirname, "app/main.tsx");
 const STYLES = join(import.meta.dirname, "app/main.css");
 const NAME = "[name]-[hash].js";
 
-/** Samples of programs, of which a page shows the text. */
+/** Imports the sample programs of the guide as text, because the pages show their source. */
 const samples: Plugin = {
   name: "samples",
   load: {
@@ -23,15 +23,19 @@ const samples: Plugin = {
   },
 };
 
-/** What few open, or not at once: the forms of a subscription, with the examples of events, and what draws charts. */
-const SELDOM =
+/**
+ * Modules that are rarely needed, or not at first: the forms of a subscription, the sample events, and the
+ * charts. They stay out of the shared chunks.
+ */
+const RARELY_NEEDED =
   /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
 const OF_PAGES = /app\/pages\//;
 const OF_WEBHOOKS = /app\/pages\/webhooks\//;
 
 /**
- * Split where a page is imported dynamically. Bun would make a file of each set of pages that share something, forty for
- * one page; here everybody takes what the start needs, whoever is signed in what pages share, and then the page.
+ * Bundles the scripts. Code is split at dynamic imports of pages, and modules that pages share are grouped:
+ * `start` for the first load, `common` for all signed-in users, then one group per area. Automatic splitting
+ * would make a chunk of each set of pages that share a module, up to forty for one page.
  */
 async function scripts(): Promise<Asset[]> {
   const links = chunkLinks();
@@ -40,7 +44,7 @@ async function scripts(): Promise<Asset[]> {
     platform: "browser",
     plugins: [samples, links.plugin],
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    // The libraries mark each of their files as one for clients, and each mark is a warning.
+    // The libraries mark each of their files with "use client", and Rolldown warns about each mark.
     logLevel: "silent",
   });
   const { output } = await bundle.generate({
@@ -62,9 +66,9 @@ async function scripts(): Promise<Asset[]> {
   return [...sheets, ...output.map(scriptOf)];
 }
 
-/** What at least two pages need of these modules. */
+/** Defines a chunk of the matching modules that at least two pages need. */
 function shared(name: string, isOf: (id: string) => boolean) {
-  return { name, minShareCount: 2, test: (id: string) => isOf(id) && !SELDOM.test(id) };
+  return { name, minShareCount: 2, test: (id: string) => isOf(id) && !RARELY_NEEDED.test(id) };
 }
 
 function scriptOf(one: OutputChunk | OutputAsset): Asset {
@@ -86,10 +90,10 @@ function assetOf(name: string, text: string, isEntry: boolean): Asset {
 const file = process.argv[2] ?? (await fileOfBuild());
 await mkdir(dirname(file), { recursive: true });
 const assets = [await styles(), ...(await scripts())];
-// Whoever reads meanwhile finds all of it or nothing.
+// The rename makes the build atomic: a concurrent reader sees all of it or nothing.
 await writeFile(`${file}.${process.pid}`, writeAssets(assets));
 await rename(`${file}.${process.pid}`, file);
-// Those that were built from other sources are read by nobody.
+// Removes builds of other sources, which nothing reads any more.
 for (const name of await readdir(dirname(file)))
   if (/^dashboard-\w+\.json$/.test(name) && name !== basename(file))
     await rm(join(dirname(file), name), { force: true });

@@ -3,8 +3,9 @@ import type { Plugin, RenderedChunk } from "rolldown";
 import { styleSheet, type Sheet } from "./styles.ts";
 
 /**
- * Has a chunk wait for the styles that its modules import, and each import of a chunk ask at once for all that the chunk
- * needs: a browser would find out one round trip after the other.
+ * A Rolldown plugin. It makes a chunk wait for the style sheets that its modules import, and makes each
+ * dynamic import preload everything that the chunk needs. Without the preload a browser would discover the
+ * imports one round trip after the other.
  */
 export function chunkLinks() {
   const sheets = new Map<string, Promise<Sheet>>();
@@ -41,7 +42,7 @@ export function chunkLinks() {
 
 type Chunks = Readonly<Record<string, RenderedChunk>>;
 
-/** The chunk and what it imports, but for the start, which is there. */
+/** Returns the chunk and all that it imports, except the entry, which is already loaded. */
 function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()) {
   const chunk = chunks[file];
   if (chunk === undefined || chunk.isEntry || found.has(chunk)) return found;
@@ -50,7 +51,10 @@ function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()
   return found;
 }
 
-/** What failed ahead counts as missing for as long as the document lives, so that nothing is tried without a network. */
+/**
+ * Preloads files. It does nothing offline: a browser treats a failed preload as missing for the lifetime of
+ * the document.
+ */
 const AHEAD = `const $ahead = (names) => {
   if (!navigator.onLine) return;
   for (const name of names) {
@@ -60,7 +64,10 @@ const AHEAD = `const $ahead = (names) => {
   }
 };`;
 
-/** What does not come fails the import, as a missing script would; whoever imports deals with both alike. */
+/**
+ * Waits for a style sheet. If the sheet fails to load, the import of the chunk fails like that of a missing
+ * script, so callers need only one error path.
+ */
 const waitFor = ({ name }: Sheet) => `await new Promise((onload, fail) => {
   const href = new URL("./${name}", import.meta.url).href;
   const onerror = () => fail(new TypeError("Failed to load " + href));

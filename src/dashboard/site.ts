@@ -6,7 +6,7 @@ import { Problem } from "../lib/problem.ts";
 import { dashboardAssets, type Asset } from "./assets.ts";
 
 const PATH = "/dashboard";
-/** The same pages by a portal link, in a window or a frame; behind it the key says whose portal it is. */
+/** The path of portal pages, in a window or a frame. The key behind it identifies the portal. */
 const PORTAL = "/embed";
 const ASSETS = `${PATH}/assets/`;
 const FOR_EVER = "public, max-age=31536000, immutable";
@@ -15,22 +15,23 @@ type Assets = ReadonlyMap<string, Asset>;
 
 interface SiteOptions {
   readonly read?: () => Promise<readonly Asset[]>;
-  /** The origins whose pages may frame the portal of this key. */
+  /** Returns the origins whose pages may frame the portal with this key. */
   readonly framedBy: (key: string) => Promise<readonly string[]>;
 }
 
-/** As `app/ui/brand-mark.tsx` draws it. */
+/** The logo as `app/shell/brand.tsx` draws it. */
 const ICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 );
 
 /**
- * The pages at `/dashboard`, to which `/` leads, and those of portal links: one document for every path below them, and
- * the files that it loads. These are read when they are first asked for: an API without people pays nothing for them.
+ * Serves the dashboard at `/dashboard`, to which `/` redirects, and the portal pages: one document for all
+ * their paths, and the files that it loads. The files are read at the first request, so that an API without
+ * users spends no memory on them.
  */
 export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions) {
   let reading: Promise<Assets> | undefined;
-  // Those who come meanwhile wait for the same; after a failure the next one tries again.
+  // Concurrent requests share one read. After a failure the next request reads again.
   const ready = () =>
     (reading ??= read()
       .then((assets) => new Map(assets.map((one) => [one.name, one])))
@@ -56,8 +57,9 @@ export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions)
 }
 
 /**
- * Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. A page that may
- * be framed says by whom, so that it tells nobody else of itself.
+ * Renders the document. It must not be cached: an SSO callback address carries a one-time code, and the nonce
+ * is valid for one answer only. A portal page lists the origins that may frame it, so that it sends messages
+ * to no other origin.
  */
 function page(assets: Assets, ancestors: readonly string[]): Response {
   const nonce = randomBytes(16).toString("base64");
@@ -94,7 +96,10 @@ ${links.join("\n")}
   });
 }
 
-/** Only what this server has. The components write a few style elements of their own, hence the nonce; logos are anywhere. */
+/**
+ * Builds the policy: scripts, styles and requests of this origin only. The nonce is for style elements that
+ * Mantine creates; logos may come from any HTTPS host.
+ */
 function contentSecurityPolicy(nonce: string, ancestors: readonly string[]): string {
   return [
     "default-src 'none'",

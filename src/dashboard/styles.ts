@@ -1,4 +1,4 @@
-// Makes the style sheets of the dashboard, without what the library has in them and no page can show.
+// Builds the style sheets of the dashboard, without those rules of Mantine that no page needs.
 import { createHash } from "node:crypto";
 
 import { bundleStyles } from "../lib/bundle.ts";
@@ -8,7 +8,10 @@ export interface Sheet {
   readonly text: string;
 }
 
-/** Makes one sheet of some, which must be in the order in which the later win; its name carries a hash of its content. */
+/**
+ * Bundles style sheets into one. Their order matters, because later rules win. The name contains a hash of
+ * the content.
+ */
 export async function styleSheet(name: string, paths: readonly string[]): Promise<Sheet> {
   const parts = await Promise.all(paths.map(bundleStyles));
   const text = slimmed(parts.join(""));
@@ -16,9 +19,12 @@ export async function styleSheet(name: string, paths: readonly string[]): Promis
   return { name: `${name}-${hash}.css`, text };
 }
 
-/** The library's factor of all sizes, which is 1; behind the parenthesis there may be no space, and behind a unit has to. */
+/**
+ * Mantine's global scale factor, which is 1 here. The match looks at the next character: after a parenthesis
+ * no space may be left, after a unit there must be one.
+ */
 const SCALED = /calc\((-?[\d.]+rem)\*var\(--mantine-scale\)\)(?=(.?))/g;
-/** Of the library's colours those that no page names. */
+/** Mantine's colours that no page uses. */
 export const UNUSED_COLORS = [
   "cyan",
   "grape",
@@ -33,7 +39,10 @@ const UNUSED_VARIABLES = new RegExp(
   `--mantine-color-(?:${UNUSED_COLORS.join("|")})-[\\w-]+:[^;}]+;?`,
   "g",
 );
-/** What the library has styles for and no element of ours has; the tests look for it wherever they look at a page. */
+/**
+ * Attributes that Mantine has styles for and that no element of the dashboard has. The browser tests check
+ * this on every page that they open.
+ */
 export const NEVER_SET = [
   "dir=rtl",
   "data-full-screen",
@@ -50,7 +59,7 @@ export const NEVER_SET = [
   "data-with-table-border",
 ] as const;
 
-/** Leaves out of the styles what no page can show. */
+/** Removes the rules that cannot match on any page. */
 export const slimmed = (css: string) =>
   css
     .replace(SCALED, (_, size: string, next: string) => size + (/[\w.#("'-]/.test(next) ? " " : ""))
@@ -61,7 +70,7 @@ export const slimmed = (css: string) =>
     })
     .replace(/@media[^{}]*\{\}/g, "");
 
-/** Splits at the commas that stand in no parentheses. */
+/** Splits a selector list at its top-level commas. */
 function selectorsOf(list: string): string[] {
   const found: string[] = [];
   let depth = 0;
@@ -76,7 +85,10 @@ function selectorsOf(list: string): string[] {
   return [...found, list.slice(from)];
 }
 
-/** From the inside out: what is in `:not()`, or one of several in `:where()`, may be missing. */
+/**
+ * Returns whether a selector can never match. It reduces functional selectors from the inside out: a
+ * never-set attribute inside `:not()`, or as one of several in `:where()`, does not count.
+ */
 function isNeverSeen(selector: string): boolean {
   const alone = selector.replace(/:(?:where|is|has)\(([^(),]*)\)/g, "$1");
   if (alone !== selector) return isNeverSeen(alone);

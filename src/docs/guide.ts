@@ -7,7 +7,7 @@ import { CATALOG } from "../outbox/event.ts";
 
 const HERE = import.meta.dirname;
 
-/** A guide as HTML, and what there is to find in it. */
+/** A guide as HTML with its sections for the search. */
 export interface RenderedGuide {
   readonly html: string;
   readonly sections: readonly Section[];
@@ -17,14 +17,15 @@ interface Section {
   readonly id: string;
   readonly title: string;
   readonly depth: number;
-  /** Its words, for the search. */
+  /** The words of the section, for the search. */
   readonly text: string;
 }
 
 /**
- * `{{snippet <file>}}` stands for a file of ./verify or ./oauth, `{{events}}` for every event with its examples, `{{root}}` for the
- * address of this server; the first two are tested as they are. The word behind the language of a block says what
- * becomes of it in the tests: `run`, or `not-run` with the reason, which the page shows.
+ * Renders a guide and replaces its placeholders: `{{snippet <file>}}` inserts a file from ./verify or ./oauth,
+ * `{{events}}` every event with examples, `{{root}}` the address of this server. Tests run the snippets and validate
+ * the examples. The word after the language of a code block tells the tests how to treat it: `run`, or `not-run` with
+ * a reason that the page shows.
  */
 export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
@@ -45,7 +46,7 @@ const marked = new Marked({
       const cells = (row: typeof token.header, tag: string) =>
         row.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("");
       const rows = token.rows.map((row) => `<tr>${cells(row, "td")}</tr>`).join("\n");
-      // A box of its own, so that on a phone the table scrolls and not the page.
+      // The wrapper scrolls a wide table on a phone, so that the page itself does not scroll sideways.
       return `<div class="table" tabindex="0"><table>\n<thead><tr>${cells(token.header, "th")}</tr></thead>\n<tbody>${rows}</tbody>\n</table></div>\n`;
     },
     code({ text, lang = "" }) {
@@ -84,7 +85,8 @@ function sectionsOf(markdown: string): Section[] {
       continue;
     }
     const section = sections.at(-1);
-    // Code is found by the words around it: all events' bodies would be most of what is sent.
+    // Code blocks are left out, because the bodies of all events would be most of the index; the text around them is
+    // found instead.
     if (section !== undefined && token.type !== "code") section.text += ` ${token.raw}`;
   }
   return sections.map((one) => ({ ...one, text: one.text.replaceAll(/[\s|*`#-]+/g, " ").trim() }));
@@ -103,7 +105,7 @@ function snippet(name: string): string {
   return fenced(LANGUAGES[ending] ?? ending, readFileSync(join(HERE, name), "utf8"));
 }
 
-/** Event → its bodies, written by scripts/vectors.ts. */
+/** Event → example bodies, written by scripts/vectors.ts. */
 type Examples = Readonly<Record<string, { readonly full: string; readonly minimal: string }>>;
 
 function eventSections(): string {

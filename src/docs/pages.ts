@@ -4,16 +4,14 @@ import { fileURLToPath } from "node:url";
 
 import type { ServedFile } from "../http/files.ts";
 import { bundleForNode } from "../lib/bundle.ts";
-import { renderGuide, type RenderedGuide } from "./guide.ts";
-import { layOut } from "./layout.ts";
-import { GUIDES, type Guide } from "./contents.ts";
+import { type RenderedGuide, renderGuide } from "./guide.ts";
 
 const HERE = import.meta.dirname;
 const SWAGGER_UI = {
   style: import.meta.resolve("swagger-ui-dist/swagger-ui.css"),
   script: import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"),
 };
-/** The command for partners: only its path, because it is a program of its own. */
+/** The partners' command. It is bundled from its path and not imported, because it is a program of its own. */
 const COMMAND = join(HERE, "../cli/main.ts");
 const SAMPLES = join(HERE, "verify");
 const TEXT = "text/plain; charset=utf-8";
@@ -22,7 +20,7 @@ const CSS = "text/css; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 const JSON_TYPE = "application/json";
 
-/** `/docs`: the guides and the reference. All of it from this server, so that it works offline. */
+/** Serves the guides and the reference below `/docs`. All assets come from this server, so that they work offline. */
 export function docPages(serverRoot: string): ServedFile[] {
   const rendered = new Map<string, RenderedGuide>();
   const render = ({ name }: Guide): RenderedGuide => {
@@ -72,7 +70,7 @@ function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): s
   return layOut({ title, path, head: "", body: `<main class="guide">\n${html}</main>\n${within}` });
 }
 
-/** Every section of every guide; the browser looks through them. */
+/** Returns every section of every guide as JSON; the search runs in the browser. */
 function searchIndex(render: (guide: Guide) => RenderedGuide): string {
   return JSON.stringify(
     GUIDES.flatMap((guide) =>
@@ -88,4 +86,115 @@ function searchIndex(render: (guide: Guide) => RenderedGuide): string {
 
 function file(path: string, contentType: string, from: string): ServedFile {
   return { path, contentType, body: () => new Uint8Array(readFileSync(from)) };
+}
+
+interface Guide {
+  /** The name of its file in ./guides. */
+  readonly name: string;
+  readonly title: string;
+  readonly path: string;
+}
+
+interface Chapter {
+  readonly title: string;
+  readonly guides: readonly Guide[];
+}
+
+const guide = (name: string, title: string): Guide => ({ name, title, path: `/docs/${name}` });
+
+/** Guides in reading order. */
+const CHAPTERS: readonly Chapter[] = [
+  {
+    title: "Start",
+    guides: [
+      { name: "index", title: "Overview", path: "/docs" },
+      guide("getting-started", "Getting started"),
+      guide("command", "The command"),
+    ],
+  },
+  {
+    title: "Sign-in",
+    guides: [
+      guide("sign-in", "Sign-in and tokens"),
+      guide("oauth", "OAuth for apps"),
+      guide("single-sign-on", "Single sign-on"),
+    ],
+  },
+  {
+    title: "Webhooks",
+    guides: [
+      guide("receiving", "Receiving"),
+      guide("verifying", "Verifying and replay"),
+      guide("events", "Events"),
+      guide("ordering-and-retries", "Ordering and retries"),
+      guide("batch", "Batch"),
+      guide("recovery", "Recovery"),
+      guide("going-live", "Going live"),
+      guide("embedding", "The dashboard in your pages"),
+    ],
+  },
+  { title: "Review sites", guides: [guide("review-sites", "Reporting reviews")] },
+  {
+    title: "The API",
+    guides: [guide("errors-and-limits", "Errors and limits"), guide("versioning", "Versioning")],
+  },
+];
+
+export const GUIDES = CHAPTERS.flatMap(({ guides }) => guides);
+
+interface Page {
+  readonly title: string;
+  readonly path: string;
+  readonly head: string;
+  readonly body: string;
+}
+
+/** The same drawing as in the dashboard (app/shell/brand.tsx). */
+const MARK = `<svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="7"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4"/></svg>`;
+const ICON = encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
+);
+
+/** Renders a page with the navigation to all guides and the dashboard. It is readable without JavaScript. */
+function layOut({ title, path, head, body }: Page): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · ReviewRelay</title>
+<link rel="icon" href="data:image/svg+xml,${ICON}">
+<link rel="stylesheet" href="/docs/docs.css">
+<script defer src="/docs/docs.js"></script>
+${head}
+</head>
+<body>
+<a class="skip" href="#content">To the content</a>
+<header>
+<a class="brand" href="/docs">${MARK} ReviewRelay <span>Docs</span></a>
+<div id="search" role="search"></div>
+<a class="back" href="/dashboard">Dashboard</a>
+</header>
+<div class="page">
+<nav class="contents" aria-label="Documentation">
+${CHAPTERS.map((chapter) => chapterLinks(chapter, path)).join("\n")}
+</nav>
+<div id="content" class="content" tabindex="-1">
+${body}
+</div>
+</div>
+</body>
+</html>
+`;
+}
+
+function chapterLinks({ title, guides }: (typeof CHAPTERS)[number], here: string): string {
+  const reference = { title: "Reference", path: "/docs/reference" };
+  const all = title === "The API" ? [...guides, reference] : guides;
+  const links = all.map((one) => {
+    const current = one.path === here ? ' aria-current="page"' : "";
+    return `<li><a href="${one.path}"${current}>${one.title}</a></li>`;
+  });
+  return `<p>${title}</p>\n<ul>${links.join("\n")}</ul>`;
 }

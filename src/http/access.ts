@@ -1,32 +1,42 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { Call } from "./call.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Principal, Scope } from "./principal.ts";
 
 /**
- * The tokens that a route takes, by what they are to their user; `TAKEN` of src/auth/standing.ts has the table (contract
- * 3.10). `any`: every token that the role and the scope admit. `own`: in the user's own hands. `person`: the user in
- * person. `sign_in`: from the login or the SSO exchange. `password`: the person, or the token of a mailed code.
+ * The kinds of tokens that a route accepts (contract 3.10); `TAKEN` of src/auth/authority.ts has the table.
+ * - `any`: every token that role and scope permit
+ * - `own`: a token that the user holds: from a sign-in, a first-party client, or a personal access token
+ * - `person`: a token from a sign-in, directly or through a first-party client
+ * - `sign_in`: a token from the login or the SSO exchange
+ * - `password`: as `person`, or the token of a mailed reset code
  */
 export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password";
 
 /**
- * Who may use a route. `refuse` is asked after the token was verified and answers the code of the refusal, or nothing; a
- * refusal by role is audited as AUTHZ_DENIED (contract 3.5).
+ * The access rule of a route. `refuse` runs after the token was verified and returns an error code, or undefined to
+ * allow the request. A denial by role is audited as AUTHZ_DENIED (contract 3.5).
  */
 export interface Access {
-  /** What the token has to cover; undefined where any scope will do. */
+  /** The scope that the token needs; undefined if any scope is enough. */
   readonly scope?: Scope | undefined;
-  /** What `refuse` asks of the kind of token; the route's description shows it. */
+  /** The kind of token that `refuse` requires, for the route's description. */
   readonly takes: TokenDemand;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 
-/** What the edge asks of sign-in. */
+/** The functions of sign-in that the HTTP edge needs. */
 export interface Authenticator {
-  /** The principal of the request's bearer token; throws `unauthenticated`. */
-  authenticate(call: Call): Promise<Principal>;
-  /** Remembers where a token is used; nothing waits for it. */
-  noteUse(principal: Principal, call: Call, route: string): void;
+  /** Returns the principal of the request's bearer token; throws `unauthenticated`. */
+  authenticate(requestContext: RequestContext): Promise<Principal>;
+  /** Records the use of a token in the background. */
+  noteUse(principal: Principal, requestContext: RequestContext, route: string): void;
   /** Writes the AUTHZ_DENIED audit row. */
-  recordDenial(principal: Principal, call: Call, details: Record<string, unknown>): Promise<void>;
+  recordAccessDenied(
+    principal: Principal,
+    requestContext: RequestContext,
+    details: Record<string, unknown>,
+  ): Promise<void>;
 }
+
+/** The path that makes `{base_url}` of `{server_root}`. */
+export const BASE_PATH = "/api/v1";

@@ -2,38 +2,41 @@ import { TypeGuard, type TSchema } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
-import type { Access, Authenticator } from "./access.ts";
-import { BASE_PATH } from "./base-path.ts";
-import { BODY_LIMIT, isJson, UnverifiedBodies, type ReadOptions } from "./body.ts";
-import type { Call } from "./call.ts";
-import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
+import { type Access, type Authenticator, BASE_PATH } from "./access.ts";
+import { BODY_LIMIT, isJson, parseJson, type ReadOptions, UnverifiedBodies } from "./body.ts";
+import type { RequestContext } from "./request-context.ts";
+import {
+  runRules,
+  requestStateOf,
+  signedIn,
+  type RequestState,
+  type Schemas,
+} from "./request-state.ts";
 import { readQuery } from "./fields.ts";
-import { refuseFaults, runRules } from "./judge.ts";
-import { parseJson } from "./json.ts";
-import { queryOf } from "./parameters.ts";
-import type { FieldRules } from "./rules.ts";
+import { type FieldRules, throwFieldErrors } from "./rules.ts";
+import { queryOf } from "./text.ts";
 import type { Principal } from "./principal.ts";
 import type { Subject } from "./rate-limit.ts";
 
-/** What a public route may ask for besides. */
+/** Options of a public route. */
 interface PublicOptions {
-  /** In bytes; 64 KiB if absent. */
+  /** The body limit in bytes; 64 KiB if absent. */
   readonly bodyLimit?: number;
-  /** Whether `verify` may accept a request with these headers; if not, no byte of its body is kept. */
-  readonly mayVerify?: (call: Call) => boolean;
-  /** Looks at the bytes before anything is parsed: a signature is checked here. */
+  /** Whether `verify` could accept a request with these headers; otherwise its body is not kept. */
+  readonly mayVerify?: (requestContext: RequestContext) => boolean;
+  /** Verifies the raw bytes before they are parsed, such as a signature. */
   readonly verify?: (input: Received) => Promise<void>;
-  /** Verifies a request again that `verify` has let pass and that is about to be refused for its syntax. */
+  /** Verifies a request again that passed `verify`, before it is rejected for its syntax. */
   readonly verifyAgain?: (input: Received) => Promise<void>;
 }
 
 interface Received {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;
 }
 
-/** The part of Elysia's context that the checks work with. */
+/** The part of Elysia's context that the checks use. */
 export interface CheckContext extends Fields {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
@@ -42,11 +45,16 @@ export interface CheckContext extends Fields {
 }
 
 /**
- * What a route declares of its checks, as macros. They run in one fixed order (contract 2.7): 413 while the body is
- * read, 401 and 403 by `access`, 415 and 400 of the syntax, 404 and 403 by the macros that `finds` makes, 422 by schemas
- * and `rules` together. Elysia validates after `transform`, so whatever comes before the 422 is a transform; a route
- * names `access` or `public` before what it finds. The parser is one of our own, because `parse: "none"` makes Elysia
- * drop the validation of the body without a word.
+ * Macros with which a route declares its checks. They run in a fixed order (contract 2.7):
+ * 1. 413, while the body is read
+ * 2. 401 and 403, by `access`
+ * 3. 415 and 400, for the syntax
+ * 4. 404 and 403, by the macros that `loads` makes
+ * 5. 422, by schemas and `rules` together
+ *
+ * Elysia validates after `transform`, so every check before the 422 is a transform, and a route must name `access` or
+ * `public` before its loaders. The parser is a function, because with `parse: "none"` Elysia silently skips the
+ * validation of the body.
  */
 export function checks(authenticator: Authenticator) {
   const bodies = new UnverifiedBodies();
@@ -59,19 +67,23 @@ export function checks(authenticator: Authenticator) {
         parse: ({ request }: Pick<CheckContext, "request">) => readRaw(bodies, request),
         async transform(context: CheckContext) {
           const { request, route } = context;
-          const exchange = exchangeOf(request);
-          exchange.principal = await admit(authenticator, access, { exchange, request, route });
-          Object.assign(context.set.headers, exchange.meter.headers);
-          const { body, query } = readFields(request, exchange, declared.of());
+          const requestState = requestStateOf(request);
+          requestState.principal = await admit(authenticator, access, {
+            requestState,
+            request,
+            route,
+          });
+          Object.assign(context.set.headers, requestState.meter.headers);
+          const { body, query } = readFields(request, requestState, declared.of());
           context.body = body;
           context.query = query;
         },
-        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(exchangeOf(request)),
+        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(requestStateOf(request)),
       };
     },
-    // `true`, because Elysia takes an empty object for a macro that is switched off.
-    public: (asked: true | PublicOptions) => {
-      const options = asked === true ? {} : asked;
+    // The value is `true`, because Elysia treats an empty object as a macro that is off.
+    public: (value: true | PublicOptions) => {
+      const options = value === true ? {} : value;
       const declared = declaration(options.bodyLimit ?? BODY_LIMIT);
       return {
         introspect: declared.read,
@@ -79,35 +91,35 @@ export function checks(authenticator: Authenticator) {
           readPublic(bodies, request, { ...options, declared: declared.of() }),
         async transform(context: CheckContext) {
           const { request, params } = context;
-          const exchange = exchangeOf(request);
-          await verifyPublic(options, exchange, { params, declared: declared.of() });
-          Object.assign(context.set.headers, exchange.meter.headers);
+          const requestState = requestStateOf(request);
+          await verifyPublic(options, requestState, { params, declared: declared.of() });
+          Object.assign(context.set.headers, requestState.meter.headers);
           const { body, query } = await readVerified(options, request, [params, declared.of()]);
           context.body = body;
           context.query = query;
         },
         resolve({ request }: Pick<CheckContext, "request">) {
-          const { call, raw } = exchangeOf(request);
-          return { call, raw };
+          const { requestContext, raw } = requestStateOf(request);
+          return { requestContext, raw };
         },
       };
     },
-    /** Lets an absent body count as `{}`. */
+    /** Treats an absent body as `{}`. */
     emptyBody: (_isSet: true) => ({}),
-    /** Lets the rate limits pass a public route by (contract 2.9). */
+    /** Exempts a public route from the rate limits (contract 2.9). */
     uncounted: (_isSet: true) => ({}),
-    /** Counts a public route, where passwords, codes or tokens are tried, more tightly (contract 2.9). */
+    /** Applies the tighter rate limit of routes where passwords, codes or tokens can be guessed (contract 2.9). */
     signIn: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {
-        exchangeOf(request).rules = rules;
+        requestStateOf(request).rules = rules;
       },
       async beforeHandle({
         request,
         body,
         query,
       }: Pick<CheckContext, "request" | "body" | "query">) {
-        refuseFaults(await runRules(rules, exchangeOf(request), { body, query }));
+        throwFieldErrors(await runRules(rules, requestStateOf(request), { body, query }));
       },
     }),
   });
@@ -116,8 +128,8 @@ export function checks(authenticator: Authenticator) {
 export type Checks = ReturnType<typeof checks>;
 
 /**
- * Lists the ways of access in the description: a token from any source, or one that an OAuth client was given, with the scope;
- * and `x-token`, where the route does not take every kind of token.
+ * Adds the security requirements to the description: a token from any source, or one of an OAuth client, with the
+ * scope. Adds `x-token` if the route does not accept every kind of token.
  */
 function describedOf({ scope, takes }: Access) {
   const scopes = scope === undefined ? [] : [scope];
@@ -133,12 +145,15 @@ interface Fields {
 interface Declared extends Schemas {
   readonly emptyBody: boolean;
   readonly uncounted: boolean;
-  /** In bytes. */
+  /** The body limit in bytes. */
   readonly bodyLimit: number;
   readonly signIn: boolean;
 }
 
-/** What the route that a macro stands in declares besides: Elysia shows it to `introspect` when the route is made. */
+/**
+ * Collects the other declarations of the route that uses a macro. Elysia passes them to `introspect` when the route is
+ * created.
+ */
 function declaration(bodyLimit: number) {
   let declared: Declared = {
     body: undefined,
@@ -171,13 +186,19 @@ interface Introspected {
   readonly signIn?: true;
 }
 
-/** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
+/**
+ * Reads the body within its limit. A larger one is counted against the address, because the token was not checked yet.
+ */
 async function readRaw(bodies: UnverifiedBodies, request: Request): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   try {
-    return await take(bodies, request, { from: exchange.call.ip, limit: BODY_LIMIT });
+    return await readInto(bodies, request, {
+      from: requestState.requestContext.ip,
+      limit: BODY_LIMIT,
+    });
   } catch (error) {
-    if (error instanceof Problem) await exchange.meter.count({ kind: "ip", id: exchange.call.ip });
+    if (error instanceof Problem)
+      await requestState.meter.count({ kind: "ip", id: requestState.requestContext.ip });
     throw error;
   }
 }
@@ -187,60 +208,71 @@ async function readPublic(
   request: Request,
   { declared, mayVerify }: Pick<PublicOptions, "mayVerify"> & { readonly declared: Declared },
 ): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
-  const { call } = exchange;
-  await countAddress(exchange, declared);
-  const isDiscarded = mayVerify?.(call) === false;
-  return take(bodies, request, { from: call.ip, limit: declared.bodyLimit, isDiscarded });
+  const requestState = requestStateOf(request);
+  const { requestContext } = requestState;
+  await countAddress(requestState, declared);
+  const isDiscarded = mayVerify?.(requestContext) === false;
+  return readInto(bodies, request, {
+    from: requestContext.ip,
+    limit: declared.bodyLimit,
+    isDiscarded,
+  });
 }
 
-async function take(
+async function readInto(
   bodies: UnverifiedBodies,
   request: Request,
   options: ReadOptions,
 ): Promise<Uint8Array> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   const { bytes, release } = await bodies.read(request, options);
-  exchange.releaseBody = release;
-  return (exchange.raw = bytes);
+  requestState.releaseBody = release;
+  return (requestState.raw = bytes);
 }
 
 async function verifyPublic(
   { verify }: PublicOptions,
-  exchange: Exchange,
+  requestState: RequestState,
   { params, declared }: Pick<CheckContext, "params"> & { readonly declared: Declared },
 ): Promise<void> {
   try {
-    await countAddress(exchange, declared);
-    await verify?.({ call: exchange.call, params, raw: exchange.raw });
+    await countAddress(requestState, declared);
+    await verify?.({ requestContext: requestState.requestContext, params, raw: requestState.raw });
   } finally {
-    exchange.releaseBody();
+    requestState.releaseBody();
   }
 }
 
-/** Reads the fields of a verified request. Where they cannot be read, its signature is judged once more before that. */
+/** Reads the fields of a verified request. If they cannot be read, its signature is verified again before the error. */
 async function readVerified(
   { verifyAgain }: PublicOptions,
   request: Request,
   [params, declared]: readonly [Received["params"], Declared],
 ): Promise<Fields> {
-  const exchange = exchangeOf(request);
+  const requestState = requestStateOf(request);
   try {
-    return readFields(request, exchange, declared);
+    return readFields(request, requestState, declared);
   } catch (error) {
-    await verifyAgain?.({ call: exchange.call, params, raw: exchange.raw });
+    await verifyAgain?.({
+      requestContext: requestState.requestContext,
+      params,
+      raw: requestState.raw,
+    });
     throw error;
   }
 }
 
 async function countAddress(
-  { meter, call }: Exchange,
+  { meter, requestContext }: RequestState,
   { signIn, uncounted }: Declared,
 ): Promise<void> {
-  if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: call.ip });
+  if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: requestContext.ip });
 }
 
-/** The viewers of a portal are counted apart from the user who made their links (contract 2.9). */
+/**
+ * Returns the subject of the rate limit. Sessions of a portal link are counted apart from the user who made the link
+ * (contract 2.9).
+ */
 function subjectOf(principal: Principal): Subject {
   const user = String(principal.impersonatorId ?? principal.userId);
   return principal.tokenKind === "portal"
@@ -249,57 +281,60 @@ function subjectOf(principal: Principal): Subject {
 }
 
 interface Admission {
-  readonly exchange: Exchange;
+  readonly requestState: RequestState;
   readonly request: Request;
   readonly route: string;
 }
 
 /**
- * Who sent the request, counted by the rate limits: for the user if the token is good, else for the address. A token is
- * known only after it was verified; until then anybody could fill the bucket of another.
+ * Authenticates the request and counts it: for the user if the token is valid, otherwise for the address. An
+ * unverified token is not counted, because anyone could exhaust the limit of another user.
  */
 async function admit(
   authenticator: Authenticator,
   access: Access,
-  { exchange: { call, meter, releaseBody }, request, route }: Admission,
+  { requestState: { requestContext, meter, releaseBody }, request, route }: Admission,
 ): Promise<Principal> {
   const principal = await authenticator
-    .authenticate(call)
+    .authenticate(requestContext)
     .finally(releaseBody)
     .catch(async (error: unknown) => {
-      if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
+      if (error instanceof Problem) await meter.count({ kind: "ip", id: requestContext.ip });
       throw error;
     });
   await meter.count(subjectOf(principal));
   const path = route.slice(BASE_PATH.length);
-  authenticator.noteUse(principal, call, `${request.method} ${path}`);
-  const refusal = access.refuse(principal);
-  if (refusal === undefined) return principal;
-  await authenticator.recordDenial(principal, call, {
+  authenticator.noteUse(principal, requestContext, `${request.method} ${path}`);
+  const deniedCode = access.refuse(principal);
+  if (deniedCode === undefined) return principal;
+  await authenticator.recordAccessDenied(principal, requestContext, {
     method: request.method,
     path,
-    reason: refusal,
+    reason: deniedCode,
   });
-  throw new Problem(refusal);
+  throw new Problem(deniedCode);
 }
 
 /**
- * Body and query as the route's schemas ask for them, kept for `onError` too (errors.ts). The context itself is not
- * handed on: Elysia would take it that cookies and headers are wanted, and parse them for every request.
+ * Reads body and query for the schemas of the route, and keeps them for `onError` (errors.ts). Elysia's context is not
+ * passed on: Elysia would then parse cookies and headers for every request.
  */
-function readFields(request: Request, exchange: Exchange, declared: Declared): Fields {
-  exchange.schemas = declared;
-  exchange.body = readJson(exchange, declared);
-  exchange.query = readParameters(request, declared);
-  return exchange;
+function readFields(request: Request, requestState: RequestState, declared: Declared): Fields {
+  requestState.schemas = declared;
+  requestState.body = readJson(requestState, declared);
+  requestState.query = readParameters(request, declared);
+  return requestState;
 }
 
-/** The body as JSON; whether it is what the schema asks for is for the validation to say. */
-function readJson({ call, raw }: Exchange, { body, emptyBody, bodyLimit }: Declared): unknown {
-  // RFC 9110, 9.3.5: what comes with a GET or a DELETE means nothing.
+/** Parses the body as JSON. The validation checks it against the schema later. */
+function readJson(
+  { requestContext, raw }: RequestState,
+  { body, emptyBody, bodyLimit }: Declared,
+): unknown {
+  // The body of a GET or DELETE has no meaning (RFC 9110, 9.3.5).
   if (body === undefined) return undefined;
   if (raw.byteLength === 0 && (emptyBody || isNothing(body))) return {};
-  if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
+  if (!isJson(requestContext.headers)) throw new Problem("unsupported_media_type");
   return parseJson(raw, bodyLimit);
 }
 
@@ -307,7 +342,7 @@ function readParameters(request: Request, { query }: Declared): Record<string, u
   return query === undefined ? {} : readQuery(query, queryOf(request));
 }
 
-/** Whether a route takes no fields at all. */
+/** Whether a route accepts no fields. */
 function isNothing(body: TSchema): boolean {
   return TypeGuard.IsObject(body) && Object.keys(body.properties).length === 0;
 }

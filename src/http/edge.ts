@@ -1,30 +1,32 @@
-import { Elysia, ElysiaCustomStatusResponse } from "elysia";
+import { type AnyElysia, Elysia, ElysiaCustomStatusResponse, t } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { BASE_PATH } from "./base-path.ts";
-import { proxyTest } from "./call.ts";
-import { errors, type ErrorLook } from "./errors.ts";
-import { exchange, exchangeOf } from "./exchange.ts";
+import { Problem } from "../lib/problem.ts";
+import { BASE_PATH } from "./access.ts";
+import { proxyTest } from "./request-context.ts";
+import { type ErrorLook, errors } from "./errors.ts";
+import { requestStates, type RequestState, requestStateOf } from "./request-state.ts";
 import type { Answered } from "./metrics.ts";
+import { pathOf } from "./text.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 
 interface EdgeOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** What browsers know this service by. */
+  /** The origin under which browsers reach this service. */
   readonly serverRoot: string;
-  /** Networks whose `X-Forwarded-For` counts. */
+  /** Networks whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
   readonly isStoreFailure: (error: unknown) => boolean;
-  /** Absent where nobody counts. */
+  /** Called with each response; absent if nothing counts or logs them. */
   readonly answered?: Answered;
 }
 
-/** What every request meets, whatever its route: its exchange, and one way of telling what went wrong. */
+/** Plugin for every request, whatever its route: it creates the request state and renders errors. */
 export function edge(options: EdgeOptions) {
   const {
     clock,
@@ -38,25 +40,25 @@ export function edge(options: EdgeOptions) {
   } = options;
   const isSecure = serverRoot.startsWith("https:");
   return new Elysia({ name: "edge" })
-    .use(exchange({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
+    .use(requestStates({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
-      // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but
-      // Elysia takes what it does not return for the answer of an unknown path.
+      // Otherwise Bun adds a charset, which RFC 8259 does not define for JSON. `mapResponse` would fit better, but
+      // Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
-      // `onAfterResponse` would be the place, but it is a timer of its own for each request.
+      // `onAfterResponse` would fit better, but it starts a timer for each request.
       answered(request, route, statusOf(responseValue, set.status));
     });
 }
 
-/** A route that forgot to declare who may use it shows nothing to anybody. */
+/** Fails a route that declares no access rule, so that it cannot expose anything. */
 function refuseUnchecked(request: Request, route: string): void {
-  if (route.startsWith(`${BASE_PATH}/`) && exchangeOf(request).schemas === undefined)
+  if (route.startsWith(`${BASE_PATH}/`) && requestStateOf(request).schemas === undefined)
     throw new Error(`${route} declares neither access nor public.`);
 }
 
-/** What `status(201, body)` wraps, or the value itself. */
+/** Unwraps `status(201, body)`; other values are returned as they are. */
 function bodyOf(value: unknown): unknown {
   return value instanceof ElysiaCustomStatusResponse ? value.response : value;
 }
@@ -69,4 +71,119 @@ function statusOf(value: unknown, set: number | string | undefined): number {
 function isPlain(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
+}
+
+interface CorsOptions {
+  /** Paths that any origin may use, so that an app in a browser can redeem its code. */
+  readonly open: ReadonlySet<string>;
+  /** Origins that may use the whole API. */
+  readonly origins: readonly string[];
+}
+
+const PREFLIGHT = {
+  "access-control-allow-methods": "GET, POST, PATCH, DELETE",
+  "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id",
+  // Seconds; browsers may cap it.
+  "access-control-max-age": "7200",
+};
+const EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset";
+
+/**
+ * Adds CORS headers (contract 2.11), without credentials. Other origins and paths get none, which browsers treat as a
+ * denial.
+ */
+export function cors({ open, origins }: CorsOptions) {
+  const allowed = new Set(origins);
+  const allowedFor = (origin: string, path: string): string | undefined => {
+    if (open.has(path)) return "*";
+    return allowed.has(origin) && path.startsWith(`${BASE_PATH}/`) ? origin : undefined;
+  };
+  return new Elysia({ name: "cors" }).onRequest(({ request, set }) => {
+    const origin = request.headers.get("origin");
+    if (origin === null) return;
+    const allow = allowedFor(origin, pathOf(request));
+    if (allow === undefined) return;
+    set.headers["access-control-allow-origin"] = allow;
+    set.headers["access-control-expose-headers"] = EXPOSED;
+    if (allow !== "*") set.headers["vary"] = "Origin";
+    const isPreflight =
+      request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+    if (!isPreflight) return;
+    Object.assign(set.headers, PREFLIGHT);
+    return new Response(null, { status: 204 });
+  });
+}
+
+/** Probes of the operator's systems. They arrive every few seconds and are logged at level debug. */
+const QUIET = new Set(["/healthz", "/readyz"]);
+/** The logged length of a method, whose name may be anything. */
+const METHOD_CHARS = 16;
+
+/**
+ * Logs each response with its request id, which partners are asked to quote. The route is the pattern of the path, and
+ * an unknown path is not logged. So ids, codes and tokens in an address do not get into the log.
+ */
+export function accessLog(clock: Clock, log: Log): Answered {
+  return (request, route, status) => {
+    const requestState = requestStateOf(request);
+    const line = {
+      request_id: requestState.requestContext.requestId,
+      method: request.method.slice(0, METHOD_CHARS),
+      route: route ?? null,
+      status,
+      duration_ms: Math.round((clock.monotonicMs() - requestState.startedMs) * 10) / 10,
+      ...callerOf(requestState),
+    };
+    if (route !== undefined && QUIET.has(route)) log.debug("request.answered", line);
+    else log.info("request.answered", line);
+  };
+}
+
+/** Identifies the caller by ids, or by address without a valid token. */
+function callerOf({ principal, requestContext }: RequestState) {
+  if (principal === undefined) return { ip: requestContext.ip };
+  const { userId, companyId, clientId, impersonatorId, tokenKind } = principal;
+  return {
+    user_id: userId,
+    company_id: companyId,
+    token: tokenKind,
+    ...(clientId !== null && { client_id: clientId }),
+    ...(impersonatorId !== null && { impersonator_id: impersonatorId }),
+  };
+}
+
+/**
+ * Adds a 405 response with `Allow` for all other methods of the existing paths (RFC 9110, 15.5.6); Elysia would answer
+ * 404. Call it after all routes are registered. Elysia derives HEAD from GET; where GET has an effect, HEAD is a 405
+ * too (contract 2.6).
+ */
+export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<string>): void {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of app.routes)
+    methods.set(path, [...(methods.get(path) ?? []), method]);
+  for (const [path, known] of methods) {
+    const answersHead = !getHasEffect.has(path);
+    const allow = known
+      .flatMap((method) => (method === "GET" && answersHead ? ["GET", "HEAD"] : [method]))
+      .join(", ");
+    const refuse = () => {
+      throw new Problem("method_not_allowed", { headers: { Allow: allow } });
+    };
+    if (getHasEffect.has(path)) app.head(path, refuse, { detail: { hide: true } });
+    app.all(path, refuse, { parse: "none", detail: { hide: true } });
+  }
+}
+
+/**
+ * Turns off the validation of responses. Their schemas type the handlers, describe the API and are checked in tests.
+ * At run time the check could only turn a committed write into an error, and costs time. Call it after all routes are
+ * registered.
+ *
+ * Each route gets copies of the schemas. A schema may also be used for a body, where it is validated. Elysia also
+ * changes the schemas of a route when it is called first, which would change the description of other routes.
+ */
+export function trustAnswers(app: AnyElysia): void {
+  for (const { hooks } of app.routes)
+    for (const [status, schema] of Object.entries(Object(hooks.response)))
+      hooks.response[status] = t.NoValidate({ additionalProperties: true, ...Object(schema) });
 }

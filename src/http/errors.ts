@@ -1,67 +1,76 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { errorFields, type Log } from "../lib/log.ts";
-import { invalid, Problem, Refusal, unavailable, type FieldErrors } from "../lib/problem.ts";
-import type { Call } from "./call.ts";
-import { exchangeOf, type Exchange } from "./exchange.ts";
-import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
-import { runRules } from "./judge.ts";
+import {
+  type FieldErrors,
+  invalid,
+  Problem,
+  type ProblemCode,
+  HttpError,
+  unavailable,
+} from "../lib/problem.ts";
+import type { RequestContext } from "./request-context.ts";
+import { type RequestState, requestStateOf, runRules } from "./request-state.ts";
+import { examine, examineQuery, NO_FIELDS, validPartsOf } from "./fields.ts";
 import type { Answered } from "./metrics.ts";
 
-/** How the errors below a path look; the longest path that fits decides. */
+/** The error format below a path; the longest matching path applies. */
 export interface ErrorLook {
   readonly path: string;
-  render(refusal: Refusal): Response;
+  render(httpError: HttpError): Response;
 }
 
 interface ErrorOptions {
   readonly log: Log;
   readonly looks: readonly ErrorLook[];
   readonly answered: Answered;
-  /** Tells what a store that is away throws from a bug. */
+  /** Whether an error is the failure of a store rather than a bug. */
   readonly isStoreFailure: (error: unknown) => boolean;
 }
 
 /**
- * Turns every error into its answer, once: a refusal as it is, the failure of a store as `unavailable`, anything else as
- * a bare `internal_error`.
+ * Converts every error into a response: an HttpError as it is, the failure of a store as `unavailable`, and anything
+ * else as `internal_error` without details.
  */
 export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
   return new Elysia({ name: "errors" }).onError(
     { as: "global" },
-    // Elysia reads whatever a hook names, for every request: to name the rest here would parse cookies that nobody wants.
+    // The hook names only the context fields that it needs. Elysia reads each named field for every request, and would
+    // also parse cookies.
     async ({ error, code, request, route, path, set }) => {
-      const exchange = exchangeOf(request);
-      // Whatever was thrown before the sender was verified: the body counts no more.
-      exchange.releaseBody();
-      const refusal = await refusalOf({ error, code, exchange, log, isStoreFailure });
-      Object.assign(set.headers, exchange.meter.headers);
+      const requestState = requestStateOf(request);
+      // The error may come before the sender was verified; the body no longer counts as held.
+      requestState.releaseBody();
+      const httpError = await httpErrorOf({ error, code, requestState, log, isStoreFailure });
+      Object.assign(set.headers, requestState.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
       if (look !== undefined) {
-        const response = look.render(refusal);
+        const response = look.render(httpError);
         answered(request, route, response.status);
         return response;
       }
-      const problem = refusal instanceof Problem ? refusal : bug(refusal, { exchange, log });
+      const problem =
+        httpError instanceof Problem ? httpError : bug(httpError, { requestState, log });
       answered(request, route, problem.status);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
-      // RFC 9110, 15.5.2: every 401 names a way to authenticate.
+      // A 401 must name a way to authenticate (RFC 9110, 15.5.2).
       if (problem.status === 401) set.headers["www-authenticate"] = "Bearer";
       for (const [name, value] of Object.entries(problem.headers))
         set.headers[name.toLowerCase()] = value;
-      return bodyOf(problem, exchange.call);
+      return bodyOf(problem, requestState.requestContext);
     },
   );
 }
 
-/** Contract 2.5: the same shape for all codes, and nothing of what a bug throws. */
-function bodyOf(problem: Problem, call: Call) {
+/** Renders the body of contract 2.5, which has the same shape for all codes and contains nothing of a bug's message. */
+function bodyOf(problem: Problem, requestContext: RequestContext) {
   return {
     message: problem.message,
     code: problem.code,
-    request_id: call.requestId,
+    request_id: requestContext.requestId,
     ...(problem.errors && { errors: problem.errors }),
   };
 }
@@ -69,62 +78,78 @@ function bodyOf(problem: Problem, call: Call) {
 interface Thrown extends Pick<ErrorOptions, "log" | "isStoreFailure"> {
   readonly error: unknown;
   readonly code: number | string;
-  readonly exchange: Exchange;
+  readonly requestState: RequestState;
 }
 
-async function refusalOf(thrown: Thrown): Promise<Refusal> {
-  const { error, code, exchange } = thrown;
-  // Elysia wraps what a parser throws.
+async function httpErrorOf(thrown: Thrown): Promise<HttpError> {
+  const { error, code, requestState } = thrown;
+  // Elysia wraps the error of a parser.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
-  if (cause instanceof Refusal) return cause;
+  if (cause instanceof HttpError) return cause;
   if (code === "NOT_FOUND") return new Problem("not_found");
   try {
-    if (code === "VALIDATION" && isOfRequest(error)) return invalid(await faultsOf(exchange));
-  } catch (ofRules) {
-    if (ofRules instanceof Refusal) return ofRules;
-    return failureOf(ofRules, thrown);
+    if (code === "VALIDATION" && isOfRequest(error))
+      return invalid(await toFieldErrors(requestState));
+  } catch (ruleError) {
+    if (ruleError instanceof HttpError) return ruleError;
+    return failureOf(ruleError, thrown);
   }
   return failureOf(cause, thrown);
 }
 
 function failureOf(error: unknown, thrown: Thrown): Problem {
-  const { exchange, log, isStoreFailure } = thrown;
+  const { requestState, log, isStoreFailure } = thrown;
   if (!isStoreFailure(error)) return bug(error, thrown);
-  const { requestId } = exchange.call;
+  const { requestId } = requestState.requestContext;
   log.warn("request.unavailable", { request_id: requestId, ...errorFields(error) });
   return unavailable();
 }
 
-function bug(error: unknown, { exchange, log }: Pick<Thrown, "exchange" | "log">): Problem {
-  const { call } = exchange;
-  log.error("request.failed", { request_id: call.requestId, ...errorFields(error) });
+function bug(error: unknown, { requestState, log }: Pick<Thrown, "requestState" | "log">): Problem {
+  const { requestContext } = requestState;
+  log.error("request.failed", { request_id: requestContext.requestId, ...errorFields(error) });
   return new Problem("internal_error");
 }
 
-/** An answer that does not have the shape which its route declares is a bug of ours, not a fault of the request. */
+/**
+ * Whether a validation error is about the request. A response that does not match its schema is a bug of the server.
+ */
 function isOfRequest(error: unknown): boolean {
   return Reflect.get(Object(error), "type") !== "response";
 }
 
 /**
- * Every bad field of body and query at once, by schemas and rules together (contract 2.5); Elysia stops at the first.
+ * Collects every invalid field of body and query, from schemas and rules together (contract 2.5). Elysia would stop at
+ * the first one.
  */
-async function faultsOf(exchange: Exchange): Promise<FieldErrors> {
-  const { schemas, rules } = exchange;
-  const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? exchange.body : {});
+async function toFieldErrors(requestState: RequestState): Promise<FieldErrors> {
+  const { schemas, rules } = requestState;
+  const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? requestState.body : {});
   const query = examineQuery(
     schemas?.query ?? NO_FIELDS,
-    schemas?.query ? Object(exchange.query) : {},
+    schemas?.query ? Object(requestState.query) : {},
   );
-  const sound = soundPartsOf(body);
-  const said =
-    sound === undefined
+  const validBody = validPartsOf(body);
+  const ruleErrors =
+    validBody === undefined
       ? {}
-      : await runRules(rules, exchange, { body: sound, query: soundPartsOf(query) });
+      : await runRules(rules, requestState, { body: validBody, query: validPartsOf(query) });
   return {
-    ...said,
-    // The schema's word on a field comes first: a rule may have taken a malformed one for a missing one.
-    ...("faults" in query && query.faults),
-    ...("faults" in body && body.faults),
+    ...ruleErrors,
+    // The schema's message on a field wins, because a rule may have treated a malformed field as missing.
+    ...("fieldErrors" in query && query.fieldErrors),
+    ...("fieldErrors" in body && body.fieldErrors),
   };
+}
+
+/** Declares the body of an error that a route returns itself, for its description and its client. */
+export function errorResponse<const C extends readonly ProblemCode[]>(...codes: C) {
+  return Type.Object(
+    {
+      message: Type.String(),
+      code: Type.Unsafe<C[number]>(Type.String({ enum: codes })),
+      request_id: Type.String(),
+    },
+    { problems: codes },
+  );
 }

@@ -3,8 +3,8 @@ import { Problem } from "../lib/problem.ts";
 import type { Principal } from "./principal.ts";
 
 /**
- * Streams that one process keeps open in all, for a user, for a session of a portal link, and for all portal sessions
- * whose links one user made. The last two do not count as streams of that user.
+ * Limits of open streams per process, user, portal session, and user for all portal sessions of their links. Portal
+ * sessions do not count as streams of the user.
  */
 export const STREAM_LIMITS = {
   perProcess: 200,
@@ -13,37 +13,37 @@ export const STREAM_LIMITS = {
   perPortalMaker: 50,
 };
 const RETRY_AFTER_S = 5;
-/** Messages that a client leaves unread before it is let go. */
+/** The number of unread messages at which a client is disconnected. */
 const UNREAD_LIMIT = 256;
 
 export interface EventSink {
-  /** A message that `messageOf` made, for any number of streams. */
+  /** Sends a message of `messageOf`, which may be shared by any number of streams. */
   send(message: Uint8Array): void;
-  /** A line that clients ignore: it keeps proxies and servers from closing a quiet connection. */
+  /** Sends a comment, which clients ignore. It keeps proxies and servers from closing an idle connection. */
   beat(): void;
-  /** Resolves when the client has taken what was sent, or has left. */
+  /** Resolves when the client has read all messages, or has disconnected. */
   drained(): Promise<void>;
 }
 
 const encoder = new TextEncoder();
 const BEAT = encoder.encode(": beat\n\n");
 
-/** One message; `data` is sent as JSON. */
+/** Encodes a message; `data` is sent as JSON. */
 export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
   const head = id === undefined ? "" : `id: ${id}\n`;
   return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** Nothing but the id from which a client goes on that hears of nothing more. */
+/** Encodes an id without a message, so that a client without matching events can resume from there. */
 export function bookmarkOf(id: string): Uint8Array {
   return encoder.encode(`id: ${id}\n\n`);
 }
 
-/** The open `text/event-stream` answers of this process. */
+/** The open `text/event-stream` responses of this process. */
 export class EventStreams {
   readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
   readonly #limits: typeof STREAM_LIMITS;
-  /** How many are open, by the user, portal session or maker that they count for. */
+  /** Open streams by user, portal session or maker. */
   readonly #counts = new Map<string, number>();
   #open = 0;
 
@@ -55,32 +55,36 @@ export class EventStreams {
     this.#limits = limits;
   }
 
-  /** Answers a stream that lasts as long as `produce`, which ends when its signal aborts. */
+  /**
+   * Returns a stream that stays open while `produce` runs. Its signal aborts when the client disconnects or the
+   * process stops.
+   */
   open(viewer: Viewer, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
     const bounds = boundsOf(viewer, this.#limits);
     this.#admit(bounds);
-    const gone = new AbortController();
-    const signals = [gone.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
+    const disconnected = new AbortController();
+    const signals = [disconnected.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
     const flow = new Flow();
-    gone.signal.addEventListener("abort", () => flow.release());
+    disconnected.signal.addEventListener("abort", () => flow.release());
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        const sink = sinkOf(controller, flow, () => gone.abort());
+        const sink = sinkOf(controller, flow, () => disconnected.abort());
         void produce(sink, AbortSignal.any(signals))
           .catch((error: unknown) => {
-            // What is left undone for a client that has left is no failure.
-            if (!gone.signal.aborted) this.#deps.log.warn("stream.failed", errorFields(error));
+            // An error after the client has disconnected is no failure.
+            if (!disconnected.signal.aborted)
+              this.#deps.log.warn("stream.failed", errorFields(error));
           })
           .finally(() => {
             this.#leave(bounds);
-            // Throws if the client has closed it already.
-            if (!gone.signal.aborted) controller.close();
+            // Throws if the client has already closed it.
+            if (!disconnected.signal.aborted) controller.close();
           });
       },
       pull: () => flow.release(),
-      cancel: () => gone.abort(),
+      cancel: () => disconnected.abort(),
     });
-    // Without the last, nginx collects the messages before it passes them on.
+    // X-Accel-Buffering keeps nginx from collecting messages before it forwards them.
     return new Response(body, {
       headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
     });
@@ -107,7 +111,7 @@ export class EventStreams {
 
 type Viewer = Pick<Principal, "userId" | "impersonatorId" | "tokenKind" | "jti">;
 
-/** A number of streams that may be open under one key. */
+/** The highest number of open streams under one key. */
 interface Bound {
   readonly key: string;
   readonly limit: number;
@@ -124,7 +128,7 @@ function boundsOf(
   ];
 }
 
-/** Who waits until the client reads on. */
+/** Callers that wait until the client reads on. */
 class Flow {
   #waiting: (() => void)[] = [];
 
@@ -140,21 +144,21 @@ class Flow {
 function sinkOf(
   controller: ReadableStreamDefaultController<Uint8Array>,
   flow: Flow,
-  letGo: () => void,
+  disconnect: () => void,
 ): EventSink {
   const send = (message: Uint8Array) => {
-    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) return letGo();
+    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) return disconnect();
     try {
       controller.enqueue(message);
     } catch {
-      // The client has left, and the stream is closed: it may be heard of here first.
-      letGo();
+      // The client has disconnected and the stream is closed, which may be noticed here first.
+      disconnect();
     }
   };
   return {
     send,
     beat: () => send(BEAT),
-    // Null once it is closed or has failed.
+    // desiredSize is null once the stream is closed or has failed.
     drained: () => ((controller.desiredSize ?? 1) > 0 ? Promise.resolve() : flow.wait()),
   };
 }

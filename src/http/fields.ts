@@ -10,73 +10,73 @@ import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox
 import { ValueErrorType } from "@sinclair/typebox/errors";
 
 import { invalid, type FieldErrors } from "../lib/problem.ts";
-import { MAX_PARAMETERS, readParameters } from "./parameters.ts";
+import { MAX_PARAMETERS, readParameters } from "./text.ts";
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 /**
- * A value without its faulty parts, down to the fields of objects and the elements of lists. What is malformed is there
- * as undefined, what is missing is not there at all: a rule that asks for a field can tell the two apart by `in`.
+ * A value without its invalid parts, down to the fields of objects and the items of arrays. A malformed field is
+ * present as undefined, a missing one is absent, so that a rule can distinguish the two with `in`.
  */
-export type SoundParts<T> = T extends readonly (infer E)[]
-  ? readonly (SoundParts<E> | undefined)[]
+export type ValidParts<T> = T extends readonly (infer E)[]
+  ? readonly (ValidParts<E> | undefined)[]
   : T extends object
-    ? { readonly [K in keyof T]?: SoundParts<T[K]> | undefined }
+    ? { readonly [K in keyof T]?: ValidParts<T[K]> | undefined }
     : T;
 
-/** The value, if it has the shape; else every bad field by its path, and what is left of the value without them. */
+/** The value if it is valid; otherwise all field errors by path, and the valid parts of the value. */
 export type Examined<T> =
   | { readonly value: T }
   | {
-      readonly faults: FieldErrors;
-      /** Undefined where the value as a whole is malformed. */
-      readonly sound: SoundParts<T> | undefined;
+      readonly fieldErrors: FieldErrors;
+      /** Undefined if the value as a whole is malformed. */
+      readonly sound: ValidParts<T> | undefined;
     };
 
-/** All of the value, or what is left of it. */
-export function soundPartsOf<T>(examined: Examined<T>): T | SoundParts<T> | undefined {
+/** Returns the value, or its valid parts. */
+export function validPartsOf<T>(examined: Examined<T>): T | ValidParts<T> | undefined {
   return "value" in examined ? examined.value : examined.sound;
 }
 
-/** Looks at everything: a 422 names every bad field at once, as `events.3.review.rate` (contract 2.5). */
+/** Validates a value completely: a 422 names every invalid field at once, as `events.3.review.rate` (contract 2.5). */
 export function examine<T extends TSchema>(schema: T, value: unknown): Examined<Static<T>> {
   let checker = compiled.get(schema);
   if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));
   if (checker.Check(value)) return { value };
-  // Without a prototype, so that a field named `constructor` or `__proto__` is one like any other.
-  const faults: FieldErrors = Object.create(null);
+  // The object has no prototype, so that fields named `constructor` or `__proto__` are like any other.
+  const fieldErrors: FieldErrors = Object.create(null);
   const paths = new Set<string>();
   const { known, unknown } = splitUnknown(schema, value);
   const nameUnknown = () => {
-    for (const name of unknown.splice(0)) faults[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
+    for (const name of unknown.splice(0)) fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
   };
   for (const error of checker.Errors(known)) {
-    // The checker tells first what is missing, then what is unknown, and at last what is wrong within.
+    // The checker reports missing fields first, then unknown ones, then errors inside fields.
     if (!isMissing(error)) nameUnknown();
     paths.add(error.path);
     const field = fieldAt(error.path);
-    // The first word on a field says enough: a missing one is also "not a string".
-    faults[field] ??= [explain(error)];
+    // The first error of a field is enough: a missing one is also "not a string".
+    fieldErrors[field] ??= [explain(error)];
   }
   nameUnknown();
-  // What the schema found no fault with has the type that it stands for.
+  // The parts without an error have the type of the schema.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { faults, sound: without(known, paths) as SoundParts<Static<T>> | undefined };
+  return { fieldErrors, sound: without(known, paths) as ValidParts<Static<T>> | undefined };
 }
 
 const UNKNOWN = "is not a known field";
 
-/** Whether a field of the value itself is missing, not one within another. */
+/** Whether a field of the value itself is missing, rather than one of a nested object. */
 function isMissing({ type, path }: ValueError): boolean {
   return type === ValueErrorType.ObjectRequiredProperty && path.lastIndexOf("/") === 0;
 }
 
-/** A JSON pointer in the words of an answer. */
+/** Converts a JSON pointer to the path in a response. */
 const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".") || "body";
 
 /**
- * The fields of an object that its schema knows, and the names of the others, if it forbids them. A stranger may send a
- * thousand of these, and the checker makes several objects for each that it finds.
+ * Separates the known fields of an object from the names of unknown ones, if the schema forbids these. A stranger may
+ * send a thousand of them, and the checker creates several objects for each.
  */
 function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
   if (!TypeGuard.IsObject(schema) || schema.additionalProperties !== false || !isRecord(value))
@@ -92,7 +92,7 @@ function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknow
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** `examine` of a part of a body: each field stands under `prefix`, such as `events.3.`. */
+/** Validates a part of a body with `examine`; its errors get the path `prefix`, such as `events.3.`. */
 export function examineUnder<T extends TSchema>(
   prefix: string,
   schema: T,
@@ -100,57 +100,59 @@ export function examineUnder<T extends TSchema>(
 ): Examined<Static<T>> {
   const examined = examine(schema, value);
   if ("value" in examined) return examined;
-  const faults = Object.entries(examined.faults).map(([field, texts]) => [
-    // The part itself has a bad shape, not one of its fields.
+  const fieldErrors = Object.entries(examined.fieldErrors).map(([field, texts]) => [
+    // The part itself is malformed, not one of its fields.
     field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
     texts,
   ]);
-  return { ...examined, faults: Object.fromEntries(faults) };
+  return { ...examined, fieldErrors: Object.fromEntries(fieldErrors) };
 }
 
-/** The parts that have a fault, or have parts that do. It is no deeper than the schema, however deep the value is. */
-type Faulty = Map<string, Faulty | "whole">;
+/** The invalid parts and their parents. It is no deeper than the schema, however deep the value is. */
+type InvalidParts = Map<string, InvalidParts | "whole">;
 
-/** The value without the parts at these JSON pointers. What has no fault is taken over unseen. */
+/** Returns the value without the parts at these JSON pointers. Valid parts are copied without being visited. */
 function without(value: unknown, pointers: ReadonlySet<string>): unknown {
   if (pointers.has("")) return undefined;
-  const root: Faulty = new Map();
+  const root: InvalidParts = new Map();
   for (const pointer of pointers) {
     const names = pointer.slice(1).split("/").map(unescaped);
     const last = names.pop() ?? "";
-    let part: Faulty | undefined = root;
+    let part: InvalidParts | undefined = root;
     for (const name of names) part = partOf(part, name);
     part?.set(last, "whole");
   }
-  return soundOf(value, root);
+  return validOf(value, root);
 }
 
-/** Undefined below what is at fault as a whole. */
-function partOf(faulty: Faulty | undefined, name: string): Faulty | undefined {
-  const known = faulty?.get(name);
+/** Returns the entry for a part; undefined below a part that is invalid as a whole. */
+function partOf(invalidParts: InvalidParts | undefined, name: string): InvalidParts | undefined {
+  const known = invalidParts?.get(name);
   if (known !== undefined) return known === "whole" ? undefined : known;
-  const part: Faulty = new Map();
-  faulty?.set(name, part);
+  const part: InvalidParts = new Map();
+  invalidParts?.set(name, part);
   return part;
 }
 
-/** RFC 6901, 3. */
+/** Escapes a step of a JSON pointer (RFC 6901, 3). */
 const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** RFC 6901, 4. */
+/** Unescapes a step of a JSON pointer (RFC 6901, 4). */
 function unescaped(step: string): string {
   return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
 }
 
-function soundOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown {
-  if (faulty === "whole") return undefined;
-  if (faulty === undefined || typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((one, i) => soundOf(one, faulty.get(String(i))));
+function validOf(value: unknown, invalidParts: InvalidParts | "whole" | undefined): unknown {
+  if (invalidParts === "whole") return undefined;
+  if (invalidParts === undefined || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one, i) => validOf(one, invalidParts.get(String(i))));
   const fields = Object.entries(value);
-  return Object.fromEntries(fields.map(([name, one]) => [name, soundOf(one, faulty.get(name))]));
+  return Object.fromEntries(
+    fields.map(([name, one]) => [name, validOf(one, invalidParts.get(name))]),
+  );
 }
 
-/** A schema may carry `explain`: the sentence for people, where the general one would not help. */
+/** Describes an error. A schema may have `explain`, a sentence for people where the general one would not help. */
 function explain(error: ValueError): string {
   const { schema, value, message } = error;
   if (value === undefined && message.includes("required")) return "is required";
@@ -185,9 +187,9 @@ function lowerFirst(text: string): string {
 }
 
 /**
- * Reads the parameters that the schema knows: integers are converted, an unknown parameter is ignored, a repeated one is
- * a list, which no schema of a parameter takes; where the schema says `repeatable` it counts as absent. More than the
- * cap are a 422.
+ * Reads the parameters of the schema. Integers are converted, and unknown parameters are ignored. A repeated parameter
+ * becomes an array, which no schema of a parameter accepts; with `repeatable` it counts as absent. More parameters
+ * than the limit are a 422.
  */
 export function readQuery(schema: TObject, query: string): Record<string, unknown> {
   const given = readParameters(query);
@@ -203,21 +205,21 @@ export function readQuery(schema: TObject, query: string): Record<string, unknow
   return value;
 }
 
-/** `examine` of what `readQuery` read: a parameter that came twice says so. */
+/** Validates the result of `readQuery` with `examine`, with a clear message for a repeated parameter. */
 export function examineQuery<T extends TObject>(
   schema: T,
   value: Readonly<Record<string, unknown>>,
 ): Examined<Static<T>> {
   const examined = examine(schema, value);
-  if ("faults" in examined)
+  if ("fieldErrors" in examined)
     for (const [name, given] of Object.entries(value))
-      if (Array.isArray(given)) examined.faults[name] = ["must be given once"];
+      if (Array.isArray(given)) examined.fieldErrors[name] = ["must be given once"];
   return examined;
 }
 
 function valueOf({ type, format }: TSchema, text: string): unknown {
   if (type === "integer") return toInteger(text);
-  // Our own instants end in `+00:00`, and pasted into a query the sign is read as a blank.
+  // Instants in responses end in `+00:00`. Pasted into a query, the plus sign is decoded as a space.
   return format === "date-time" ? text.replace(/ (?=\d{2}:\d{2}$)/, "+") : text;
 }
 
@@ -226,12 +228,13 @@ function toInteger(text: string): unknown {
 }
 
 /**
- * A body that the handler checks itself: one that no schema can look through (a union names no field), or where the words
- * of a rule replace those of the schema. The schema describes the route and types its client; it lets everything pass.
+ * Describes a body that the handler validates itself. It is for bodies that the schema cannot validate, because a
+ * union names no field, or whose rules have better messages. The schema documents the route and types its client, but
+ * accepts everything.
  */
 export function checkedByHandler<T extends TSchema>(schema: T): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>(Type.Unknown({ ...schema }));
 }
 
-/** The body of a route that takes none: an empty object says nothing either. */
+/** The body of a route without fields: absent, or an empty object. */
 export const NO_FIELDS = Type.Object({}, { additionalProperties: false });

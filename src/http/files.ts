@@ -8,13 +8,13 @@ import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
 export interface ServedFile {
   readonly path: string;
   readonly contentType: string;
-  /** Made when it is first asked for. */
+  /** Produces the content at the first request. */
   readonly body: () => string | Uint8Array<ArrayBuffer> | Promise<string | Uint8Array<ArrayBuffer>>;
-  /** Of the description, which leaves out what has none. */
+  /** The entry in the API description; without it the file is not described. */
   readonly detail?: DocumentDecoration;
 }
 
-/** Only what the server itself has: no inline script or style, no other host, in nobody's frame. */
+/** Permits only resources of this server: no inline scripts or styles, no other hosts, and no frames. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -33,7 +33,7 @@ interface Ready {
   readonly etag: string;
 }
 
-/** Serves files that never change while the process runs: each is made and packed once. */
+/** Serves files that do not change while the process runs. Each is produced and compressed once. */
 export function servedFiles(files: readonly ServedFile[]) {
   const app = new Elysia();
   for (const { path, contentType, body, detail = { hide: true } } of files) {
@@ -48,11 +48,15 @@ export function servedFiles(files: readonly ServedFile[]) {
 function prepare(body: string | Uint8Array<ArrayBuffer>): Ready {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const digest = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
-  // Weak, because it is the same in every coding (RFC 9110, 8.8.3.3).
+  // The ETag is weak, because it is equal for all content codings (RFC 9110, 8.8.3.3).
   return { encodings: encode(bytes), etag: `W/"${digest}"` };
 }
 
-function answer({ encodings, etag }: Ready, contentType: string, asked: Headers): Response {
+function answer(
+  { encodings, etag }: Ready,
+  contentType: string,
+  requestHeaders: Headers,
+): Response {
   const headers = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Cache-Control": `public, max-age=${MAX_AGE_S}`,
@@ -60,10 +64,10 @@ function answer({ encodings, etag }: Ready, contentType: string, asked: Headers)
     ETag: etag,
     Vary: "Accept-Encoding",
   };
-  const known = asked.get("If-None-Match")?.split(",") ?? [];
+  const known = requestHeaders.get("If-None-Match")?.split(",") ?? [];
   if (known.some((one) => one.trim() === etag || one.trim() === "*"))
     return new Response(null, { status: 304, headers });
-  const coding = codingFor(asked.get("Accept-Encoding"));
+  const coding = codingFor(requestHeaders.get("Accept-Encoding"));
   return new Response(encodings[coding], {
     headers: {
       ...headers,
@@ -73,7 +77,7 @@ function answer({ encodings, etag }: Ready, contentType: string, asked: Headers)
   });
 }
 
-/** Those who come meanwhile wait for the same; after a failure the next one tries again. */
+/** Makes a value once. Concurrent calls share the promise; after a failure the next call tries again. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () =>

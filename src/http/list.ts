@@ -9,8 +9,9 @@ TypeRegistry.Set<{ readonly isKey: KeyTest }>(
 );
 
 /**
- * Contract 2.4: `?limit=` 1 to 100, default 50; `?cursor=` opaque. Spread into a list's query schema. A cursor
- * is the key of a row, made opaque; the schema refuses one that this list never made, beside every other bad field.
+ * Query fields of a paginated list (contract 2.4): `limit` from 1 to 100, 50 by default, and the opaque `cursor`. A
+ * cursor encodes the key of a row; the schema rejects one that this list never produced, together with all other
+ * invalid fields.
  */
 export function pageQuery(isKey: KeyTest) {
   const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
@@ -24,11 +25,11 @@ const DEFAULT_LIMIT = 50;
 
 export interface Page {
   readonly limit: number;
-  /** The key of the last row of the page before. */
+  /** The key of the last row of the previous page. */
   readonly after: string | undefined;
 }
 
-/** The page asked for, by a query that `pageQuery` has let pass. */
+/** Converts a valid query of `pageQuery` into a page. */
 export function pageOf({
   limit = DEFAULT_LIMIT,
   cursor,
@@ -39,7 +40,7 @@ export function pageOf({
   return { limit, after: cursor === undefined ? undefined : decodeCursor(cursor) };
 }
 
-/** `rows` holds one more than the limit if there is a next page. */
+/** Makes a page of a list. `rows` contains one row more than the limit if there is a next page. */
 export function listOf<Row, Shown>(
   rows: readonly Row[],
   page: Page,
@@ -51,13 +52,13 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
-/** Rows that a look through a part of a list found, up to one more than the page has. */
+/** Rows that a bounded search found, at most one more than the page has. */
 export interface Found<Row> {
   readonly rows: readonly Row[];
   readonly end: string | undefined;
 }
 
-/** A page that ends where its look ended, full or not; `next` is undefined at the end of the list. */
+/** Makes a page that ends where its search ended, full or not; `next` is undefined at the end of the list. */
 export function lookOf<Shown>(
   data: Shown[],
   next: string | undefined,
@@ -66,8 +67,8 @@ export function lookOf<Shown>(
 }
 
 /**
- * A page of a look through so many of the newest rows: where it found less than a page, the next begins where it ended.
- * `end` is the key of the last row that was looked at, undefined if there are none behind it.
+ * Makes a page of a search through a bounded number of the newest rows. If it found less than a page, the next page
+ * continues where it ended. `end` is the key of the last row that was read, undefined if there are no further rows.
  */
 export function foundOf<Row, Shown>(
   { rows, end }: Found<Row>,
@@ -85,8 +86,8 @@ const anyPage = Type.Object(
 const pages = new WeakMap<TSchema, TSchema>();
 
 /**
- * A page of these; it is named after them. There is one for all who ask, because Elysia writes into a schema when its
- * route is first used, and two of one name that differ cannot be described.
+ * Returns the schema of a page of these items, named after them. All callers share one, because Elysia changes a
+ * schema when its route is first used, and two different schemas with one name cannot be described.
  */
 export function listSchema<T extends TSchema>(item: T) {
   const make = () =>

@@ -1,13 +1,16 @@
-import type { Clock } from "../lib/clock.ts";
-import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
-import type { Load } from "../lib/fair-queue.ts";
-import { BASE_PATH } from "./base-path.ts";
-import { exchangeOf } from "./exchange.ts";
+import { type DocumentDecoration, Elysia } from "elysia";
 
-/** Counts one answered request. */
+import type { Clock } from "../lib/clock.ts";
+import type { Load } from "../lib/fair-queue.ts";
+import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
+import { type Readiness, showReadiness } from "../lib/readiness.ts";
+import { BASE_PATH } from "./access.ts";
+import { requestStateOf } from "./request-state.ts";
+
+/** Counts a request. */
 export type CountRequest = (request: {
   readonly method: string;
-  /** The pattern of the path: the ids in it would be labels without end. The base path may stand before it. */
+  /** The pattern of the path, with or without the base path. Ids in paths would create labels without limit. */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
@@ -19,7 +22,7 @@ interface Measured {
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
-/** The metrics of the API; answers what its routes and actions count with. */
+/** Declares the metrics of the API. Returns the counters for its routes and actions. */
 export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
   const signIns = metrics.counter({
     name: "reviewrelay_sign_ins_total",
@@ -58,7 +61,7 @@ function countRequests(metrics: Metrics): CountRequest {
     },
     DURATION_BUCKETS_S,
   );
-  // To render the labels costs more than to count.
+  // Rendering the labels costs more than counting.
   const known = new Map<string, Histogram>();
   return ({ method, route, status, durationMs }) => {
     const key = `${status} ${method} ${route}`;
@@ -75,15 +78,15 @@ function countRequests(metrics: Metrics): CountRequest {
   };
 }
 
-/** Takes note of an answer, just before it is sent. */
+/** Called with a response just before it is sent. */
 export type Answered = (request: Request, route: string | undefined, status: number) => void;
 
-/** Counts every request that a route answered, refused or not. */
+/** Counts every request that reached a route, whether it succeeded or not. */
 export function answerCounter(clock: Clock, count: CountRequest): Answered {
   return (request, route, status) => {
-    // A wrong method has no route of its own, and its name may be anything.
+    // A wrong method has no route, and its name may be anything.
     if (route === undefined || status === METHOD_NOT_ALLOWED) return;
-    const durationMs = clock.monotonicMs() - exchangeOf(request).startedMs;
+    const durationMs = clock.monotonicMs() - requestStateOf(request).startedMs;
     count({ method: request.method, route, status, durationMs });
   };
 }
@@ -93,3 +96,38 @@ const METHOD_NOT_ALLOWED = 405;
 function withoutBase(route: string): string {
   return route.startsWith(`${BASE_PATH}/`) ? route.slice(BASE_PATH.length) : route;
 }
+
+/**
+ * Serves `/healthz`, which reports that the process is alive, and `/readyz`, which reports whether it can work
+ * (contract 2.12).
+ */
+export function health(readiness: () => Promise<Readiness>) {
+  return new Elysia({ name: "health", tags: ["Documents"] })
+    .get("/healthz", () => ({ status: "ok" }), {
+      detail: {
+        operationId: "getHealthz",
+        summary: "Tell that the process is alive",
+        description: "Without a look at its stores.",
+      },
+    })
+    .get(
+      "/readyz",
+      async ({ set }) => {
+        const { status, body } = showReadiness(await readiness());
+        set.status = status;
+        return body;
+      },
+      { detail: READYZ_DETAIL },
+    );
+}
+
+const object = { "application/json": { schema: { type: "object" } } } as const;
+const READYZ_DETAIL: DocumentDecoration = {
+  operationId: "getReadyz",
+  summary: "Tell whether the process is ready",
+  description: "Not while Postgres is away, a key is missing, or it drains.",
+  responses: {
+    "200": { description: "Ready; `degraded` without Redis.", content: object },
+    "503": { description: "Not ready; `checks` says why.", content: object },
+  },
+};

@@ -1,4 +1,6 @@
-import type { Call } from "./call.ts";
+import { type TUnsafe, Type } from "@sinclair/typebox";
+
+import type { RequestContext } from "./request-context.ts";
 
 /** The roles of users (contract 4.6). */
 export type Role =
@@ -9,7 +11,7 @@ export type Role =
   | "account_user"
   | "location_user";
 
-/** Contract 3.6. `*` stands for all of them; `password:reset` is never part of `*`. */
+/** The scopes of contract 3.6. `*` stands for all of them; `password:reset` is never part of `*`. */
 export const SCOPES = [
   "*",
   "reviews:read",
@@ -30,7 +32,7 @@ export type TokenKind =
   | "password_reset"
   | "portal";
 
-/** How a sign-in came about: the family of tokens that stems from it (contract 4.3). */
+/** The way of a sign-in, which all tokens of its family share (contract 4.3). */
 export type SignInMethod =
   | "login"
   | "password_grant"
@@ -40,7 +42,7 @@ export type SignInMethod =
   | "impersonation"
   | "portal";
 
-/** Who a verified bearer token acts as: every field from live rows, none from its claims (contract 4.3). */
+/** The user of a verified bearer token. All fields come from live rows, none from the token's claims (contract 4.3). */
 export interface Principal {
   readonly userId: number;
   readonly userName: string;
@@ -49,27 +51,45 @@ export interface Principal {
   readonly companyType: "platform" | "partner" | "account";
   /** The tenant: the partner itself, or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
-  /** Null above an account. */
+  /** Null for users of a partner or the platform. */
   readonly accountId: number | null;
-  /** The stores of a location user; null where a user sees every store of the account. */
+  /** The stores of a location user; null for users who see all stores of the account. */
   readonly storeIds: readonly number[] | null;
   readonly scopes: ReadonlySet<string>;
   readonly tokenKind: TokenKind;
   readonly jti: string;
   readonly familyId: string | null;
-  /** How the family began; null for tokens without one. */
+  /** The sign-in method of the token's family; null for tokens without a family. */
   readonly signInMethod: SignInMethod | null;
-  /** Null where the token was issued to the service's own pages. */
+  /** Null for tokens of the service's own pages. */
   readonly clientId: string | null;
-  /** Whether a partner or another third party holds the token, not the service or a first-party client. */
+  /** Whether a partner or another third party holds the token, rather than the service or a first-party client. */
   readonly isThirdParty: boolean;
   readonly impersonatorId: number | null;
-  /** What the session of a portal link is held to (contract 6.20); null of every other token. */
+  /** The pages that the session of a portal link may open (contract 6.20); null for all other tokens. */
   readonly pages: readonly string[] | null;
 }
 
-/** A signed-in user and the request that came from them. */
+/** A signed-in user with the context of their request. */
 export interface Caller {
   readonly principal: Principal;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
 }
+
+/**
+ * Declares a union of constants. The type is explicit, because Elysia infers `never` for a union built from an array.
+ */
+export function literals<const T extends string | number>(
+  values: readonly T[],
+  options: { readonly [name: string]: unknown } = {},
+): TUnsafe<T> {
+  return Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
+}
+
+/** One of the scopes. */
+export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });

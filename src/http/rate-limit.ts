@@ -6,7 +6,7 @@ import { networkOf, networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 import { runScript, script } from "../lib/redis.ts";
 
-/** A bucket that holds `burst` requests and gets `perMinute` back. */
+/** A token bucket: it holds `burst` requests and regains `perMinute`. */
 interface RateLimit {
   readonly perMinute: number;
   readonly burst: number;
@@ -15,13 +15,13 @@ interface RateLimit {
 interface RateLimits {
   readonly user: RateLimit;
   readonly ip: RateLimit;
-  /** Of an address where it tries passwords, codes and tokens. */
+  /** The limit of an address for routes where passwords, codes and tokens can be guessed. */
   readonly signIn: RateLimit;
 }
 
 /**
- * The party that a request is counted for: the user of a verified token, the address where there is none, or the
- * session of a portal link together with the user who made the link (contract 2.9).
+ * The party that a request is counted for: the user of a verified token, the address without one, or the session of a
+ * portal link together with the user who made the link (contract 2.9).
  */
 export type Subject =
   | { readonly kind: keyof RateLimits; readonly id: string }
@@ -32,13 +32,16 @@ export interface Taken {
   /** Requests left at this moment. */
   readonly remaining: number;
   readonly limit: RateLimit;
-  /** Until the bucket is full, and until it holds one request. */
+  /** Seconds until the bucket is full, and until it holds one request. */
   readonly fullInS: number;
   readonly nextInS: number;
 }
 
 export interface RateLimiter {
-  /** Nothing if Redis is away: then the request passes (contract 2.9). */
+  /**
+   * Takes a request from the buckets of the subject. Undefined if Redis is unreachable: the request then passes
+   * (contract 2.9).
+   */
   take(subject: Subject): Promise<Taken | undefined>;
   /** Requests that passed uncounted since the start. */
   readonly unchecked: number;
@@ -48,13 +51,17 @@ interface Bucket extends RateLimit {
   readonly key: string;
 }
 
-/** A portal session gets this part of what a user gets, and all sessions of one maker together this multiple. */
+/**
+ * The limit of a portal session, as a fraction of a user's limit, and of all sessions of one maker, as a multiple of
+ * it.
+ */
 const PORTAL_SESSION = 1 / 4;
 const PORTAL_SESSIONS_OF_MAKER = 4;
 
 /**
- * The buckets that a request takes from. The first is the party's own; the others are shared with parties that could
- * otherwise add up without a bound. Each shared one holds at least twice an own one, so that no single party empties it.
+ * Lists the buckets from which a request takes. The first belongs to the party; the others are shared with parties
+ * that could otherwise multiply a limit without bound. A shared bucket holds at least twice as much, so that no single
+ * party can empty it.
  */
 function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const { kind, id } = subject;
@@ -66,7 +73,8 @@ function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const limit = limits[kind];
   if (kind === "user") return [{ key: `user:${id}`, ...limit }];
   if (kind === "ip") return [{ key: `ip:${networkOf(id)}`, ...limit }];
-  // One line has a /56 or even a /48, so that a limit by /64 alone would be 256 or 65,536 limits.
+  // One subscriber line has a /56 or even a /48, so that a limit per /64 alone would allow 256 or 65,536 times the
+  // limit.
   return networksOf(id)
     .toReversed()
     .map((network, i) => ({ key: `signIn:${network}`, ...times(limit, 2 ** i) }));
@@ -77,9 +85,9 @@ function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {
 }
 
 /**
- * Takes one request from all buckets, or from none if one is empty: a party that is over its own limit takes nothing
- * from the buckets that it shares. The clock is that of Redis, so that all processes share a bucket whatever their own
- * clocks say. ARGV has the rate and the burst of each key.
+ * Takes one request from all buckets, or from none if one is empty, so that a party over its own limit takes nothing
+ * from shared buckets. The clock is that of Redis, so that processes with different clocks agree. ARGV contains rate
+ * and burst of each key.
  */
 const TAKE = script(`
 local time = redis.call('TIME')
@@ -88,7 +96,7 @@ local lefts, allowed = {}, 1
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
   local bucket = redis.pcall('HMGET', key, 'left', 'at')
-  -- What somebody else put there is dropped: it would switch off the limits of everybody, again and again.
+  -- A key of another type is deleted, because it would turn off the limits of its parties permanently.
   if bucket.err then
     redis.call('DEL', key)
     bucket = {}
@@ -108,8 +116,8 @@ end
 return answer`);
 
 const MINUTE_MS = 60_000;
-/** After a failure Redis is left alone for so long, so that one that hangs costs one request its patience, not all. */
-const AWAY_MS = 1_000;
+/** Time without further calls after a failure of Redis. A Redis that hangs then delays one request instead of all. */
+const PAUSE_MS = 1_000;
 
 interface Deps {
   readonly redis: Pick<Redis, "evalsha" | "eval">;
@@ -125,7 +133,7 @@ export function createRateLimiter(deps: Deps): RateLimiter {
 
 class RedisRateLimiter implements RateLimiter {
   readonly #deps: Deps;
-  #awayUntilMs = Number.NEGATIVE_INFINITY;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
   unchecked = 0;
 
   constructor(deps: Deps) {
@@ -135,27 +143,27 @@ class RedisRateLimiter implements RateLimiter {
   async take(subject: Subject): Promise<Taken | undefined> {
     const { clock, limits, prefix, redis } = this.#deps;
     const buckets = bucketsOf(subject, limits);
-    if (clock.monotonicMs() >= this.#awayUntilMs) {
+    if (clock.monotonicMs() >= this.#pausedUntilMs) {
       try {
         const keys = buckets.map(({ key }) => `${prefix}rate:${key}`);
         const args = buckets.flatMap(({ perMinute, burst }) => [perMinute / MINUTE_MS, burst]);
         return takenOf(buckets, await runScript(redis, TAKE, keys, args));
       } catch (error) {
-        this.#leaveAlone(error);
+        this.#pause(error);
       }
     }
     this.unchecked += 1;
     return undefined;
   }
 
-  #leaveAlone(error: unknown): void {
+  #pause(error: unknown): void {
     const { clock, log } = this.#deps;
-    this.#awayUntilMs = clock.monotonicMs() + AWAY_MS;
+    this.#pausedUntilMs = clock.monotonicMs() + PAUSE_MS;
     log.warn("rate_limit.unchecked", { requests: this.unchecked, ...errorFields(error) });
   }
 }
 
-/** Describes the bucket that refuses for longest, or would refuse first. */
+/** Describes the bucket that blocks the request for longest, or would block first. */
 function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   const [allowed, ...lefts]: unknown[] = Array.isArray(answer) ? answer : [];
   const states = buckets.map((limit, i) => {
@@ -176,7 +184,7 @@ function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   };
 }
 
-/** Counts one request, once, and remembers what its answer has to say about it. */
+/** Counts one request at most once, and makes the rate limit headers of its response. */
 export class Meter {
   readonly #limiter: RateLimiter | undefined;
   #taken: Taken | undefined;
@@ -186,7 +194,7 @@ export class Meter {
     this.#limiter = limiter;
   }
 
-  /** Throws `rate_limited` if the bucket is empty. */
+  /** Counts the request. Throws `rate_limited` if a bucket is empty. */
   async count(subject: Subject): Promise<void> {
     if (this.#limiter === undefined || this.#counted) return;
     this.#counted = true;
@@ -196,7 +204,7 @@ export class Meter {
     throw new Problem("rate_limited", { headers });
   }
 
-  /** `RateLimit-*` as in the IETF draft with three fields; the policy says what the bucket gets back. */
+  /** `RateLimit-*` headers as in the IETF draft with three fields; the policy contains the refill rate. */
   get headers(): Readonly<Record<string, string>> {
     if (this.#taken === undefined) return {};
     const { limit, remaining, fullInS } = this.#taken;

@@ -1,33 +1,38 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 
-import type { FieldErrors } from "../lib/problem.ts";
-import type { Call } from "./call.ts";
-import type { SoundParts } from "./fields.ts";
+import { type FieldErrors, invalid } from "../lib/problem.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { ValidParts } from "./fields.ts";
 import type { Principal } from "./principal.ts";
 
-/** What rules say of fields: field path → the sentence, or undefined where there is nothing to say. */
-export type FieldFaults = Readonly<Record<string, string | undefined>>;
+/** Errors of rules by field path; undefined for a field without an error. */
+export type RuleErrors = Readonly<Record<string, string | undefined>>;
 
 /**
- * What a rule judges: the fields that have their shape, while others may be malformed or missing. The records that the
- * path names stand beside them, by the names of their macros.
+ * The input of a rule: the valid fields, while others may be malformed or missing. The records that the path names are
+ * added under the names of their macros.
  */
-export interface Judged<B extends TSchema, Q extends TObject = TObject> {
+export interface RuleInput<B extends TSchema, Q extends TObject = TObject> {
   readonly principal: Principal;
-  readonly call: Call;
-  readonly body: SoundParts<Static<B>>;
-  readonly query: SoundParts<Static<Q>>;
+  readonly requestContext: RequestContext;
+  readonly body: ValidParts<Static<B>>;
+  readonly query: ValidParts<Static<Q>>;
 }
 
 /**
- * Says of every field at once what no schema can: its words and the schema's make one 422. A rule over two fields is
- * silent unless both are sound. It may look things up and writes nothing; what may change until the handler's
- * transaction is decided there once more.
+ * Checks that no schema can express. The errors of rules and schemas form one 422. A rule over two fields must return
+ * nothing unless both are valid. It may read the database but writes nothing. Conditions that may change before the
+ * handler's transaction are checked again in it.
  */
-export type FieldRules = (input: never) => FieldFaults | Promise<FieldFaults>;
+export type FieldRules = (input: never) => RuleErrors | Promise<RuleErrors>;
 
-export function faultsOf(said: FieldFaults): FieldErrors {
-  const faults: FieldErrors = {};
-  for (const [field, text] of Object.entries(said)) if (text !== undefined) faults[field] = [text];
-  return faults;
+export function toFieldErrors(ruleErrors: RuleErrors): FieldErrors {
+  const fieldErrors: FieldErrors = {};
+  for (const [field, text] of Object.entries(ruleErrors))
+    if (text !== undefined) fieldErrors[field] = [text];
+  return fieldErrors;
+}
+
+export function throwFieldErrors(fieldErrors: FieldErrors): void {
+  if (Object.keys(fieldErrors).length > 0) throw invalid(fieldErrors);
 }

@@ -1,30 +1,30 @@
-import { FormatRegistry, Type, type TString } from "@sinclair/typebox";
+import { FormatRegistry, type TString, Type } from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
 
-/** No NUL, which Postgres text cannot hold, and no half of a surrogate pair, which is no character. */
+/** Excludes NUL, which Postgres text cannot store, and lone surrogates, which are no characters. */
 const STORABLE = "(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])";
 
 /**
- * Text that may be stored, of `min` to `max` characters: code points, as people and JSON Schema count. TypeBox counts
- * the units of UTF-16, so the pattern does it.
+ * Declares text that can be stored, of `min` to `max` characters, counted as code points like in JSON Schema. TypeBox
+ * counts UTF-16 units, so a pattern checks the length.
  */
 export function storableText(
   [min, max]: readonly [min: number, max: number],
   explain = `must be text of ${min} to ${max} characters, without NUL or broken ones`,
 ): TString {
-  // Generators drop a pattern with surrogates; no JSON that they write has half a pair.
+  // Code generators discard a pattern with surrogates, and their JSON never contains half a pair.
   const characters = { minLength: min, maxLength: max, pattern: "^[^\\u0000]*$" };
   return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
 }
 
-/** The `q` of a list: text that its rows have somewhere, in upper or lower case (contract 2.4). */
+/** Declares the `q` of a list: text that its rows contain, ignoring case (contract 2.4). */
 export const searchText = (): TString => storableText([1, 200]);
 
 const INSTANT = "date-time";
 FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
 
-/** An instant as contract 2.3 writes it; read it with `parseInstant`. */
+/** Declares an instant of a request in the format of contract 2.3; read it with `parseInstant`. */
 export function instantText(): TString {
   return Type.String({
     format: INSTANT,
@@ -32,14 +32,14 @@ export function instantText(): TString {
   });
 }
 
-/** An instant in an answer. */
+/** Declares an instant of a response. */
 export function instantAnswer(): TString {
   return Type.String({ format: INSTANT });
 }
 
 const MAX_INTEGER = 2_147_483_647;
 
-/** An id of an integer column. */
+/** Declares the id of an integer column. */
 export function rowId() {
   return Type.Integer({
     minimum: 1,
@@ -48,7 +48,7 @@ export function rowId() {
   });
 }
 
-/** Crockford base 32, as `ulid` writes it. */
+/** Crockford base 32, as `ulid` produces it. */
 export const ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}";
 
 export function ulidText(): TString {
@@ -56,4 +56,39 @@ export function ulidText(): TString {
     pattern: `^${ULID_PATTERN}$`,
     explain: "must be a ULID of 26 characters",
   });
+}
+
+/** The highest number of parameters. No route, no extension of RFC 6749 and no identity provider sends as many. */
+export const MAX_PARAMETERS = 64;
+
+/** All values of each parameter in their order. */
+export type Parameters = ReadonlyMap<string, readonly string[]>;
+
+/** Reads a form or a query in one pass; undefined if it has more parameters than the limit. */
+export function readParameters(text: string): Parameters | undefined {
+  if (text.split("&", MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return undefined;
+  const values = new Map<string, string[]>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    const earlier = values.get(name);
+    if (earlier === undefined) values.set(name, [value]);
+    else earlier.push(value);
+  }
+  return values;
+}
+
+const PATH = /^\w+:\/\/[^/?#]*([^?#]*)/;
+
+/** Returns the path of a request without a URL parser, which rejects some well-formed `Host` headers, such as `a.1`. */
+export function pathOf({ url }: Pick<Request, "url">): string {
+  return PATH.exec(url)?.[1] ?? "";
+}
+
+/**
+ * Returns the query of a request as it was sent. The `Host` header has no influence on it, because it may contain
+ * anything.
+ */
+export function queryOf({ url }: Pick<Request, "url">): string {
+  const [path = ""] = url.split("#", 1);
+  const at = path.indexOf("?");
+  return at === -1 ? "" : path.slice(at + 1);
 }

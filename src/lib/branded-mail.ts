@@ -1,10 +1,8 @@
-import { escapeHtml } from "./html.ts";
-
-/** The sender's name and colour where the tenant has no brand of its own. */
+/** The name and colour for tenants without a brand. */
 const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
 
-/** How a tenant's mails look. */
+/** The appearance of a tenant's mails. */
 export interface MailBrand {
   /** Null without a white label. */
   readonly brand: string | null;
@@ -15,15 +13,18 @@ interface MailContent {
   readonly subject: string;
   readonly greeting: string;
   readonly paragraphs: readonly string[];
-  /** What is at stake, by name; shown after the first paragraph. */
+  /** Names and values that the mail is about; shown as a table after the first paragraph. */
   readonly facts?: readonly (readonly [name: string, value: string])[];
-  /** Where to go on. */
+  /** The action that the mail asks for. */
   readonly link?: { readonly words: string; readonly href: string };
-  /** Text of somebody else, which the mail sets apart from ours. */
+  /** Text by another person, shown as a quotation so that it is not mistaken for ours. */
   readonly quote?: string | null;
 }
 
-/** Subject, plain text and HTML of a mail in the tenant's brand; every text may hold anything. */
+/**
+ * Renders subject, plain text and HTML of a mail in the tenant's brand. All texts are escaped, so they may contain
+ * anything.
+ */
 export function brandedMail(content: MailContent, { brand, primaryColor }: MailBrand) {
   const name = brand ?? OWN_BRAND;
   const subject = `${name}: ${content.subject}`;
@@ -52,7 +53,7 @@ function textOf(content: MailContent, name: string): string {
 function htmlOf(content: MailContent, name: string, primaryColor: string): string {
   const { subject, greeting, facts = [], link, quote } = content;
   const [first = "", ...rest] = content.paragraphs;
-  // The column holds any text; a style attribute must hold a colour and nothing else.
+  // The column accepts any text, but the style attribute must contain nothing but a colour.
   const color = /^#[0-9a-f]{6}$/i.test(primaryColor) ? primaryColor : OWN_COLOR;
   const rows = facts.map(
     ([fact, value]) =>
@@ -61,7 +62,7 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>${escapeHtml(subject)}</title></head>`,
     `<body style="font-family:sans-serif;max-width:36em">`,
-    // No text has the tenant's colour: it may be faint, or the reader's mails dark.
+    // No text uses the tenant's colour: it may be too faint, or the mail may be shown in dark mode.
     `<p style="font-size:20px;font-weight:bold;padding-bottom:8px;border-bottom:4px solid;border-color:${color}">${escapeHtml(name)}</p>`,
     ...[greeting, first].map(paragraph),
     ...(rows.length === 0 ? [] : [`<table role="presentation">${rows.join("")}</table>`]),
@@ -80,4 +81,17 @@ const paragraph = (text: string) => `<p>${escapeHtml(text)}</p>`;
 
 function quoted(text: string, color: string): string {
   return `<blockquote style="margin:1em 0;padding:0.5em 1em;border-left:4px solid ${color}">${escapeHtml(text).replaceAll("\n", "<br>")}</blockquote>`;
+}
+
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Escapes text for use between tags and in quoted attributes. */
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 }

@@ -1,4 +1,4 @@
-/** Builds a program of one file for Node. */
+/** Bundles a program for Node into one file. */
 export async function bundleForNode(entry: string): Promise<string> {
   const built = await Bun.build({ entrypoints: [entry], target: "node", format: "esm" });
   const [file] = built.outputs;
@@ -6,11 +6,11 @@ export async function bundleForNode(entry: string): Promise<string> {
   return file.text();
 }
 
-/** Builds a style sheet with all that it imports, minified. */
+/** Bundles a style sheet with everything that it imports, minified. */
 export async function bundleStyles(entry: string): Promise<string> {
   const built = await Bun.build({
     entrypoints: [entry],
-    // For browsers Bun would write each logical property four times over, for those without :is() or :dir().
+    // Bun's target "browser" would write each logical property four times, for browsers without :is() or :dir().
     target: "bun",
     minify: true,
   });

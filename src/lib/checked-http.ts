@@ -1,27 +1,26 @@
-import { request as plainRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { type IncomingMessage, request as plainRequest, type RequestOptions } from "node:http";
 import { request as secureRequest } from "node:https";
-import { isIP, type Socket } from "node:net";
-import { rootCertificates } from "node:tls";
+import { connect, isIP, type Socket } from "node:net";
+import { connect as connectTls, rootCertificates } from "node:tls";
 
 import type { EgressProxy } from "./egress-proxy.ts";
 import {
   checkWebhookUrl,
-  resolveChecked,
   type EgressPolicy,
+  resolveChecked,
   type WebhookTarget,
 } from "./egress.ts";
-import { systemLookup, type Lookup } from "./name-resolver.ts";
-import { openTunnel } from "./proxy-tunnel.ts";
+import { type Lookup, systemLookup } from "./name-resolver.ts";
 
-/** Where the service may call out to, and how long and how much it listens. */
+/** Limits of outgoing requests: permitted addresses, duration and size of the response. */
 export interface CheckedHttpOptions {
   readonly policy: EgressPolicy;
-  /** PEM certificates besides those that come with the runtime. */
+  /** PEM certificates trusted in addition to those of the runtime. */
   readonly ca?: readonly string[];
   readonly lookup?: Lookup | undefined;
-  /** The operator's: connections leave through it. */
+  /** The operator's proxy; connections go through it. */
   readonly proxy?: EgressProxy | undefined;
-  /** One deadline over look-up, connection, TLS, request and the whole answer. */
+  /** One deadline for look-up, connection, TLS handshake, request and complete response. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }
@@ -38,7 +37,7 @@ export interface CheckedResponse {
   readonly body: string;
 }
 
-export type OutboundFault =
+export type OutboundFailure =
   | "invalid_url"
   | "blocked_address"
   | "dns"
@@ -46,10 +45,10 @@ export type OutboundFault =
   | "timeout"
   | "too_large";
 
-/** Why a call out did not come to an answer. */
+/** Reports why an outgoing request got no usable response. */
 export class OutboundError extends Error {
-  readonly code: OutboundFault;
-  constructor(code: OutboundFault, message: string) {
+  readonly code: OutboundFailure;
+  constructor(code: OutboundFailure, message: string) {
     super(message);
     this.name = "OutboundError";
     this.code = code;
@@ -57,14 +56,14 @@ export class OutboundError extends Error {
 }
 
 /**
- * One request by the rules of contract 7.11: every address of the name is checked, the connection goes
- * to one of those, and TLS and `Host` keep the name. A redirect is an answer like any other and is not followed.
+ * Sends one request by the rules of contract 7.11: every address of the name is checked, the connection goes to one of
+ * them, and TLS and `Host` keep the name. A redirect is returned as a response and is not followed.
  */
 export async function checkedRequest(
-  asked: CheckedRequest,
+  outgoing: CheckedRequest,
   options: CheckedHttpOptions,
 ): Promise<CheckedResponse> {
-  const checked = checkWebhookUrl(asked.url, options.policy);
+  const checked = checkWebhookUrl(outgoing.url, options.policy);
   if (checked.kind === "refused") throw new OutboundError(checked.code, checked.reason);
   const { target } = checked;
   const signal = AbortSignal.timeout(options.timeoutMs);
@@ -73,29 +72,30 @@ export async function checkedRequest(
   if (resolution.kind === "refused") throw new OutboundError("blocked_address", resolution.reason);
   if (resolution.kind === "unresolved")
     throw new OutboundError(signal.aborted ? "timeout" : "dns", resolution.reason);
-  let fault = new OutboundError("connect", `${target.host} has no address.`);
-  // Not after an answer began, or the time was up: only where this address did not serve at all.
+  let lastError = new OutboundError("connect", `${target.host} has no address.`);
+  // The next address is tried only if no connection could be made to this one, not after a response began or the
+  // deadline passed.
   for (const address of resolution.addresses)
     try {
-      return await send(asked, { target, address, signal, options });
+      return await send(outgoing, { target, address, signal, options });
     } catch (error) {
       if (!(error instanceof OutboundError) || error.code !== "connect") throw error;
-      fault = error;
+      lastError = error;
     }
-  throw fault;
+  throw lastError;
 }
 
 interface Leg {
   readonly target: WebhookTarget;
-  /** Checked. */
+  /** An address that passed the check. */
   readonly address: string;
   readonly signal: AbortSignal;
   readonly options: CheckedHttpOptions;
 }
 
-async function send(asked: CheckedRequest, leg: Leg): Promise<CheckedResponse> {
+async function send(outgoing: CheckedRequest, leg: Leg): Promise<CheckedResponse> {
   const { signal, options } = leg;
-  const response = await open(asked, leg);
+  const response = await open(outgoing, leg);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -107,32 +107,32 @@ async function send(asked: CheckedRequest, leg: Leg): Promise<CheckedResponse> {
       chunks.push(bytes);
     }
   } catch (error) {
-    throw faultOf(error, signal, "timeout");
+    throw outboundErrorOf(error, signal, "timeout");
   } finally {
     response.destroy();
   }
-  if (signal.aborted) throw faultOf(undefined, signal, "timeout");
+  if (signal.aborted) throw outboundErrorOf(undefined, signal, "timeout");
   return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") };
 }
 
-async function open(asked: CheckedRequest, leg: Leg): Promise<IncomingMessage> {
+async function open(outgoing: CheckedRequest, leg: Leg): Promise<IncomingMessage> {
   const { target, signal } = leg;
   const tunnel = await dialProxy(leg);
   return new Promise((resolve, reject) => {
     const abort = () => {
       request.destroy();
-      reject(faultOf(undefined, signal, "timeout"));
+      reject(outboundErrorOf(undefined, signal, "timeout"));
     };
-    // Inside a tunnel the connection is secured already.
+    // A connection through the proxy's tunnel has TLS already.
     const isSecure = target.secure && tunnel === undefined;
-    const options = optionsOf(asked, leg, tunnel);
+    const options = optionsOf(outgoing, leg, tunnel);
     const request = (isSecure ? secureRequest : plainRequest)(options);
     request.once("response", resolve);
-    request.once("error", (error) => reject(faultOf(error, signal, "connect")));
-    // Stays for the body too: destroying the request ends its answer.
+    request.once("error", (error) => reject(outboundErrorOf(error, signal, "connect")));
+    // The listener stays until the body is read, because destroying the request also ends its response.
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
-    else request.end(asked.body);
+    else request.end(outgoing.body);
   });
 }
 
@@ -142,7 +142,7 @@ async function dialProxy({ target, address, signal, options }: Leg): Promise<Soc
   try {
     return await openTunnel(options.proxy, { address, port: target.port, tls }, signal);
   } catch (error) {
-    throw faultOf(error, signal, "connect");
+    throw outboundErrorOf(error, signal, "connect");
   }
 }
 
@@ -151,7 +151,7 @@ function authorities({ ca = [] }: CheckedHttpOptions): string[] {
 }
 
 function optionsOf(
-  asked: CheckedRequest,
+  outgoing: CheckedRequest,
   { target, address, options }: Leg,
   tunnel: Socket | undefined,
 ): RequestOptions {
@@ -161,20 +161,20 @@ function optionsOf(
     host,
     port,
     path,
-    method: asked.method,
+    method: outgoing.method,
     headers: {
-      ...asked.headers,
+      ...outgoing.headers,
       Host: authority,
       "Accept-Encoding": "identity",
       Connection: "close",
     },
   };
-  // Without an agent, which would open a connection of its own.
+  // The tunnel replaces the agent, which would open another connection.
   if (tunnel !== undefined) return { ...common, createConnection: () => tunnel };
   return {
     ...common,
     agent: false,
-    // The checked address, whatever the name resolves to by now.
+    // Connects to the checked address, even if the name resolves to another one by now.
     lookup: (_name, wanted, done) =>
       wanted.all === true ? done(null, [found]) : done(null, address, found.family),
     ...(secure && {
@@ -185,8 +185,88 @@ function optionsOf(
   };
 }
 
-function faultOf(error: unknown, signal: AbortSignal, otherwise: OutboundFault): OutboundError {
+function outboundErrorOf(
+  error: unknown,
+  signal: AbortSignal,
+  otherwise: OutboundFailure,
+): OutboundError {
   if (error instanceof OutboundError) return error;
   if (signal.aborted) return new OutboundError("timeout", "There was no whole answer in time.");
   return new OutboundError(otherwise, error instanceof Error ? error.message : "Unknown.");
+}
+
+/** Limits the head of the proxy's response to CONNECT. */
+const MAX_HEAD_BYTES = 16 * 1024;
+const HEAD_END = "\r\n\r\n";
+
+export interface TunnelEnd {
+  /** A checked address. CONNECT names the address, not the host name, which the proxy might resolve to another one. */
+  readonly address: string;
+  readonly port: number;
+  /** The host whose certificate is expected; undefined for a connection without TLS. */
+  readonly tls: { readonly host: string; readonly ca: readonly string[] } | undefined;
+}
+
+/**
+ * Connects through the operator's proxy (RFC 9110, 9.3.6). Rejects if the proxy or the TLS handshake fails. An abort
+ * of `signal` destroys the connection.
+ */
+export async function openTunnel(
+  proxy: EgressProxy,
+  end: TunnelEnd,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const socket = connect({ host: proxy.host, port: proxy.port });
+  // Stays attached: an error that nobody else listens for must not end the process.
+  socket.on("error", () => {});
+  signal.addEventListener("abort", () => socket.destroy(), { once: true });
+  try {
+    await requestTunnel(socket, proxy, end);
+    return end.tls === undefined ? socket : await startTls(socket, end.tls);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+function requestTunnel(
+  socket: Socket,
+  { authorization }: EgressProxy,
+  to: TunnelEnd,
+): Promise<void> {
+  const host = isIP(to.address) === 6 ? `[${to.address}]` : to.address;
+  const authority = `${host}:${to.port}`;
+  const lines = [`CONNECT ${authority} HTTP/1.1`, `Host: ${authority}`];
+  if (authorization !== undefined) lines.push(`Proxy-Authorization: ${authorization}`);
+  return new Promise((resolve, reject) => {
+    let head = "";
+    const read = (chunk: Buffer) => {
+      head += chunk.toString("latin1");
+      const end = head.indexOf(HEAD_END);
+      if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
+      socket.removeListener("data", read);
+      // Bytes after the head come from the proxy itself, because nothing was sent through the tunnel yet.
+      const isAlone = end === head.length - HEAD_END.length;
+      if (isAlone && /^HTTP\/1\.[01] 2\d\d[ \r]/.test(head)) resolve();
+      else reject(new Error("The proxy did not open the connection."));
+    };
+    socket.on("data", read);
+    socket.once("error", reject);
+    socket.once("close", () => reject(new Error("The proxy closed the connection.")));
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+  });
+}
+
+function startTls(
+  socket: Socket,
+  { host, ca }: { readonly host: string; readonly ca: readonly string[] },
+): Promise<Socket> {
+  const named = isIP(host) === 0 ? { servername: host } : {};
+  const secured = connectTls({ socket, host, ca: [...ca], rejectUnauthorized: true, ...named });
+  return new Promise((resolve, reject) => {
+    secured.once("secureConnect", () => resolve(secured));
+    // These listeners stay attached: a late error must not end the process.
+    secured.on("error", reject);
+    secured.once("close", () => reject(new Error("The connection was closed.")));
+  });
 }

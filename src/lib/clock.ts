@@ -1,14 +1,14 @@
-/** The one source of time. Rules take `now` as a value; only actions, loops and `main.ts` hold a Clock. */
+/** The source of time. Rules take `now` as a value; only actions, loops and `main.ts` hold a Clock. */
 export interface Clock {
-  /** Wall time: what is stored and shown. It may jump. */
+  /** Wall time, for instants that are stored or shown. It may jump. */
   now(): Date;
-  /** Milliseconds that never jump and mean nothing outside this process: for durations and leases. */
+  /** Monotonic milliseconds, for durations and leases. They never jump and have no meaning outside this process. */
   monotonicMs(): number;
-  /** Resolves after `ms`, or at once when the signal aborts: the caller looks at `signal.aborted`. */
+  /** Resolves after `ms`, or at once when the signal aborts; the caller checks `signal.aborted`. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest delay that a timer takes; a longer sleep is cut there, and loops simply sleep again. */
+/** The longest delay of a timer. A longer sleep ends early here, and its loop sleeps again. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -35,24 +35,26 @@ export function fromMs(msSinceEpoch: number): Date {
   return new Date(msSinceEpoch);
 }
 
-/** The wire format of every instant: `2026-06-01T12:00:00.000+00:00` (contract 2.3). */
+/** Formats an instant as all responses and webhooks show it: `2026-06-01T12:00:00.000+00:00` (contract 2.3). */
 export function isoInstant(at: Date): string {
   return `${at.toISOString().slice(0, -1)}+00:00`;
 }
 
-/** The years 1 to 9999: what four digits say beyond them in another zone, and the year 0, Postgres does not know. */
+/** Bounds of the accepted instants: the years 1 to 9999. Postgres knows no year 0, and later years need five digits. */
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;
 const DAYS_OF_EVERY_MONTH = 28;
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Reads an ISO 8601 instant with an offset; undefined if it is anything else (`2026-02-30` too), or nothing. */
+/**
+ * Parses an ISO 8601 instant with an offset. Returns undefined for anything else, also for `2026-02-30` and undefined.
+ */
 export function parseInstant(text: string | undefined): Date | undefined {
   if (text === undefined || !RFC3339.test(text)) return undefined;
   const at = new Date(text);
   if (!(at.getTime() >= FIRST_MS && at.getTime() <= LAST_MS)) return undefined;
   if (Number(text.slice(8, 10)) <= DAYS_OF_EVERY_MONTH) return at;
-  // Date rolls 30 February over to 2 March; the calendar day must survive the round trip.
+  // Date turns 30 February into 2 March, so the calendar day must survive the round trip.
   const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
   return day.toISOString().startsWith(text.slice(0, 10)) ? at : undefined;
 }

@@ -1,28 +1,35 @@
-import { readCertificates } from "./certificates.ts";
-import { parseProxyUrl, type EgressProxy } from "./egress-proxy.ts";
-import { parseNetworks, type EgressPolicy } from "./egress.ts";
-import { LOG_LEVELS, type LogLevel } from "./log.ts";
-import { SettingsReader, type Env, type Mailbox } from "./settings-reader.ts";
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 
-/** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
+import { type EgressProxy, parseProxyUrl } from "./egress-proxy.ts";
+import { type EgressPolicy, parseNetworks } from "./egress.ts";
+import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { type Env, type Mailbox, SettingsReader } from "./settings-reader.ts";
+
+/**
+ * The settings of one process, read once at the start. The defaults are for production; `scripts/start.ts` sets those
+ * of the demo.
+ */
 export interface Config {
   readonly databaseUrl: string;
-  /** Of the user who owns the tables, for maintenance; `DATABASE_URL` if it is not set. */
+  /** The address with the user that owns the tables, for maintenance; `DATABASE_URL` if it is not set. */
   readonly maintenanceDatabaseUrl: string;
-  /** To Postgres at the most, by one process, besides those for leases, readiness and maintenance. */
-  readonly connections: Readonly<Record<"api" | "intake" | "dispatcher", number>>;
+  /**
+   * The highest number of connections to Postgres of one process, besides those for leases, readiness and maintenance.
+   */
+  readonly connections: Readonly<Record<"api" | "writerPool" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
-  /** Without it mails stay queued. */
+  /** The mail server; absent, mails stay queued. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: Mailbox;
   readonly port: number;
   readonly host: string;
-  /** `{server_root}` of the specification, without a slash at its end. */
+  /** `{server_root}` of the specification, without a trailing slash. */
   readonly serverRoot: string;
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
-  /** So long a process that was told to stop goes on taking requests, while `/readyz` says that it drains. */
+  /** How long a process that was told to stop still accepts requests, while `/readyz` reports that it drains. */
   readonly drainDelayMs: number;
   readonly retryDelaysMs: readonly number[];
   readonly batchHourMs: number;
@@ -34,50 +41,50 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
-  /** Of the audit log, and of sign-ins from which nothing stems any more; 0 for ever. */
+  /** Retention of the audit log, and of sign-ins without live tokens; 0 keeps them forever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
-  /** Of the history that nothing is made from any more; 0 for ever. */
+  /** Retention of history rows that nothing is derived from any more; 0 keeps them forever. */
   readonly historyRetentionDays: number;
   readonly rateLimits: boolean;
-  /** Requests per minute, and how many may come at once. */
+  /** Requests per minute and the highest burst. */
   readonly rateLimit: Readonly<
     Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
-  /** Origins of browser apps that may use the API, besides what any origin may. */
+  /** Origins of browser apps that may use the whole API, not only the routes that are open to any origin. */
   readonly corsOrigins: readonly string[];
-  /** Origins, or whole addresses, that single sign-on may end at besides the dashboard. */
+  /** Origins or complete addresses to which single sign-on may return, besides the dashboard. */
   readonly ssoReturnTo: readonly string[];
-  /** Where webhooks may go: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
+  /** Permitted addresses of webhooks: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
   readonly egress: EgressPolicy;
-  /** PEM certificates that receivers may be signed by, besides the system's: those of `WEBHOOK_CA_FILE`. */
+  /** PEM certificates of `WEBHOOK_CA_FILE`, trusted for receivers in addition to the system's. */
   readonly webhookCa: readonly string[];
-  /** `WEBHOOK_PROXY_URL`; without it receivers are connected to directly. */
+  /** `WEBHOOK_PROXY_URL`; without it, deliveries connect directly. */
   readonly webhookProxy: EgressProxy | undefined;
   readonly masterKey: Uint8Array;
   readonly masterKeyPrevious: Uint8Array | undefined;
   readonly logLevel: LogLevel;
-  /** Whether each answered request is a line of the log. */
+  /** Whether each request is logged. */
   readonly accessLog: boolean;
-  /** A statement that takes so long is told in the log by its name; 0 for none. */
+  /** The shortest duration of a statement that is logged as slow, by its name; 0 logs none. */
   readonly slowStatementMs: number;
-  /** Where traces go (OTLP over HTTP), and the share of events that are traced. Nothing is traced without it. */
+  /** The OTLP endpoint (over HTTP) and the share of events that are traced; absent, nothing is traced. */
   readonly traces: { readonly url: string; readonly share: number } | undefined;
-  /** Set by the supervisor: without that parent the process stops. */
+  /** Set by the supervisor: the process stops when this parent is gone. */
   readonly parentPid: number | undefined;
 }
 
-/** Exit status of a process whose settings are wrong (EX_CONFIG of sysexits.h): restarting it cannot help. */
+/** Exit status for invalid settings (EX_CONFIG of sysexits.h): a restart cannot help. */
 export const EXIT_CONFIG = 78;
 
-/** Carries every fault at once, one line each. */
+/** Carries all errors of the settings, one per line. */
 export class ConfigError extends Error {
-  readonly faults: readonly string[];
-  constructor(faults: readonly string[]) {
-    super(faults.join("\n"));
+  readonly errors: readonly string[];
+  constructor(errors: readonly string[]) {
+    super(errors.join("\n"));
     this.name = "ConfigError";
-    this.faults = faults;
+    this.errors = errors;
   }
 }
 
@@ -85,7 +92,7 @@ const DAY_S = 86_400;
 /** 4 attempts have 3 delays between them (contract 7.7). */
 const RETRY_DELAYS = 3;
 
-/** Reads and checks every setting. Throws a ConfigError that names all faults. */
+/** Reads and checks every setting. Throws a ConfigError that lists all errors. */
 export function readConfig(env: Env = process.env): Config {
   const read = new SettingsReader(env);
   const host = read.host("HOST", "127.0.0.1");
@@ -126,7 +133,7 @@ export function readConfig(env: Env = process.env): Config {
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     corsOrigins: read.origins("CORS_ORIGINS"),
-    ssoReturnTo: read.places("SSO_RETURN_TO"),
+    ssoReturnTo: read.returnAddresses("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
       allowedNetworks: read.networks("WEBHOOK_ALLOWED_NETWORKS").flatMap(parseNetworks),
@@ -141,15 +148,15 @@ export function readConfig(env: Env = process.env): Config {
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
-  if (read.faults.length > 0) throw new ConfigError(read.faults);
+  if (read.errors.length > 0) throw new ConfigError(read.errors);
   return Object.freeze(config);
 }
 
-/** For what needs nothing but the database. Throws a ConfigError. */
+/** Reads the address of the database alone, for programs that need no other setting. Throws a ConfigError. */
 export function readDatabaseUrl(env: Env = process.env): string {
   const read = new SettingsReader(env);
   const url = databaseUrlOf(read, "DATABASE_URL");
-  if (read.faults.length > 0) throw new ConfigError(read.faults);
+  if (read.errors.length > 0) throw new ConfigError(read.errors);
   return url;
 }
 
@@ -168,7 +175,7 @@ function databasesOf(read: SettingsReader) {
 function connectionsOf(read: SettingsReader): Config["connections"] {
   return {
     api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
-    intake: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
+    writerPool: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
     dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
   };
 }
@@ -193,9 +200,9 @@ function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
 function retentionOf(read: SettingsReader) {
   const retentionDays = read.integer("RETENTION_DAYS", 30, [1, 3_650]);
   const historyRetentionDays = read.integer("HISTORY_RETENTION_DAYS", 0, [0, 36_500]);
-  // What is recovered reaches back for the whole retention time.
+  // Recovery reads the history of the whole retention time, so the history must last longer.
   if (historyRetentionDays > 0 && historyRetentionDays <= retentionDays)
-    read.faults.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
+    read.errors.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
   return {
     retentionDays,
     historyRetentionDays,
@@ -204,7 +211,7 @@ function retentionOf(read: SettingsReader) {
   };
 }
 
-/** The names and their meaning are those of OpenTelemetry's specification. */
+/** Names and meaning of these settings follow OpenTelemetry's specification. */
 function tracesOf(read: SettingsReader): Config["traces"] {
   const share = read.fraction("OTEL_TRACES_SAMPLER_ARG", 1);
   const base = read.optional("OTEL_EXPORTER_OTLP_ENDPOINT", () =>
@@ -213,7 +220,41 @@ function tracesOf(read: SettingsReader): Config["traces"] {
   return base === undefined ? undefined : { url: `${base.replace(/\/+$/, "")}/v1/traces`, share };
 }
 
-/** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */
+/** Keeps the first host of `postgres://user@one:5432,two:5432/name`, because a URL can have only one. */
 function firstHost(text: string): string {
   return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
+}
+
+const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/**
+ * Splits a PEM file into its certificates. Throws with a reason if it is unreadable, empty or has an invalid
+ * certificate.
+ */
+function readCertificates(path: string): string[] {
+  const certificates = readText(path).match(PEM) ?? [];
+  if (certificates.length === 0) throw new Error("names a file without a certificate in PEM form");
+  const bad = certificates.findIndex((pem) => !isCertificate(pem));
+  if (bad >= 0)
+    throw new Error(
+      `names a file of which certificate ${bad + 1} of ${certificates.length} cannot be read`,
+    );
+  return certificates;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new Error(`names a file that cannot be read (${code})`, { cause: error });
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
 }

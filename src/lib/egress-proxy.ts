@@ -1,6 +1,6 @@
-/** The HTTP proxy that deliveries leave through. What it says of itself may be logged, but for `authorization`. */
+/** The HTTP proxy for deliveries. All fields except `authorization` may be logged. */
 export interface EgressProxy {
-  /** Name or IP literal, without brackets. Set by the operator, so that no address check applies. */
+  /** Name or IP literal, without brackets. The operator sets it, so no address check applies. */
   readonly host: string;
   readonly port: number;
   /** The complete `Proxy-Authorization` value. */
@@ -9,7 +9,7 @@ export interface EgressProxy {
 
 const FORM = "must be an http URL without a path, such as http://proxy.example:3128";
 
-/** Reads `http://[user:password@]host[:port]`. Throws with a reason that repeats no part of the URL: it may hold a password. */
+/** Parses `http://[user:password@]host[:port]`. The error repeats no part of the URL, which may contain a password. */
 export function parseProxyUrl(text: string): EgressProxy {
   const url = URL.parse(text);
   if (url === null || url.protocol !== "http:" || url.hostname === "" || url.port === "0")
@@ -22,7 +22,10 @@ export function parseProxyUrl(text: string): EgressProxy {
   };
 }
 
-/** RFC 7617: the first colon parts user and password, so a user has none; control characters have no meaning. */
+/**
+ * Makes Basic credentials (RFC 7617). The first colon separates user and password, so the user must not contain one,
+ * and control characters are not permitted.
+ */
 function basicCredentials(username: string, password: string): string | undefined {
   if (username === "" && password === "") return undefined;
   const user = decodePart(username);

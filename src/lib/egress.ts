@@ -5,27 +5,30 @@ import { systemLookup, type Lookup, type LookupOptions } from "./name-resolver.t
 /** Longest webhook_url (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
 
-/** How long a name may take to resolve when a subscription is created or updated (contract 6.5). */
+/** The longest DNS look-up when a subscription is created or updated (contract 6.5). */
 const CREATION_LOOKUP_MS = 2000;
 
-/** Longest host name and label that DNS can carry (RFC 1035, 2.3.4). */
+/** Longest host name and label in DNS (RFC 1035, 2.3.4). */
 const MAX_NAME_CHARS = 253;
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
-/** `bits` is the network part written as zeros and ones, so that membership is a prefix of text. */
+/**
+ * A network in CIDR form. `bits` is its prefix as zeros and ones, so that membership is a prefix comparison of
+ * strings.
+ */
 export interface Network {
   readonly family: 4 | 6;
   readonly bits: string;
 }
 
 export interface EgressPolicy {
-  /** Development only; otherwise a URL is https. */
+  /** Permits http URLs, for development only. */
   readonly allowHttp: boolean;
-  /** Wins over every blocked range, for addresses written in the same family. */
+  /** Exempts addresses from the blocked ranges, if they are written in the same family. */
   readonly allowedNetworks: readonly Network[];
 }
 
-/** Where one delivery goes, read out of a checked URL. */
+/** The destination of a delivery, read from a checked URL. */
 export interface WebhookTarget {
   readonly secure: boolean;
   /** Name or IP literal: lower case, no brackets, no trailing dot. */
@@ -34,9 +37,9 @@ export interface WebhookTarget {
   readonly port: number;
   /** Path and query as sent on the request line. */
   readonly path: string;
-  /** The `Host` header: the port only where it is not the scheme's own. */
+  /** The `Host` header; it contains the port only if it is not the default of the scheme. */
   readonly authority: string;
-  /** Scheme, host and port: connections are shared within one origin and never beyond. */
+  /** Scheme, host and port. Connections are reused within one origin only. */
   readonly origin: string;
 }
 
@@ -54,20 +57,23 @@ export type Resolution =
   | { kind: "refused"; reason: string }
   | { kind: "unresolved"; reason: string };
 
-/** Ranges without a public receiver: IANA special-purpose registries (RFC 6890) and what clouds add. */
+/**
+ * Ranges without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud providers
+ * add.
+ */
 const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] = [
   ["an unspecified", "0.0.0.0/8 ::/128"],
   ["a loopback", "127.0.0.0/8 ::1/128"],
   ["a private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10"],
   ["a shared (CGNAT)", "100.64.0.0/10"],
   ["a link-local or metadata", "169.254.0.0/16 fe80::/10"],
-  // Azure answers its metadata and agent protocol on a public address.
+  // Azure serves its metadata and agent protocol on a public address.
   ["a metadata", "168.63.129.16/32"],
   ["a multicast", "224.0.0.0/4 ff00::/8"],
   ["a broadcast", "255.255.255.255/32"],
   ["a documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"],
   ["a benchmarking", "198.18.0.0/15 2001:2::/48"],
-  // Forms that carry an IPv4 address inside: what they reach depends on gateways that we do not know.
+  // Forms that contain an IPv4 address. Their destination depends on gateways that are unknown here.
   ["an IPv4-mapped", "::ffff:0:0/96"],
   ["an IPv4-compatible", "::/96"],
   ["a NAT64", "64:ff9b::/96 64:ff9b:1::/48"],
@@ -83,10 +89,10 @@ const BLOCKED = BLOCKED_RANGES.flatMap(([reason, list]) =>
   parseNetworks(list).map((network) => ({ reason, network })),
 );
 
-/** The only IPv6 space handed out for the public Internet (RFC 4291, 2.4); all else is refused unseen. */
+/** The only IPv6 space that is assigned for the public Internet (RFC 4291, 2.4). All other addresses are blocked. */
 const GLOBAL_UNICAST: Network = { family: 6, bits: "001" };
 
-/** CIDR networks or single addresses, separated by commas or spaces; throws naming the first bad one. */
+/** Parses CIDR networks or single addresses, separated by commas or spaces. Throws naming the first invalid one. */
 export function parseNetworks(list: string): Network[] {
   const items = list.split(/[\s,]+/).filter((item) => item !== "");
   return items.map((item) => {
@@ -101,14 +107,16 @@ export function parseNetworks(list: string): Network[] {
     const prefix = length === undefined ? address.bits.length : Number(length);
     if (prefix > address.bits.length)
       throw new Error(`"${item}" has a prefix longer than ${address.bits.length} bits`);
-    // 10.0.0.1/8 may mean one host or a whole network: an allow-list must not guess.
+    // 10.0.0.1/8 may mean one host or a whole network, and an allow-list must not guess.
     if (address.bits.includes("1", prefix))
       throw new Error(`"${item}" has bits set beyond its prefix`);
     return { family: address.family, bits: address.bits.slice(0, prefix) };
   });
 }
 
-/** Why no delivery may go to this address, or undefined where it may; what is not an address is refused. */
+/**
+ * Returns the reason why no delivery may go to this address; undefined if it may. Text that is no address is refused.
+ */
 export function addressRefusal(text: string, policy: EgressPolicy): string | undefined {
   const address = parseAddress(text);
   if (address === undefined) return `${text} is not an IP address`;
@@ -120,11 +128,12 @@ export function addressRefusal(text: string, policy: EgressPolicy): string | und
   return undefined;
 }
 
-/** The part of the check that needs no network: form, scheme, and an address written in the URL. */
+/** Checks the parts of a URL that need no network: form, scheme, and an address written in it. */
 export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
   if (raw.length > MAX_URL_CHARS)
     return invalid(`must be at most ${MAX_URL_CHARS} characters long`);
-  // The URL parser would quietly drop or turn these round, and what is stored would not be what is called.
+  // The URL parser would silently drop or convert these characters, and the stored URL would differ from the called
+  // one.
   if (/[\s\\]|\p{Cc}/u.test(raw))
     return invalid("must not contain spaces, control characters or backslashes");
   const url = /^https?:\/\/[^/?#]/i.test(raw) ? URL.parse(raw) : null;
@@ -139,8 +148,8 @@ export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
 }
 
 /**
- * Looks the host up and checks every address: one refused address refuses the name, because which
- * of them answers is not ours to choose. An IP literal needs no look-up.
+ * Resolves the host and checks every address. One blocked address refuses the name, because the network chooses which
+ * of them answers. An IP literal needs no look-up.
  */
 export async function resolveChecked(
   host: string,
@@ -164,8 +173,8 @@ export async function resolveChecked(
 }
 
 /**
- * The check for creation and update. A name that does not resolve in time passes: receivers are often
- * registered before they exist, and every connection is checked again.
+ * Checks a URL at the creation or update of a subscription. A name that does not resolve in time passes, because
+ * receivers are often registered before they exist, and every connection is checked again.
  */
 export async function checkNewWebhookUrl(
   raw: string,
@@ -187,7 +196,7 @@ export async function checkNewWebhookUrl(
 
 function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
   const bracketed = url.hostname.startsWith("[");
-  // "name." is the same host as "name", but neither certificates nor resolvers agree on the dot.
+  // "name." is the same host as "name", but certificates and resolvers treat the dot differently.
   const host = bracketed ? url.hostname.slice(1, -1) : url.hostname.replace(/\.$/, "");
   const isLiteral = bracketed || isIPv4(host);
   if (isLiteral) {
@@ -195,7 +204,7 @@ function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
   } else if (host.length > MAX_NAME_CHARS || !host.split(".").every((label) => LABEL.test(label))) {
     return invalid("must contain a valid host name");
   } else if (/(^|\.)localhost$/.test(host) && !allowsLoopback(policy)) {
-    // RFC 6761, 6.3: these names are loopback, whatever a resolver says.
+    // These names are loopback whatever a resolver answers (RFC 6761, 6.3).
     return blocked();
   }
   const secure = url.protocol === "https:";
@@ -212,7 +221,7 @@ function allowsLoopback(policy: EgressPolicy): boolean {
   return ["127.0.0.1", "::1"].some((address) => addressRefusal(address, policy) === undefined);
 }
 
-/** A zone (`fe80::1%eth0`) names an interface of ours, so an address with one is none here. */
+/** Parses an IP address. A zone (`fe80::1%eth0`) names a local interface, so an address with one is refused. */
 function parseAddress(text: string): Network | undefined {
   if (isIPv4(text)) return { family: 4, bits: ipv4Bits(text) };
   if (!isIPv6(text) || text.includes("%")) return undefined;
@@ -239,7 +248,7 @@ function contains(network: Network, address: Network): boolean {
   return network.family === address.family && address.bits.startsWith(network.bits);
 }
 
-/** A look-up that others wait for goes on; its late answer is dropped here. */
+/** Rejects when the signal aborts. The look-up continues for its other callers, and its late answer is ignored here. */
 function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
@@ -254,7 +263,7 @@ function invalid(reason: string): UrlRefusal {
   return { kind: "refused", code: "invalid_url", reason };
 }
 
-/** It does not say where a name leads: whoever asks could map the inside of our network by it. */
+/** Refuses a URL without saying where its name leads: the reason would let a client map the internal network. */
 function blocked(): UrlRefusal {
   return { kind: "refused", code: "blocked_address", reason: "must lead to a public address" };
 }

@@ -1,18 +1,18 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** Of Brotli, while somebody waits. */
-const QUICKLY = 6;
-/** Of Brotli, where it is done once: seconds, for a twelfth less. */
+/** Brotli quality for responses that are compressed while a client waits. */
+const FAST_QUALITY = 6;
+/** Brotli quality for files that are compressed once. It takes seconds and saves a twelfth of the size. */
 export const SLOWLY = 11;
 
-/** Some bytes in every coding that they are served in. */
+/** A body in every content coding that is served. */
 export interface Encodings {
   readonly br: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer>;
   readonly identity: Uint8Array<ArrayBuffer>;
 }
 
-export function encode(bytes: Uint8Array<ArrayBuffer>, quality = QUICKLY): Encodings {
+export function encode(bytes: Uint8Array<ArrayBuffer>, quality = FAST_QUALITY): Encodings {
   const params = { [constants.BROTLI_PARAM_QUALITY]: quality };
   return {
     br: new Uint8Array(brotliCompressSync(bytes, { params })),
@@ -21,17 +21,19 @@ export function encode(bytes: Uint8Array<ArrayBuffer>, quality = QUICKLY): Encod
   };
 }
 
-/** How many codings of an `Accept-Encoding` are looked at: more than any client names. */
+/** The number of codings of an `Accept-Encoding` that are read; more than any client sends. */
 const MAX_CODINGS = 32;
 
-/** The best coding that an `Accept-Encoding` takes. */
+/** Selects the best content coding that the `Accept-Encoding` header accepts. */
 export function codingFor(accepted: string | null): keyof Encodings {
   const taken = codingsIn(accepted ?? "");
   const best = (["br", "gzip"] as const).find((one) => taken.get(one) ?? taken.get("*") ?? false);
   return best ?? "identity";
 }
 
-/** RFC 9110, 12.5.3: a coding is taken unless its weight is 0; `*` stands for those that are not named. */
+/**
+ * Parses `Accept-Encoding` (RFC 9110, 12.5.3): a coding is accepted unless its weight is 0; `*` stands for all others.
+ */
 function codingsIn(header: string): ReadonlyMap<string, boolean> {
   const codings = header.split(",", MAX_CODINGS).map((one) => {
     const [name = "", ...params] = one.split(";").map((part) => part.trim().toLowerCase());
@@ -39,4 +41,14 @@ function codingsIn(header: string): ReadonlyMap<string, boolean> {
     return [name, weight === undefined || Number(weight) > 0] as const;
   });
   return new Map(codings);
+}
+
+/** Canonical base64url: groups of four characters, and a last one whose unused bits are zero. */
+const BASE64URL = /^(?:[\w-]{4})*(?:[\w-][AQgw]|[\w-]{2}[AEIMQUYcgkosw048])?$/;
+
+/**
+ * Whether the text is the canonical base64url of some bytes (RFC 4648, 3.5). Decoders accept other spellings as well.
+ */
+export function isBase64Url(text: string): boolean {
+  return BASE64URL.test(text);
 }

@@ -1,53 +1,55 @@
-/** How much of the bounded work is at hand. */
+/** The number of tasks at hand. */
 export interface Load {
   readonly running: number;
   readonly waiting: number;
 }
 
 interface Limits {
-  /** How many tasks run at once, and how many more may wait. */
+  /** The highest number of tasks that run at once, and of further tasks that may wait. */
   readonly running: number;
   readonly waiting: number;
-  /** How many of those that run may be of one outermost network. */
+  /** The highest number of running tasks of one outermost network. */
   readonly share: number;
-  /** What one more is refused with. */
-  readonly refusal: () => Error;
+  /** Makes the error for a task that can neither run nor wait. */
+  readonly rejection: () => Error;
 }
 
-/** The tasks of one network. Those of an outer network are the tasks of all networks within it. */
-class Line {
-  /** The lines of the networks within this one, by name, in the order of their turns. */
-  readonly within = new Map<string, Line>();
-  /** The tasks that wait here; empty where there are lines within. */
+/** The tasks of one network, including those of all networks inside it. */
+class Network {
+  /** The networks inside this one by name, in the order of their turns. */
+  readonly children = new Map<string, Network>();
+  /** The waiting tasks of an innermost network; empty if there are networks inside. */
   readonly queue: Waiter[] = [];
   running = 0;
   waiting = 0;
 }
 
-/** A network by its line and the lines around it, outermost first. */
-interface Place {
+/** A network with the networks around it, outermost first. */
+interface Branch {
   readonly path: readonly string[];
-  readonly lines: readonly Line[];
+  readonly networks: readonly Network[];
 }
 
 interface Waiter {
   start(): void;
-  refuse(): void;
+  reject(): void;
 }
 
 /**
- * Runs a bounded number of tasks at once and takes turns by network. A network is given as a path, such as an IPv6 /48,
- * its /56 and its /64: turns go round the outermost networks, then round those within, so that a crowd in many small
- * networks counts as the one network around them.
+ * Runs a bounded number of tasks at once and takes turns between networks, so that no network can starve the others. A
+ * network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then round those
+ * inside, so many small networks inside a large one count as one.
  *
- * A network that has a task running comes after all that have none, so no network delays another by more than one task.
- * An outermost network never runs more than its share: with a share that leaves one place, a newcomer begins at once
- * beside a single crowd. When no place to wait is left, the network with the most waiting loses its newest task. A
- * newcomer is therefore refused only when every place is taken by another network, or by its own.
+ * - A network without a running task comes before all networks that have one, so no network delays another by more
+ *   than one task.
+ * - An outermost network never runs more than its share. With a share of all slots but one, a newcomer starts at once
+ *   beside one busy network.
+ * - When the waiting room is full, the network with the most waiting tasks loses its newest one. A newcomer is
+ *   therefore rejected only if no network has at least two more waiting tasks than its own.
  */
 export class FairQueue {
   readonly #limits: Limits;
-  readonly #all = new Line();
+  readonly #all = new Network();
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -58,94 +60,97 @@ export class FairQueue {
   }
 
   async take<T>(path: readonly string[], task: () => Promise<T>): Promise<T> {
-    const place = this.#placeOf(path);
-    const [outermost] = place.lines;
+    const branch = this.#branchOf(path);
+    const [outermost] = branch.networks;
     const isFree =
       this.#all.running < this.#limits.running && (outermost?.running ?? 0) < this.#limits.share;
-    if (!isFree) this.#makeRoom(place);
-    this.#eachLine(place, (line, name, around) => around.within.set(name, line));
-    if (isFree) this.#count(place, { running: 1, waiting: 0 });
-    else await this.#wait(place);
+    if (!isFree) this.#makeRoom(branch);
+    this.#eachNetwork(branch, (network, name, parent) => parent.children.set(name, network));
+    if (isFree) this.#count(branch, { running: 1, waiting: 0 });
+    else await this.#wait(branch);
     try {
       return await task();
     } finally {
-      this.#end(place);
+      this.#end(branch);
     }
   }
 
-  /** The lines of a path. Those of networks without a task are new and not among the others yet. */
-  #placeOf(path: readonly string[]): Place {
-    let around = this.#all;
-    const lines = path.map((name) => (around = around.within.get(name) ?? new Line()));
-    return { path, lines };
+  /** Returns the networks of a path. New ones are not linked to their parents yet. */
+  #branchOf(path: readonly string[]): Branch {
+    let parent = this.#all;
+    const networks = path.map((name) => (parent = parent.children.get(name) ?? new Network()));
+    return { path, networks };
   }
 
-  /** Visits the lines of a place from the innermost to the outermost, each with the one around it. */
-  #eachLine({ path, lines }: Place, visit: (line: Line, name: string, around: Line) => void): void {
-    for (const [i, line] of [...lines.entries()].toReversed())
-      visit(line, path[i] ?? "", lines[i - 1] ?? this.#all);
+  /** Visits the networks of a branch from the innermost to the outermost, each with its parent. */
+  #eachNetwork(
+    { path, networks }: Branch,
+    visit: (network: Network, name: string, parent: Network) => void,
+  ): void {
+    for (const [i, network] of [...networks.entries()].toReversed())
+      visit(network, path[i] ?? "", networks[i - 1] ?? this.#all);
   }
 
-  #count({ lines }: Place, more: Load): void {
-    for (const line of [this.#all, ...lines]) {
-      line.running += more.running;
-      line.waiting += more.waiting;
+  #count({ networks }: Branch, more: Load): void {
+    for (const network of [this.#all, ...networks]) {
+      network.running += more.running;
+      network.waiting += more.waiting;
     }
   }
 
-  #wait(place: Place): Promise<void> {
+  #wait(branch: Branch): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#count(place, { running: 0, waiting: 1 });
-      place.lines.at(-1)?.queue.push({
+      this.#count(branch, { running: 0, waiting: 1 });
+      branch.networks.at(-1)?.queue.push({
         start: () => {
-          this.#count(place, { running: 1, waiting: -1 });
+          this.#count(branch, { running: 1, waiting: -1 });
           resolve();
         },
-        refuse: () => {
-          this.#count(place, { running: 0, waiting: -1 });
-          this.#eachLine(place, (line, name, around) => {
-            if (isEmpty(line)) around.within.delete(name);
+        reject: () => {
+          this.#count(branch, { running: 0, waiting: -1 });
+          this.#eachNetwork(branch, (network, name, parent) => {
+            if (isEmpty(network)) parent.children.delete(name);
           });
-          reject(this.#limits.refusal());
+          reject(this.#limits.rejection());
         },
       });
     });
   }
 
-  #end(place: Place): void {
-    this.#count(place, { running: -1, waiting: 0 });
-    // Each network goes to the end of the turns, or out of them.
-    this.#eachLine(place, (line, name, around) => {
-      around.within.delete(name);
-      if (!isEmpty(line)) around.within.set(name, line);
+  #end(branch: Branch): void {
+    this.#count(branch, { running: -1, waiting: 0 });
+    // Each network goes to the end of the turns, or is removed if it is empty.
+    this.#eachNetwork(branch, (network, name, parent) => {
+      parent.children.delete(name);
+      if (!isEmpty(network)) parent.children.set(name, network);
     });
-    // The next task starts in the same step, so that no newcomer can take the place in between.
+    // The next task starts in the same step, so that no newcomer can take the slot in between.
     nextWaiter(this.#all, this.#limits.share)?.start();
   }
 
-  #makeRoom({ lines }: Place): void {
-    const { waiting, refusal } = this.#limits;
+  #makeRoom({ networks }: Branch): void {
+    const { waiting, rejection } = this.#limits;
     if (this.#all.waiting < waiting) return;
-    let around = this.#all;
-    for (const own of lines) {
-      const longest = longestWithin(around);
-      // A network that would have as few as ours afterwards does not give way.
-      if (longest !== undefined && longest.waiting > own.waiting + 1)
-        return newestWaiter(longest)?.refuse();
-      around = own;
+    let parent = this.#all;
+    for (const own of networks) {
+      const busiest = busiestChild(parent);
+      // A network that would keep no more waiting tasks than the newcomer's does not give one up.
+      if (busiest !== undefined && busiest.waiting > own.waiting + 1)
+        return newestWaiter(busiest)?.reject();
+      parent = own;
     }
-    throw refusal();
+    throw rejection();
   }
 }
 
-function isEmpty(line: Line): boolean {
-  return line.running + line.waiting === 0;
+function isEmpty(network: Network): boolean {
+  return network.running + network.waiting === 0;
 }
 
-function nextWaiter(line: Line, share = Number.POSITIVE_INFINITY): Waiter | undefined {
-  if (line.within.size === 0) return line.queue.shift();
-  let busy: Line | undefined;
-  for (const one of line.within.values()) {
+function nextWaiter(network: Network, share = Number.POSITIVE_INFINITY): Waiter | undefined {
+  if (network.children.size === 0) return network.queue.shift();
+  let busy: Network | undefined;
+  for (const one of network.children.values()) {
     if (one.waiting === 0 || one.running >= share) continue;
     if (one.running === 0) return nextWaiter(one);
     busy ??= one;
@@ -153,15 +158,15 @@ function nextWaiter(line: Line, share = Number.POSITIVE_INFINITY): Waiter | unde
   return busy && nextWaiter(busy);
 }
 
-/** Of several with as many the one whose turn is last. */
-function longestWithin(line: Line): Line | undefined {
-  let longest: Line | undefined;
-  for (const one of line.within.values())
-    if (longest === undefined || one.waiting >= longest.waiting) longest = one;
-  return longest;
+/** Returns the child with the most waiting tasks; between equals, the one whose turn comes last. */
+function busiestChild(network: Network): Network | undefined {
+  let busiest: Network | undefined;
+  for (const one of network.children.values())
+    if (busiest === undefined || one.waiting >= busiest.waiting) busiest = one;
+  return busiest;
 }
 
-function newestWaiter(line: Line): Waiter | undefined {
-  const longest = longestWithin(line);
-  return longest === undefined ? line.queue.pop() : newestWaiter(longest);
+function newestWaiter(network: Network): Waiter | undefined {
+  const busiest = busiestChild(network);
+  return busiest === undefined ? network.queue.pop() : newestWaiter(busiest);
 }

@@ -1,16 +1,16 @@
 import type { Clock } from "./clock.ts";
 
-const LOOK_MS = 2_000;
-const BUSY_LOOK_MS = 100;
-/** What a busy process takes in ordinary work; only beyond it is anything collected ahead of its time. */
+const IDLE_CHECK_MS = 2_000;
+const BUSY_CHECK_MS = 100;
+/** Memory of a busy process in ordinary work. Below it, a busy process is left to the engine's own collections. */
 const ORDINARY_BYTES = 200 * 2 ** 20;
 const BUSY_GROWTH = 1.1;
-/** Collecting everything stops the process for some 20 ms: only what a burst has left behind is worth that. */
+/** A full collection stops the process for about 20 ms, so an idle process collects only after growth by a quarter. */
 const GROWTH = 1.25;
 
 export interface Memory {
   residentBytes(): number;
-  /** Frees what nothing refers to. It goes back to the system a moment later. */
+  /** Frees unreachable objects. The operating system gets the memory back a moment later. */
   collect(): void;
 }
 
@@ -20,8 +20,8 @@ export const processMemory: Memory = {
 };
 
 /**
- * Gives back what a burst took, once there is nothing to do, until the signal aborts. By itself the engine collects
- * when it allocates, so an idle process would keep it.
+ * Collects garbage once the process is idle after a burst of work, until the signal aborts. The engine collects only
+ * when it allocates, so an idle process would keep the memory.
  */
 export async function collectWhenIdle(
   { clock, memory, isIdle }: { clock: Clock; memory: Memory; isIdle: () => boolean },
@@ -29,7 +29,7 @@ export async function collectWhenIdle(
 ): Promise<void> {
   let usual: number | undefined = memory.residentBytes();
   while (!stop.aborted) {
-    await clock.sleep(LOOK_MS, stop);
+    await clock.sleep(IDLE_CHECK_MS, stop);
     if (stop.aborted || !isIdle()) continue;
     if (usual === undefined) usual = memory.residentBytes();
     else if (memory.residentBytes() > usual * GROWTH) {
@@ -40,10 +40,12 @@ export async function collectWhenIdle(
 }
 
 /**
- * Collects while far more is due than there is room for, as after a takeover, once the process is larger than ordinary
- * work makes it, until the signal aborts. By itself the engine lets garbage become several times what is in use: a dispatcher with 60 MB
- * in use came to 440 (`bun run bench takeover`). Otherwise the engine's own pace is left alone, since collecting like this
- * costs an eighth of all deliveries (`bun run bench dispatch`).
+ * Forced GC: collects while far more work is due than there is room for, as after a takeover, until the signal aborts.
+ * It applies above `ORDINARY_BYTES`, after every 10 % of growth.
+ *
+ * Left alone, the engine lets the heap reach several times its live size: a dispatcher with 60 MB in use grew to 440
+ * MB (`bun run bench takeover`). In ordinary work the engine keeps its own pace, because collecting like this costs an
+ * eighth of all deliveries (`bun run bench dispatch`).
  */
 export async function collectWhenCrowded(
   { clock, memory, isCrowded }: { clock: Clock; memory: Memory; isCrowded: () => boolean },
@@ -51,10 +53,10 @@ export async function collectWhenCrowded(
 ): Promise<void> {
   let lowest = Number.POSITIVE_INFINITY;
   while (!stop.aborted) {
-    await clock.sleep(BUSY_LOOK_MS, stop);
+    await clock.sleep(BUSY_CHECK_MS, stop);
     if (stop.aborted || !isCrowded()) continue;
     const resident = memory.residentBytes();
-    // What was freed goes back a moment after the collection.
+    // Freed memory goes back a moment after the collection, so the lowest reading since then counts.
     lowest = Math.min(lowest, resident);
     if (resident < Math.max(ORDINARY_BYTES, lowest * BUSY_GROWTH)) continue;
     memory.collect();

@@ -1,36 +1,44 @@
-import { ownBunFault } from "./bun-version.ts";
+import { ownBunError } from "./version.ts";
 import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
 const PARENT_POLL_MS = 500;
-/** Beyond the delay, a drain takes 6 s at the most; whoever still hangs then, on a store that is gone too, is ended. */
+/**
+ * A drain takes 6 s at most after the drain delay. A process that still hangs then, on an unreachable store, is
+ * ended.
+ */
 const END_WITHIN_MS = 8_000;
-/** A store that is starting at the same time is waited for; one that is not there in this time has the wrong address. */
+/**
+ * A store may start at the same time as the process. If it does not answer in this time, its address is probably
+ * wrong.
+ */
 const REACHABLE_WITHIN_MS = 20_000;
 const RETRY_MS = 1_000;
 const BEHIND_A_POOLER =
   "a pooler is in front of the database. Add prepare=false to the address (postgres://…/name?prepare=false), " +
   "so that nothing is kept in its sessions; without it, accepted events could be lost.";
 
-/** The settings, or the end of the process with one line per fault. */
+/** Reads all settings, or ends the process and prints one line per error. */
 export function configOrExit(): Config {
   return settingsOrExit(readConfig);
 }
 
-/** It is the first thing that every process does, so an older Bun is refused here as well. */
+/**
+ * Reads some settings, or ends the process. Every process calls this first, so it also rejects a Bun that is too old.
+ */
 export function settingsOrExit<T>(read: () => T): T {
-  exitIfFaulty(ownBunFault());
+  exitIfFaulty(ownBunError());
   try {
     return read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return exitWith(error.faults.join("\n"));
+    return exitWith(error.errors.join("\n"));
   }
 }
 
 /**
- * Aborts on SIGTERM, on SIGINT, and when the supervisor that `parentPid` names is gone. `delayMs` is what the process
- * waits by itself before it drains.
+ * Aborts on SIGTERM, on SIGINT, and when the supervisor `parentPid` is gone. `delayMs` is the time that the process
+ * waits before it drains.
  */
 export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSignal {
   const stop = new AbortController();
@@ -42,7 +50,7 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
   process.on("SIGTERM", abort);
   process.on("SIGINT", abort);
   if (parentPid !== undefined) {
-    // A killed parent sends no signal; the child is handed to another one.
+    // A killed parent sends no signal; its child gets another parent.
     const poll = setInterval(() => {
       if (process.ppid !== parentPid) abort();
     }, PARENT_POLL_MS);
@@ -52,8 +60,8 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
 }
 
 /**
- * What a process asks of a store before it begins. Waits until the store answers, saying so, and asks all of it again;
- * ends the process if it does not within 20 seconds, and at once for what no waiting mends.
+ * Runs the first requests to a store, and repeats all of them every second until the store answers. Ends the process
+ * after 20 seconds without an answer, and at once if `isFatal` says that waiting cannot help.
  */
 export async function reachableOrExit<T>(
   name: string,
@@ -78,28 +86,28 @@ export async function reachableOrExit<T>(
   }
 }
 
-/** Ends the process where `fault` says that it cannot work, and that starting it again cannot help. */
-export function exitIfFaulty(fault: string | undefined): void {
-  if (fault !== undefined) exitWith(fault);
+/** Ends the process with `message`, if there is one: it cannot work, and a restart cannot help. */
+export function exitIfFaulty(message: string | undefined): void {
+  if (message !== undefined) exitWith(message);
 }
 
-function exitWith(fault: string): never {
-  console.error(fault);
+function exitWith(message: string): never {
+  console.error(message);
   process.exit(EXIT_CONFIG);
 }
 
-const NO_ADDRESS = "cannot be had: that host is not an address of this machine";
-/** Why an address cannot be listened on, and what to do, by the code of the error. */
+const NO_ADDRESS = "is not available: that host is not an address of this machine";
+/** Reasons why an address cannot be listened on, with the remedy, by the code of the error. */
 const REFUSED: Readonly<Record<string, string>> = {
   EADDRINUSE:
     "is in use by another program: stop that program, or give this process another port or host",
-  EACCES: "is not for this user: give this process a port above 1023",
+  EACCES: "is not permitted for this user: give this process a port above 1023",
   EADDRNOTAVAIL: NO_ADDRESS,
   EINVAL: NO_ADDRESS,
   ENOTFOUND: NO_ADDRESS,
 };
 
-/** What `listen` answers, or the end of the process where the address cannot be had. */
+/** Returns the result of `listen`, or ends the process if the address is not available. */
 export function listenOrExit<T>(
   name: string,
   { host, port }: { readonly host: string; readonly port: number },
@@ -111,13 +119,13 @@ export function listenOrExit<T>(
     const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
     const why =
       REFUSED[String(code)] ??
-      `cannot be had (${String(code)}): give this process another port or host`;
+      `is not available (${String(code)}): give this process another port or host`;
     console.error(`${name} ${port} on ${host} ${why}.`);
     process.exit(1);
   }
 }
 
-/** Ends the process with what to do next. */
+/** Ends the process and prints the next step. */
 function unreachable(name: string, reason: string): never {
   console.error(
     `${name} cannot be reached: ${reason} Check the address, and that the server runs.`,
@@ -125,7 +133,7 @@ function unreachable(name: string, reason: string): never {
   process.exit(1);
 }
 
-/** Ends the process: another start against the same Redis cannot help. */
+/** Ends the process: a restart against the same Redis cannot help. */
 export function unsuitableRedis(reason: string): never {
   console.error(
     `REDIS_URL names one server of a Redis Cluster (${reason}), and the keys are on all of them: use one Redis server, or Sentinels by redis+sentinel://host:26379,…/master-name.`,

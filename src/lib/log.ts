@@ -6,7 +6,10 @@ export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies 
 
 type Fields = Record<string, unknown>;
 
-/** One JSON line per event, named `noun.verb`. Callers pass ids and codes, never secrets, bodies or addresses of people. */
+/**
+ * Writes one JSON line per event, named `noun.verb`. Callers pass ids and codes, never secrets, bodies or personal
+ * addresses.
+ */
 export interface Log {
   debug(event: string, fields?: Fields): void;
   info(event: string, fields?: Fields): void;
@@ -28,7 +31,7 @@ export function createLog(
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** What may be said of an unexpected error in a log: its name, message and code; the stack only where it was asked for. */
+/** Returns the loggable fields of an unexpected error: message, name, code and stack of its cause, or of itself. */
 export function errorFields(error: unknown): Fields {
   if (!(error instanceof Error)) return { error: String(error) };
   const cause = error.cause instanceof Error ? error.cause : error;

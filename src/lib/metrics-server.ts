@@ -3,11 +3,11 @@ import { Metrics } from "./metrics.ts";
 import { type Checks, showReadiness, type Readiness } from "./readiness.ts";
 import { VERSION } from "./version.ts";
 
-/** No parser of URLs throws here at what somebody writes into `Host`. */
+/** Matches the path without a URL parser, which would throw at an invalid `Host` header. */
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
 const PING_TIMEOUT_MS = 1_000;
 
-/** What is told of a pool of connections (`PoolWatch`). */
+/** The figures of a connection pool (`PoolWatch`). */
 interface PoolFigures {
   readonly pool: string;
   readonly size: number;
@@ -17,11 +17,11 @@ interface PoolFigures {
   readonly slow: number;
 }
 
-/** The metrics of every process: whether it reaches its stores, and what it takes up. */
+/** Creates the metrics that every process has: its stores, its pools and its resource usage. */
 export function createProcessMetrics(deps: {
   readonly clock: Clock;
   readonly checks: Checks;
-  /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
+  /** The time by which this machine's clock is ahead of Postgres; absent if not measured. */
   readonly clockSkewMs?: () => number;
   readonly pools?: readonly PoolFigures[];
 }): Metrics {
@@ -33,7 +33,7 @@ export function createProcessMetrics(deps: {
     "gauge",
     {
       name: "reviewrelay_store_up",
-      help: "1 if the store answers, or the master key opens what is stored; else 0.",
+      help: "1 if the store answers, or the master key opens the sealed columns; else 0.",
     },
     () =>
       Promise.all(
@@ -52,7 +52,7 @@ export function createProcessMetrics(deps: {
       "gauge",
       {
         name: "reviewrelay_clock_skew_seconds",
-        help: "What this machine's clock is ahead of Postgres'; negative if it is behind.",
+        help: "Seconds by which this machine's clock is ahead of Postgres; negative if it is behind.",
       },
       () => [[{}, clockSkewMs() / 1_000]],
     );
@@ -60,13 +60,15 @@ export function createProcessMetrics(deps: {
 }
 
 function showProcess(metrics: Metrics, clock: Clock): void {
-  metrics.read("gauge", { name: "reviewrelay_build_info", help: "1, and the version." }, () => [
-    [{ version: VERSION, bun: Bun.version }, 1],
-  ]);
+  metrics.read(
+    "gauge",
+    { name: "reviewrelay_build_info", help: "Always 1; the labels name the versions." },
+    () => [[{ version: VERSION, bun: Bun.version }, 1]],
+  );
   const startedS = clock.now().getTime() / 1_000;
   metrics.read(
     "gauge",
-    { name: "process_start_time_seconds", help: "When the process began, in seconds since 1970." },
+    { name: "process_start_time_seconds", help: "Start of the process in seconds since 1970." },
     () => [[{}, startedS]],
   );
   metrics.read(
@@ -110,7 +112,7 @@ function showPools(metrics: Metrics, pools: readonly PoolFigures[]): void {
   );
   show(
     "counter",
-    ["pool_wait_seconds_total", "How long transactions have waited for a connection, in all."],
+    ["pool_wait_seconds_total", "Total time that transactions have waited for a connection."],
     (one) => one.waitedMs / 1_000,
   );
   show(
@@ -120,14 +122,14 @@ function showPools(metrics: Metrics, pools: readonly PoolFigures[]): void {
   );
 }
 
-/** What a process shows to those who run it. */
+/** The state of a process that its operators can read. */
 interface Operations {
   readonly metrics: Metrics;
   readonly readiness: () => Promise<Readiness>;
 }
 
 /**
- * `/metrics`, `/healthz` and `/readyz` on a port of their own, which is not for the public (contract 2.12). Throws if the
+ * Serves `/metrics`, `/healthz` and `/readyz` on a separate port that is not public (contract 2.12). Throws if the
  * port is taken.
  */
 export function serveOperations(

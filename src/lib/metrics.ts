@@ -1,4 +1,4 @@
-/** What one line of a metric is about, such as `{ outcome: "delivered" }`: few values each, never an id. */
+/** The labels of a series, such as `{ outcome: "delivered" }`. A label has few values and never contains an id. */
 type Labels = Readonly<Record<string, string>>;
 export type Reading = readonly (readonly [labels: Labels, value: number])[];
 
@@ -12,21 +12,27 @@ interface Family extends Description {
   lines(): Promise<string[]> | string[];
 }
 
-/** A number that only grows. */
+/** A counter; it only grows. */
 export interface Count {
   value: number;
 }
 
-/** Seconds of what takes from a millisecond to a request's deadline. */
+/** Histogram buckets in seconds, from a millisecond to the deadline of a request. */
 export const DURATION_BUCKETS_S = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15,
 ];
 
-/** The metrics of one process, in Prometheus' text format. Counting is adding to a number; the work is done when asked. */
+/**
+ * The metrics of one process, in the text format of Prometheus. Counting only adds to a number; the text is made when
+ * a scrape asks for it.
+ */
 export class Metrics {
   readonly #families: Family[] = [];
 
-  /** One number for each set of labels that was asked for. */
+  /**
+   * Declares a counter. The returned function gives the count for a set of labels, which appears once it was asked
+   * for.
+   */
   counter(description: Description): (labels?: Labels) => Count {
     const counts = new Map<string, Count>();
     this.#families.push({
@@ -48,7 +54,7 @@ export class Metrics {
       getOrMake(histograms, render(labels), () => new Histogram(labels, buckets));
   }
 
-  /** Read when it is asked for; one that cannot be read is left out. */
+  /** Declares a metric whose value is read at each scrape. If `read` rejects, so does the scrape. */
   read(
     type: "counter" | "gauge",
     description: Description,

@@ -2,41 +2,43 @@ import { Resolver } from "node:dns/promises";
 import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 
-import { cancelDeadline, startDeadline } from "./deadline.ts";
+import { cancelDeadline, startDeadline } from "./waiter.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface LookupOptions {
-  /** The partner that chose the name; without one the name is a party of its own. */
+  /** The partner that chose the name; without one, the name gets a share of the look-ups for itself. */
   readonly partnerId?: number | null | undefined;
   /** Ends the look-up, unless another caller waits for the same name. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Every address of a name; rejects where there is none. */
+/** Resolves a name to all its addresses; rejects if there is none. */
 export type Lookup = (host: string, options?: LookupOptions) => Promise<readonly string[]>;
 
-/** Limits the look-ups at once. A dispatcher has as many requests at once, so none of them waits for another's name. */
+/** Limits concurrent look-ups. A dispatcher has as many requests at once, so none of them waits for another's name. */
 const MAX_RUNNING = 2_048;
-/** Limits the look-ups at once of a partner. Its two subscriptions have 24 requests at once, so they never wait. */
+/** Limits concurrent look-ups of a partner. Its two subscriptions have 24 requests at once, so they never wait. */
 const MAX_OF_PARTNER = 32;
 const MAX_WAITING = 2_048;
 /** Ends a look-up that DNS does not answer, after all repetitions (contract 7.11). */
 const ANSWER_MS = 10_000;
-/** Keeps a failure for so long (contract 7.11). */
+/** Keeps a failed look-up for this long (contract 7.11). */
 const FAILED_FOR_MS = 3_000;
-/** Keeps so many idle channels. A new one costs 90 µs and 33 KB, which the garbage collector does not see. */
+/**
+ * The number of idle channels that are kept. A new one costs 90 µs and 33 KB that the garbage collector does not see.
+ */
 const MAX_IDLE = 64;
 
-/** Makes c-ares repeat a question after a second and double the wait each time, beyond the end of `ANSWER_MS`. */
+/** Makes c-ares repeat a query after a second and double the wait each time, until `ANSWER_MS` ends the look-up. */
 const REPETITION = { timeout: 1_000, tries: 6 };
 
-/** DNS says that there is no address of this name. */
+/** Error codes with which DNS reports that a name has no address. */
 const ABSENT = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
-/** DNS said nothing; `ECANCELLED` is the end of `ANSWER_MS`. */
+/** Error codes of a look-up without an answer; `ECANCELLED` is the end of `ANSWER_MS`. */
 const SILENT = new Set(["ETIMEOUT", "ECANCELLED"]);
 const SERVER_FAILURE = "ESERVFAIL";
 
-/** A channel of c-ares: its own sockets, and the name servers of resolv.conf as they were when it was made. */
+/** A c-ares channel: its own sockets, and the name servers of resolv.conf at the time of its creation. */
 export type Channel = Pick<Resolver, "resolve4" | "resolve6" | "cancel">;
 
 interface Settings {
@@ -47,7 +49,7 @@ interface Settings {
   readonly monotonicMs?: () => number;
 }
 
-/** A look-up that is under way. All callers that ask for its name share it. */
+/** A look-up in progress. All callers that ask for its name share it. */
 interface Flight {
   readonly answer: Promise<readonly string[]>;
   readonly cancel: () => void;
@@ -55,11 +57,12 @@ interface Flight {
 }
 
 /**
- * Looks names up in the hosts file and then in DNS, by the name servers and search domains of resolv.conf. c-ares waits
- * for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as a blocking
- * getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent names stop them.
+ * Looks names up in the hosts file and then in DNS, with the name servers and search domains of resolv.conf. c-ares
+ * waits for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as a
+ * blocking getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent names
+ * stop them.
  *
- * Look-ups at once are limited, and each partner has a share. A look-up is cancelled when its last caller has left.
+ * Concurrent look-ups are limited, and each partner has a share. A look-up is cancelled when its last caller leaves.
  * Addresses are not cached, because each connection looks its name up again (contract 7.11).
  */
 export class NameResolver {
@@ -70,12 +73,12 @@ export class NameResolver {
     running: MAX_RUNNING,
     share: MAX_OF_PARTNER,
     waiting: MAX_WAITING,
-    refusal: () => new Error("too many names wait to be looked up"),
+    rejection: () => new Error("too many names wait to be looked up"),
   });
   readonly #flights = new Map<string, Flight>();
-  /** Failures by name, in the order in which they are forgotten. */
+  /** Failures by name, in the order in which they expire. */
   readonly #failures = new Map<string, { readonly reason: string; readonly endsMs: number }>();
-  /** Channels that were made for this version of resolv.conf. */
+  /** Idle channels that were created with the current version of resolv.conf. */
   #idle: Channel[] = [];
   #idleConf: ResolvConf | undefined;
 
@@ -100,7 +103,7 @@ export class NameResolver {
       refuseAborted(signal);
       const failure = this.#recentFailure(host);
       if (failure !== undefined) throw new Error(failure);
-      // Another caller may have begun while this one waited for a place.
+      // Another caller may have started the look-up while this one waited for a slot.
       return this.#follow(host, this.#flights.get(host) ?? this.#begin(host), signal);
     });
   };
@@ -109,7 +112,7 @@ export class NameResolver {
     flight.callers += 1;
     const leave = () => {
       flight.callers -= 1;
-      // A caller that comes from now on begins anew.
+      // The entry is removed before the cancellation, so that a later caller starts a new look-up.
       if (flight.callers > 0 || !this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);
       flight.cancel();
@@ -174,9 +177,12 @@ function refuseAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new Error("no look-up was begun in time");
 }
 
-/** Says why a look-up found no address. The text has the name as it was asked for: search domains are ours alone. */
+/** Reports why a look-up found no address. The text has the name as requested, because search domains are internal. */
 class LookupError extends Error {
-  /** The cause is the name or its servers. A lack of descriptors, say, is ours, and the next look-up may succeed. */
+  /**
+   * Whether the name or its servers caused the failure. Otherwise, such as without free descriptors, it is not
+   * remembered, and the next look-up may succeed.
+   */
   readonly isAboutName: boolean;
 
   constructor(host: string, code: string) {
@@ -188,8 +194,8 @@ class LookupError extends Error {
 }
 
 /**
- * Asks for each form of a name until one has addresses. The next form is asked for after a server failure, too, but not
- * after silence: so does getaddrinfo.
+ * Queries each form of a name until one has addresses. It goes on after a server failure, but not after silence, as
+ * getaddrinfo does.
  */
 async function ask(channel: Channel, host: string, conf: ResolvConf): Promise<string[]> {
   let failure = "ENOTFOUND";
@@ -211,7 +217,7 @@ function codeOf(reason: unknown): string {
   return reason instanceof Error && "code" in reason ? String(reason.code) : String(reason);
 }
 
-/** Alternates the families, so that behind an address of a family without a route comes one of the other family. */
+/** Alternates IPv4 and IPv6, so that an address of a family without a route is followed by one of the other family. */
 function alternate(ipv4: readonly string[], ipv6: readonly string[]): string[] {
   const longer = Math.max(ipv4.length, ipv6.length);
   return Array.from({ length: longer }, (_, at) => [
@@ -220,7 +226,7 @@ function alternate(ipv4: readonly string[], ipv6: readonly string[]): string[] {
   ]).flat();
 }
 
-/** The part of resolv.conf(5) that c-ares does not apply to a question for one family. */
+/** The settings of resolv.conf(5) that c-ares ignores in queries for one address family. */
 export interface ResolvConf {
   readonly search: readonly string[];
   readonly ndots: number;
@@ -242,14 +248,17 @@ export function readResolvConf(text: string): ResolvConf {
   return { search, ndots };
 }
 
-/** Lists the forms of a name in order. A name with fewer dots than `ndots` is tried in the search domains first. */
+/**
+ * Lists the forms of a name in the order in which they are tried. A name with fewer dots than `ndots` gets the search
+ * domains first.
+ */
 export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   const dots = host.split(".").length - 1;
   const longer = search.map((domain) => `${host}.${domain}`);
   return dots >= ndots ? [host, ...longer] : [...longer, host];
 }
 
-/** Reads the addresses of each name, from all lines of hosts(5) that have it. */
+/** Reads the addresses of each name from all lines of hosts(5) that contain it. */
 export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {
   const hosts = new Map<string, string[]>();
   for (const line of text.split("\n")) {
@@ -263,7 +272,10 @@ export function readHosts(text: string): ReadonlyMap<string, readonly string[]> 
   return hosts;
 }
 
-/** Reads a file again when it has changed, as getaddrinfo does. A file that cannot be read counts as empty. */
+/**
+ * Returns a function that reads the file again when it has changed, as getaddrinfo does. An unreadable file counts as
+ * empty.
+ */
 function whenChanged<T>(file: string, read: (text: string) => T): () => T {
   let version: string | undefined;
   let value = read("");
@@ -286,5 +298,5 @@ function textOf(file: string): string {
 
 const system = new NameResolver();
 
-/** Looks names up by the resolver that the whole process shares. */
+/** Looks names up with the resolver that the whole process shares. */
 export const systemLookup: Lookup = system.lookup;

@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 
-/** The /64 of an IPv6 address, which is one LAN with 2^64 addresses; an IPv4 address stands for itself. */
+/** Returns the /64 of an IPv6 address, which is one LAN with 2^64 addresses, or the IPv4 address itself. */
 export function networkOf(address: string): string {
   return networksOf(address).at(-1) ?? address;
 }
 
 /**
- * The networks that an address belongs to, widest first: of IPv6 the /48 that a site gets at the most, the /56 that a
+ * Lists the networks of an address, widest first. An IPv6 address has the /48 that a site gets at most, the /56 that a
  * residential line usually gets, and the /64. An IPv4 address stands for itself.
  */
 export function networksOf(address: string): readonly string[] {
@@ -20,7 +20,7 @@ export function networksOf(address: string): readonly string[] {
   return [`${site}::/48`, `${site}:${line}::/56`, `${site}:${subnet}`];
 }
 
-/** The first 64 bits of an IPv6 address as four groups without leading zeros. */
+/** Returns the first 64 bits of an IPv6 address as four groups without leading zeros. */
 function firstGroups(address: string): string[] {
   const [head = "", tail] = address.toLowerCase().split("::");
   const before = head === "" ? [] : head.split(":");

@@ -1,38 +1,44 @@
 import { fromMs, type Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
-/** A machine whose time differs by more from Postgres' says so, and removes nothing. */
+/**
+ * The largest difference between the machine's clock and Postgres' that is ignored. Beyond it the process logs
+ * `clock.skewed` and removes no old data.
+ */
 export const MAX_SKEW_MS = 5_000;
-/** How often Postgres is asked: so long a step of its clock may go unnoticed. */
+/** Interval at which Postgres' time is read. A step of Postgres' clock goes unnoticed for at most this long. */
 export const LOOK_MS = 5_000;
-/** Instants come in whole milliseconds, so two that are equal may seem this far apart. */
+/** Instants are whole milliseconds, so the offsets of two equal readings may differ by this much. */
 const ROUNDING_MS = 1;
 
 interface Source {
   readonly log: Log;
-  /** What time it is for Postgres (db/server-time.ts). */
+  /** Reads Postgres' current time (db/server.ts). */
   readonly ask: () => Promise<Date>;
 }
 
 /**
- * Postgres' clock, as a process knows it: the time that Postgres told, and on from there by a clock that never jumps. So
- * all processes have one time, whatever their machines believe, and a machine whose clock is set moves nothing. It is
- * never ahead of Postgres. Until Postgres was heard it shows the time of the machine.
+ * Postgres' clock as seen by one process: the last time that Postgres reported, advanced by a monotonic clock. All
+ * processes share one time even if the clocks of their machines are wrong or set. The clock is never ahead of
+ * Postgres. Before the first reading it shows the machine's time.
  */
 export class PostgresClock implements Clock {
   readonly #machine: Clock;
   readonly #source: Source | undefined;
-  /** Its time, less the monotonic one. */
+  /** Postgres' time minus the monotonic time. */
   #offsetMs: number | undefined;
   #isSkewed = false;
 
-  /** The wall time of `machine` is compared, its durations are used. Without a source it only hears what it is told. */
+  /**
+   * Uses the monotonic time of `machine` and compares its wall time. Without a source, the time comes only from
+   * `heard`.
+   */
   constructor(machine: Clock, source?: Source) {
     this.#machine = machine;
     this.#source = source;
   }
 
-  /** Rejects if Postgres does not answer: without it there is no time. */
+  /** Reads Postgres' time once before the clock is used. Rejects if Postgres does not answer. */
   static async open({ machine, ...source }: Source & { machine: Clock }): Promise<PostgresClock> {
     const clock = new PostgresClock(machine, source);
     await clock.look();
@@ -52,26 +58,26 @@ export class PostgresClock implements Clock {
     return this.#machine.sleep(ms, signal);
   }
 
-  /** The time that the machine itself believes in: it may be wrong, and jump. */
+  /** The machine's wall time, which may be wrong and may jump. */
   ownMs(): number {
     return this.#machine.now().getTime();
   }
 
-  /** What this machine's wall time is ahead of Postgres' at this moment; negative if it is behind. */
+  /** The time by which this machine's clock is ahead of Postgres; negative if it is behind. */
   get skewMs(): number {
     return Math.round(this.ownMs() - this.now().getTime());
   }
 
-  /** Whether the machine and Postgres hold the same time to be true: only then may what is old be removed. */
+  /** Whether the machine and Postgres agree on the time. Old data may be removed only while they do. */
   get agrees(): boolean {
     return Math.abs(this.skewMs) <= MAX_SKEW_MS;
   }
 
-  /** Takes in what Postgres answered just now, as its time, to what was asked at `askedMs` of the monotonic clock. */
+  /** Takes a reading of Postgres' time. `askedMs` is the monotonic time at which the query was sent. */
   heard(at: Date, askedMs: number): void {
     const least = at.getTime() - this.monotonicMs();
     const most = at.getTime() - askedMs;
-    // A slow answer says little: what was known before stays while it can be right.
+    // A slow answer fixes the time only within a wide range, so the previous offset stays if it lies in that range.
     const offset = this.#offsetMs;
     const fits = offset !== undefined && offset >= least - ROUNDING_MS && offset <= most;
     if (!fits) this.#offsetMs = least;
@@ -79,12 +85,12 @@ export class PostgresClock implements Clock {
   }
 
   async look(): Promise<void> {
-    if (this.#source === undefined) throw new Error("This clock has nobody to ask.");
+    if (this.#source === undefined) throw new Error("This clock has no source.");
     const askedMs = this.monotonicMs();
     this.heard(await this.#source.ask(), askedMs);
   }
 
-  /** Looks again and again until the signal aborts. While Postgres is away the time goes on as it was. */
+  /** Reads Postgres' time at intervals until the signal aborts. While Postgres is unreachable, the clock runs on. */
   async follow(stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       await this.sleep(LOOK_MS, stop);

@@ -1,6 +1,6 @@
 /**
- * Every error that a caller can meet under `{base_url}`: code → status and message (contract 2.5).
- * The message is for people; programs read the code.
+ * Every error code of the API under `{base_url}` with its status and message (contract 2.5). The message is for
+ * people; programs read the code.
  */
 const PROBLEMS = {
   invalid_json: [400, "The request body is not valid JSON."],
@@ -37,11 +37,11 @@ const PROBLEMS = {
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
-/** `field.path` → what is wrong with it; `_` stands for the body as a whole. */
+/** Messages by field path; `_` stands for the body as a whole. */
 export type FieldErrors = Record<string, string[]>;
 
-/** A refusal of a request, thrown where nobody before the HTTP edge can act on it; the edge renders it once. */
-export abstract class Refusal extends Error {
+/** An error response that is thrown where no caller before the HTTP edge can act on it. The edge renders it once. */
+export abstract class HttpError extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -61,8 +61,8 @@ interface ProblemDetail {
   readonly message?: string;
 }
 
-/** A refusal under `{base_url}`. */
-export class Problem extends Refusal {
+/** An error response under `{base_url}`, in the format of RFC 9457. */
+export class Problem extends HttpError {
   override readonly name = "Problem";
   readonly code: ProblemCode;
   readonly errors: FieldErrors | undefined;
@@ -75,10 +75,12 @@ export class Problem extends Refusal {
   }
 }
 
-/** How soon a store that failed is worth another try. */
+/** The `Retry-After` of a failed store. */
 const RETRY_AFTER_S = 2;
 
-/** A store or a lock could not be had in time, and nothing was committed that we know of (contract 2.10). */
+/**
+ * Reports that a store or a lock was not available in time. Nothing was committed as far as is known (contract 2.10).
+ */
 export function unavailable(): Problem {
   return new Problem("unavailable", { headers: { "Retry-After": String(RETRY_AFTER_S) } });
 }

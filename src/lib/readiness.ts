@@ -2,15 +2,18 @@ import type { Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 export interface Readiness {
-  /** `degraded`: the process takes requests, but a check that it can do without has failed. */
+  /** `degraded`: the process serves requests, but a dispensable check has failed. */
   readonly status: "ok" | "degraded" | "unavailable" | "draining";
-  /** By the name of the check; empty while the process drains, because no check runs then. */
+  /** Results by the name of the check; empty while the process drains, because no check runs then. */
   readonly checks: Readonly<Record<string, "ok" | "failed">>;
-  /** What this machine's clock is ahead of Postgres', which stops no request; absent where nobody compares them. */
+  /**
+   * The time by which this machine's clock is ahead of Postgres. It has no effect on readiness; absent if not
+   * measured.
+   */
   readonly clockSkewMs?: number | undefined;
 }
 
-/** Check → a call that rejects while the check fails. */
+/** Checks by name; each rejects while its store or key fails. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>;
 
 interface ReadinessDeps {
@@ -18,21 +21,21 @@ interface ReadinessDeps {
   readonly log: Log;
   readonly checks: Checks;
   readonly clockSkewMs?: () => number;
-  /** Whether the process was told to stop. */
+  /** Whether the process has received the signal to stop. */
   readonly isDraining?: () => boolean;
 }
 
-/** The checks that a process can do without: Redis only says when to look, and its loss must not stop any request. */
+/** The checks that a process can do without. Redis only carries hints, and its loss must not stop a request. */
 const DISPENSABLE: ReadonlySet<string> = new Set(["redis"]);
-/** A check that takes longer has failed. */
+/** A check that takes longer counts as failed. */
 const TIMEOUT_MS = 2_000;
 /**
- * A Redis that hangs must not use up the time that a proxy gives the whole answer, which would take the process out of
- * service: `deploy/Caddyfile` waits 2 s.
+ * A Redis that hangs must not use up the time that a proxy allows for the whole response. `deploy/Caddyfile` allows 2
+ * s and would take the process out of service.
  */
 const DISPENSABLE_TIMEOUT_MS = 500;
 
-/** Runs the checks that say whether the process can do its work (contract 2.12). */
+/** Runs the checks that decide whether the process can work (contract 2.12). */
 export async function readinessOf(deps: ReadinessDeps): Promise<Readiness> {
   const clockSkewMs = deps.clockSkewMs?.();
   if (deps.isDraining?.() === true) return { status: "draining", checks: {}, clockSkewMs };
@@ -51,7 +54,7 @@ function statusOf(checks: Readiness["checks"]): Readiness["status"] {
   return failed.every((name) => DISPENSABLE.has(name)) ? "degraded" : "unavailable";
 }
 
-/** Shows the readiness as `/readyz` answers it: status and body. */
+/** Converts the readiness into status and body of `/readyz`. */
 export function showReadiness({ status, checks, clockSkewMs }: Readiness) {
   const body = { status, checks, clock_skew_ms: clockSkewMs };
   return { status: status === "ok" || status === "degraded" ? 200 : 503, body };

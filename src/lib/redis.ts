@@ -2,22 +2,22 @@ import { Redis } from "ioredis";
 import { createHash } from "node:crypto";
 
 import { errorFields, type Log } from "./log.ts";
-import { type RedisSettings, sentinelOptions } from "./redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "./settings-reader.ts";
 
-/** A command that takes longer has failed: Redis only hints, nobody waits for it. */
+/** A command that takes longer fails. Redis only carries hints, so no caller needs to wait for it. */
 const COMMAND_TIMEOUT_MS = 1_000;
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection over which nothing came for so long, though something was asked, is given up and made anew. */
+/** A connection that is silent for this long after a command was sent is closed and opened again. */
 const SILENCE_MS = 2_000;
-/** So that something is asked of every connection: one that nobody uses, or that only listens, may be half-open too. */
+/** Interval of a PING on every connection, because an idle or subscribed connection may be half-open without notice. */
 const PING_MS = 1_000;
 const RECONNECT_MAX_MS = 2_000;
-/** How soon a server that can only be read is asked for under its name again. */
+/** The shortest time between two reconnects because of a read-only server. */
 const READ_ONLY_MS = 1_000;
 
 /**
- * Opens a connection whose commands fail fast while Redis is away, and that comes back by itself. Redis may be away at
- * the start, too: a process that starts during an outage works as well as those that were started before.
+ * Opens a connection whose commands fail fast while Redis is unreachable, and that reconnects automatically. Redis may
+ * be unreachable at the start too: a process that starts during an outage works like one that was started before.
  */
 export function openRedis(url: string, log: Log): Redis {
   const sentinels = sentinelOptions(url);
@@ -32,11 +32,11 @@ export function openRedis(url: string, log: Log): Redis {
     if (wasUp) log.warn("redis.failed", errorFields(error));
     wasUp = false;
   });
-  keepAsking(redis);
+  keepPinging(redis);
   return redis;
 }
 
-/** The same, once it is connected. Rejects if it cannot be reached now. */
+/** Opens a connection and waits until it is ready. Rejects if Redis cannot be reached now. */
 export async function connectRedis(url: string, log: Log): Promise<Redis> {
   const redis = openRedis(url, log);
   await new Promise<void>((resolve, reject) => {
@@ -46,23 +46,23 @@ export async function connectRedis(url: string, log: Log): Promise<Redis> {
   return redis;
 }
 
-/** Another connection to the same Redis, for one that listens; it ends with the first one. */
+/** Opens a second connection to the same Redis, for subscriptions. It is closed together with the first one. */
 export function openListener(redis: Redis): Redis {
-  // Whoever listens subscribes at every new connection, so that nothing has to be known of the one before.
+  // The subscriber subscribes again on every new connection, so ioredis must not restore subscriptions or commands.
   const listener = redis.duplicate({
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
     ...readOnlyOptions(),
   });
-  // The other connection says it already.
+  // The first connection logs the same errors.
   listener.on("error", () => {});
   redis.setMaxListeners(redis.getMaxListeners() + 1);
   redis.once("end", () => listener.disconnect());
-  keepAsking(listener);
+  keepPinging(listener);
   return listener;
 }
 
-/** Runs a script by its digest; Redis keeps scripts in memory only, and after a restart has to be told again. */
+/** Runs a script by its digest. Redis keeps scripts in memory only, so after its restart the text is sent again. */
 export async function runScript(
   redis: Pick<Redis, "evalsha" | "eval">,
   { text, sha }: Script,
@@ -77,7 +77,7 @@ export async function runScript(
   }
 }
 
-/** Lua over its keys. */
+/** A Lua script and its SHA-1, by which Redis finds it. */
 export interface Script {
   readonly text: string;
   readonly sha: string;
@@ -99,7 +99,10 @@ function options(): RedisSettings {
   };
 }
 
-/** A server that was made a replica cannot be written to; its name, or the Sentinels, may know its successor. */
+/**
+ * Reconnects after a READONLY error. A server that became a replica cannot be written to; its name, or the Sentinels,
+ * may lead to the new primary.
+ */
 function readOnlyOptions(): Pick<RedisSettings, "reconnectOnError"> {
   let lastMs = Number.NEGATIVE_INFINITY;
   return {
@@ -112,7 +115,7 @@ function readOnlyOptions(): Pick<RedisSettings, "reconnectOnError"> {
   };
 }
 
-function keepAsking(redis: Redis): void {
+function keepPinging(redis: Redis): void {
   const timer = setInterval(() => {
     if (redis.status === "ready") redis.ping().catch(() => {});
   }, PING_MS);

@@ -10,21 +10,24 @@ const VERSION = "v1";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seals stored secrets with AES-256-GCM. `context` ties a ciphertext to its row: moved to another row it does not open. */
+/**
+ * Seals stored secrets with AES-256-GCM. `associatedData` binds a ciphertext to its row: copied to another row, it
+ * cannot be opened.
+ */
 export interface SecretBox {
-  /** The ids of the keys at hand, as they stand in sealed values; the first one seals. */
+  /** Ids of the available keys, as they occur in sealed values. The first one seals. */
   readonly keyIds: readonly string[];
-  /** `v1.<key id>.<base64url of iv, ciphertext and tag>` */
-  seal(plaintext: string, context: string): string;
-  /** Throws if the key is not known, or the text or its context is not the one sealed. */
-  open(sealed: string, context: string): string;
-  /** Whether the current key sealed it; if not, `rotate-master` has to seal it again. */
+  /** Returns `v1.<key id>.<base64url of iv, ciphertext and tag>`. */
+  seal(plaintext: string, associatedData: string): string;
+  /** Throws if the key is unknown, or if the text or the associated data differ from those that were sealed. */
+  open(sealed: string, associatedData: string): string;
+  /** Whether the current key sealed it; otherwise `rotate-master` has to seal it again. */
   isCurrent(sealed: string): boolean;
-  /** Whether one of the keys at hand sealed it. */
+  /** Whether one of the available keys sealed it. */
   isKnown(sealed: string): boolean;
 }
 
-/** `previous` only opens (contract 6.6). Keys are 32 bytes. */
+/** Creates a box that seals with `current` and also opens with `previous` (contract 6.6). Keys have 32 bytes. */
 export function createSecretBox(keys: {
   current: Uint8Array;
   previous?: Uint8Array | undefined;
@@ -34,9 +37,11 @@ export function createSecretBox(keys: {
   if (keys.previous) known.set(keyId(keys.previous), keys.previous);
   return {
     keyIds: [...known.keys()],
-    seal(plaintext, context) {
+    seal(plaintext, associatedData) {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", current.key, iv).setAAD(Buffer.from(context));
+      const cipher = createCipheriv("aes-256-gcm", current.key, iv).setAAD(
+        Buffer.from(associatedData),
+      );
       const text = Buffer.concat([
         iv,
         cipher.update(plaintext, "utf8"),
@@ -45,7 +50,7 @@ export function createSecretBox(keys: {
       ]);
       return `${VERSION}.${current.id}.${text.toString("base64url")}`;
     },
-    open(sealed, context) {
+    open(sealed, associatedData) {
       const [version, id = "", text = ""] = sealed.split(".");
       const key = known.get(id);
       if (version !== VERSION || key === undefined)
@@ -54,7 +59,7 @@ export function createSecretBox(keys: {
         );
       const bytes = Buffer.from(text, "base64url");
       const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, IV_BYTES)).setAAD(
-        Buffer.from(context),
+        Buffer.from(associatedData),
       );
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       return (
@@ -67,7 +72,10 @@ export function createSecretBox(keys: {
   };
 }
 
-/** The first 8 bytes of the SHA-256, as 16 hex characters: enough to tell two secrets apart, useless to guess one. */
+/**
+ * Returns the first 8 bytes of the SHA-256 as 16 hex characters: enough to distinguish two secrets, too few to guess
+ * one.
+ */
 export function fingerprint(secret: string | Uint8Array): string {
   return createHash("sha256").update(secret).digest("hex").slice(0, 16);
 }
@@ -76,7 +84,7 @@ function keyId(key: Uint8Array): string {
   return fingerprint(key).slice(0, 8);
 }
 
-/** Compares two strings in a time that depends on their lengths only. */
+/** Compares two strings in a time that depends only on their lengths. */
 export function equalInConstantTime(a: string, b: string): boolean {
   const left = createHash("sha256").update(a).digest();
   const right = createHash("sha256").update(b).digest();

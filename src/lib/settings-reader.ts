@@ -1,24 +1,27 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import type { RedisOptions } from "ioredis";
 
 import { parseNetworks } from "./egress.ts";
-import { checkRedisUrl } from "./redis-url.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Who mails come from, as a reader sees it. */
+/** The sender of mails. */
 export interface Mailbox {
   readonly name: string;
   readonly address: string;
 }
 
 const MASTER_KEY_BYTES = 32;
-/** Setup writes it to the file that is named for it. */
+/** The setup script writes the value to the file of the `_FILE` setting, so its absence has a remedy. */
 const WRITTEN_BY_SETUP = "MASTER_KEY";
 
-/** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
+/**
+ * Reads settings. Each method returns a usable value even for an invalid setting and records the error, so that one
+ * start reports all errors.
+ */
 export class SettingsReader {
-  readonly faults: string[] = [];
+  readonly errors: string[] = [];
   readonly #env: Env;
 
   constructor(env: Env) {
@@ -33,13 +36,15 @@ export class SettingsReader {
     return this.#get(name) === undefined ? undefined : read();
   }
 
-  /** Nothing where the setting is absent or bad. `parse` throws with what is wrong, in words fit for everyone. */
+  /**
+   * Returns undefined if the setting is absent or invalid. `parse` throws with a reason that may be shown to anyone.
+   */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.#get(name);
     try {
       return text === undefined ? undefined : parse(text);
     } catch (error) {
-      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      this.#error(name, error instanceof Error ? error.message : "cannot be read");
       return undefined;
     }
   }
@@ -48,16 +53,16 @@ export class SettingsReader {
     const text = this.#get(name) ?? String(fallback);
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
-    this.#fault(name, `must be a whole number from ${min} to ${max}`);
+    this.#error(name, `must be a whole number from ${min} to ${max}`);
     return fallback;
   }
 
-  /** From 0 to 1. */
+  /** Reads a number from 0 to 1. */
   fraction(name: string, fallback: number): number {
     const text = this.#get(name) ?? String(fallback);
     const value = /^\d{0,3}(\.\d{1,9})?$/.test(text) && text !== "" ? Number(text) : Number.NaN;
     if (value >= 0 && value <= 1) return value;
-    this.#fault(name, "must be a number from 0 to 1");
+    this.#error(name, "must be a number from 0 to 1");
     return fallback;
   }
 
@@ -71,14 +76,14 @@ export class SettingsReader {
     const many =
       rule.length === undefined ? "whole numbers" : `exactly ${rule.length} whole numbers`;
     if (!good || (rule.length !== undefined && items.length !== rule.length))
-      this.#fault(name, `must be ${many} of at least ${rule.min}, separated by commas`);
+      this.#error(name, `must be ${many} of at least ${rule.min}, separated by commas`);
     return items.map(Number);
   }
 
   choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
     const text = this.#get(name) ?? fallback;
     const value = allowed.find((one) => one === text);
-    if (value === undefined) this.#fault(name, `must be one of ${allowed.join(", ")}`);
+    if (value === undefined) this.#error(name, `must be one of ${allowed.join(", ")}`);
     return value ?? fallback;
   }
 
@@ -87,77 +92,81 @@ export class SettingsReader {
     return items.filter((item) => item !== "");
   }
 
-  /** Addresses that a browser may be sent to; the bad ones are named. */
-  places(name: string): string[] {
+  /** Reads addresses that a browser may be redirected to. The error lists the invalid ones. */
+  returnAddresses(name: string): string[] {
     const items = this.list(name);
-    const bad = items.filter((item) => !isPlace(item));
+    const bad = items.filter((item) => !isReturnAddress(item));
     if (bad.length > 0)
-      this.#fault(name, `has no address without user and fragment at: ${bad.join(", ")}`);
+      this.#error(
+        name,
+        `has invalid addresses (each must be a URL without user and fragment): ${bad.join(", ")}`,
+      );
     return items;
   }
 
-  /** Origins as browsers send them; the bad ones are named. */
+  /** Reads origins as browsers send them. The error lists the invalid ones. */
   origins(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !URL.canParse(item) || new URL(item).origin !== item);
-    if (bad.length > 0) this.#fault(name, `has no origin at: ${bad.join(", ")}`);
+    if (bad.length > 0) this.#error(name, `has invalid origins: ${bad.join(", ")}`);
     return items;
   }
 
-  /** Networks in CIDR form; the bad ones are named and left out. */
+  /** Reads networks in CIDR form. The error lists the invalid ones, which are left out. */
   networks(name: string): string[] {
     const items = this.list(name);
     const bad = items.filter((item) => !isNetwork(item));
-    if (bad.length > 0) this.#fault(name, `has no network in CIDR form at: ${bad.join(", ")}`);
+    if (bad.length > 0)
+      this.#error(name, `has invalid networks (CIDR form is required): ${bad.join(", ")}`);
     return items.filter((item) => !bad.includes(item));
   }
 
-  /** `plain` makes a URL of a text that is more than one. */
+  /** Reads a URL. `plain` converts a value that is more than a URL into one, for the check alone. */
   url(
     name: string,
     protocols: readonly string[],
     plain: (text: string) => string = (text) => text,
   ): string {
     const text = this.#get(name);
-    if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
+    if (text === undefined) this.#error(name, `is required (${protocols.join("// or ")}//…)`);
     else if (!protocols.includes(protocolOf(plain(text)) ?? ""))
-      this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
+      this.#error(name, `must be a URL with ${protocols.join("// or ")}//`);
     return text ?? "";
   }
 
   redisUrl(name: string): string {
     const text = this.#get(name);
-    if (text === undefined) this.#fault(name, "is required (redis://… or redis+sentinel://…)");
+    if (text === undefined) this.#error(name, "is required (redis://… or redis+sentinel://…)");
     else this.parsed(name, checkRedisUrl);
     return text ?? "";
   }
 
-  /** `Name <address>`, or the address alone. */
+  /** Reads `Name <address>`, or the address alone. */
   mailbox(name: string, fallback: string): Mailbox {
     const text = this.#get(name) ?? fallback;
     const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
     if (!/^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u.test(address))
-      this.#fault(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
+      this.#error(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
     return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
   }
 
-  /** What to listen on: an address, with or without the brackets of IPv6, or a name. */
+  /** Reads an address to listen on: a name, or an IP address with or without the brackets of IPv6. */
   host(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
-    // A name whose last part is a number is an address to URLs, and has to be a right one.
+    // URL parsers read a name whose last label is a number as an IPv4 address, which must then be valid.
     const isName = /^[\w.-]+$/.test(text) && URL.canParse(`http://${text}`);
     if (isName || isIP(text.replace(/^\[(.*)\]$/, "$1")) !== 0) return text;
-    this.#fault(name, "must be an address of this machine, or a name of it");
+    this.#error(name, "must be an address of this machine, or a name of it");
     return fallback;
   }
 
-  /** A default port may be written out or left out. */
+  /** Reads an origin; a default port may be written or left out. */
   origin(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`)
       return url.origin;
-    this.#fault(
+    this.#error(
       name,
       "must be an http or https origin without a path, such as https://reviews.example",
     );
@@ -168,9 +177,9 @@ export class SettingsReader {
     const text = this.#get(name);
     const bytes = Buffer.from(text ?? "", "base64");
     if (text === undefined)
-      this.#fault(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
+      this.#error(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
     else if (bytes.length !== MASTER_KEY_BYTES)
-      this.#fault(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
+      this.#error(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
     return bytes;
   }
 
@@ -178,22 +187,22 @@ export class SettingsReader {
     try {
       return settingOf(this.#env, name);
     } catch (error) {
-      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      this.#error(name, error instanceof Error ? error.message : "cannot be read");
       return undefined;
     }
   }
 
-  /** Values stay out of the message: several settings are secrets. What is said of a setting first stands. */
-  #fault(name: string, what: string): void {
-    if (!this.faults.some((fault) => fault.startsWith(`${name} `)))
-      this.faults.push(`${name} ${what}.`);
+  /** Records the first error of a setting. The message contains no values, because several settings are secrets. */
+  #error(name: string, what: string): void {
+    if (!this.errors.some((error) => error.startsWith(`${name} `)))
+      this.errors.push(`${name} ${what}.`);
   }
 }
 
 /**
- * A setting as it is given: by its name, or as the content of the file that `NAME_FILE` names, which is how container
- * platforms hand out secrets. An empty value counts as absent: that is how compose files and shells leave a setting out.
- * Throws with what is wrong, in words that go behind the name.
+ * Reads a setting from its variable, or from the file that `NAME_FILE` names, as container platforms provide secrets.
+ * An empty value counts as absent, because compose files and shells leave a setting out that way. Throws with a reason
+ * that continues a sentence after the name.
  */
 export function settingOf(env: Env, name: string): string | undefined {
   const given = env[name]?.trim() || undefined;
@@ -218,8 +227,8 @@ function protocolOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).protocol : undefined;
 }
 
-/** The web's schemes, and the private-use ones of apps, which have a dot (RFC 8252, 7.1). */
-function isPlace(text: string): boolean {
+/** Whether a URL has a scheme of the web, or a private-use scheme of an app, which contains a dot (RFC 8252, 7.1). */
+function isReturnAddress(text: string): boolean {
   if (/[\s\\#@]|\p{Cc}/u.test(text) || !URL.canParse(text)) return false;
   const { protocol } = new URL(text);
   return protocol === "https:" || protocol === "http:" || protocol.includes(".");
@@ -231,4 +240,69 @@ function isNetwork(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The options of the Redis constructor, except the one that changes the type of replies. */
+export type RedisSettings = Omit<RedisOptions, "replyMapping">;
+
+const SENTINEL_PORT = 26_379;
+/** A Sentinel that takes longer is skipped for the next one. */
+const SENTINEL_TIMEOUT_MS = 1_000;
+const OPTIONS = ["sentinel_username", "sentinel_password"];
+
+/**
+ * Checks a Redis URL. `redis://` or `rediss://` names one server.
+ * `redis+sentinel://[user:password@]host[:port],…/master-name[/database]` names Sentinels, which know the current
+ * primary; `rediss+sentinel://` uses TLS for both. The form is the one of redis-py's ecosystem. Throws with a reason
+ * that may be shown to anyone.
+ */
+export function checkRedisUrl(text: string): void {
+  if (/^redis[s+-]*cluster:/.test(text))
+    throw new Error(
+      "must not be a Redis Cluster, whose keys are on several servers: name one server, or Sentinels",
+    );
+  if (sentinelOptions(text) === undefined && !(/^rediss?:/.test(text) && URL.canParse(text)))
+    throw new Error(
+      "must be a URL with redis://, rediss://, redis+sentinel:// or rediss+sentinel://",
+    );
+}
+
+/** Parses a URL that names Sentinels; undefined for the URL of one server. */
+export function sentinelOptions(text: string): RedisSettings | undefined {
+  const [, tls, user, hosts = "", path = "", query] =
+    /^redis(s?)\+sentinel:\/\/(?:([^@/?]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(text) ?? [];
+  if (!/^rediss?\+sentinel:/.test(text)) return undefined;
+  const [name = "", database = "0", ...rest] = path.split("/");
+  if (name === "" || rest.length > 0 || !/^\d{1,5}$/.test(database))
+    throw new Error(
+      "must name the Sentinels' master, such as redis+sentinel://one:26379,two:26379/mymaster/0",
+    );
+  const given = new URLSearchParams(query);
+  const unknownOption = [...given.keys()].find((key) => !OPTIONS.includes(key));
+  if (unknownOption !== undefined)
+    throw new Error(`has options other than ${OPTIONS.join(" and ")}`);
+  const [username, password] = (user ?? "").split(/:(.*)/s, 2).map(decodeURIComponent);
+  return {
+    sentinels: hosts.split(",").map(addressOf),
+    name: decodeURIComponent(name),
+    db: Number(database),
+    ...(username && { username }),
+    ...(password && { password }),
+    ...optional("sentinelUsername", given.get("sentinel_username")),
+    ...optional("sentinelPassword", given.get("sentinel_password")),
+    ...(tls === "s" && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
+  };
+}
+
+function optional(name: string, value: string | null): Record<string, string> {
+  return value === null ? {} : { [name]: value };
+}
+
+function addressOf(text: string): { host: string; port: number } {
+  const [, inner, plain = "", port = String(SENTINEL_PORT)] =
+    /^(?:\[([\da-f:.]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  const host = inner ?? plain;
+  if (host === "") throw new Error("has a Sentinel that is not host:port");
+  return { host, port: Number(port) };
 }

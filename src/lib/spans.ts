@@ -1,34 +1,33 @@
 import type { Attributes, Link } from "@opentelemetry/api";
 
 import type { Clock } from "./clock.ts";
-import { readTraceparent, traceIdsOf } from "./trace-ids.ts";
 import { VERSION } from "./version.ts";
 
-/** Something that was done for an event. */
+/** One unit of work for an event, in the sense of OpenTelemetry. */
 interface Span {
   readonly eventId: string;
   readonly name: string;
-  /** root: the request that brought the event; client: a request of ours; otherwise something inside the process. */
+  /** root: the request that brought the event; client: an outgoing request; absent: work inside the process. */
   readonly kind?: "root" | "client";
   readonly attributes?: Attributes;
   readonly failed?: boolean;
-  /** The value of a `traceparent` that the request came with. */
+  /** The `traceparent` header of the request that caused the work. */
   readonly caller?: string | null;
 }
 
-/** Sends spans to a collector now and then; one that is away costs those that it does not get. */
+/** Exports spans to a collector in batches. Spans are lost while the collector is unreachable. */
 export interface Spans {
-  /** Starts a span. The answer ends it; where it was about several events, it is called for each of them. */
+  /** Starts a span. The returned function ends it; for work about several events it is called once for each of them. */
   begin(): (span: Span) => void;
   close(): Promise<void>;
 }
 
-/** So long a process that ends waits for the collector. */
+/** The longest wait for the collector when the process ends. */
 const CLOSE_MS = 1_000;
 
 /**
- * Loads the SDK, which nobody pays for who traces nothing. The share is decided by the trace id alone, so that all
- * processes trace the same events.
+ * Loads the OpenTelemetry SDK, dynamically so that a process without tracing does not pay for it. Sampling depends on
+ * the trace id alone, so that all processes trace the same events.
  */
 export async function openSpans(
   { url, share }: { readonly url: string; readonly share: number },
@@ -93,4 +92,42 @@ export async function openSpans(
 function linksOf(caller: string | null | undefined): Link[] {
   const context = readTraceparent(caller ?? null);
   return context === undefined ? [] : [{ context }];
+}
+
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+/** Lengths of a trace id and a span id in hex digits. */
+const TRACE_DIGITS = 32;
+const SPAN_DIGITS = 16;
+
+interface TraceIds {
+  readonly traceId: string;
+  /** Id of the span of the request that brought the event; the parent of all others. */
+  readonly rootId: string;
+}
+
+/**
+ * Derives the trace of an event from its id. A ULID has the 128 bits of a trace id, so every process that knows the
+ * event knows its trace, and nothing is stored for it. Returns undefined for an id that is no ULID.
+ */
+export function traceIdsOf(eventId: string): TraceIds | undefined {
+  if (!ULID.test(eventId)) return undefined;
+  let bits = 0n;
+  for (const digit of eventId) bits = (bits << 5n) | BigInt(DIGITS.indexOf(digit));
+  const traceId = bits.toString(16).padStart(TRACE_DIGITS, "0");
+  const rootId = traceId.slice(TRACE_DIGITS - SPAN_DIGITS);
+  // An id of zeros alone is invalid.
+  return /[^0]/.test(rootId) ? { traceId, rootId } : undefined;
+}
+
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** Parses a W3C Trace Context `traceparent` header; undefined if it is absent or malformed. */
+export function readTraceparent(
+  header: string | null,
+): { traceId: string; spanId: string; traceFlags: number } | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(header ?? "") ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (!/[^0]/.test(traceId) || !/[^0]/.test(spanId)) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) };
 }

@@ -1,4 +1,4 @@
-/** Plain JSON as a YAML text for people. */
+/** Formats plain JSON as indented YAML. */
 export function toYaml(value: unknown): string {
   return Bun.YAML.stringify(value, null, 1);
 }

@@ -1,15 +1,18 @@
 import { OAuthError } from "./oauth-error.ts";
 import type { Params } from "./form.ts";
 
-/** How a client said who it is (RFC 6749, 2.3.1). */
+/** The credentials that a client presents (RFC 6749, 2.3.1). */
 export interface Credentials {
   readonly clientId: string;
-  /** Undefined for a public client, and for a confidential one that left it out. */
+  /** Undefined for a public client, and for a confidential client that did not send its secret. */
   readonly secret: string | undefined;
   readonly isBasic: boolean;
 }
 
-/** By the body or HTTP Basic, not both; throws `invalid_client` for missing or malformed ones (contract 5). */
+/**
+ * Reads the credentials from the body or from HTTP Basic. Both at once is `invalid_request`; missing or malformed
+ * credentials are `invalid_client` (contract 5).
+ */
 export function readCredentials(headers: Headers, form: Params): Credentials {
   const authorization = headers.get("authorization");
   const clientId = form.one("client_id");
@@ -33,7 +36,7 @@ export function invalidClient(isBasic: boolean): OAuthError {
   });
 }
 
-/** RFC 6749, 2.3.1: both parts are form-encoded before they are put together. */
+/** Reads a Basic header. Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
 function readBasic(authorization: string): Credentials {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
   const text = Buffer.from(encoded ?? "", "base64").toString();

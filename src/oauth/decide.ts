@@ -1,14 +1,17 @@
 import type { AuthorizationCode, OAuthClient } from "./model.ts";
 
-/** What a client shows to have a code redeemed. */
+/** The values that a client presents to redeem a code. */
 interface Redemption {
   readonly clientId: string;
   readonly redirectUri: string;
-  /** S256 of the verifier that was given; undefined if none was. */
+  /** The S256 challenge of the presented verifier; undefined without a verifier. */
   readonly challenge: string | undefined;
 }
 
-/** `replayed`: somebody has a copy of the code, so the sign-in that it began has to end (RFC 6749, 4.1.2). */
+/**
+ * `replayed` means that somebody else has a copy of the code, so the sign-in that it started must end (RFC 6749,
+ * 4.1.2).
+ */
 type RedemptionDecision = "redeem" | "refused" | "replayed";
 
 export function decideRedemption(
@@ -16,17 +19,18 @@ export function decideRedemption(
   shown: Redemption,
   now: Date,
 ): RedemptionDecision {
-  // Another client that has seen the code must not be able to end the sign-in.
+  // Checked before `replayed`: another client that has seen the code must not be able to end the sign-in.
   if (code.state === "consent" || code.clientId !== shown.clientId) return "refused";
   if (code.state === "redeemed") return "replayed";
   if (code.expiresAt <= now || code.redirectUri !== shown.redirectUri) return "refused";
-  // A verifier without a challenge is refused as well: somebody took the challenge away (RFC 9700, 2.1.1).
+  // A verifier without a stored challenge is rejected too, because an attacker may have removed the challenge from
+  // the request (RFC 9700, 2.1.1).
   return (code.codeChallenge ?? undefined) === shown.challenge ? "redeem" : "refused";
 }
 
 /**
- * The scope that a client gets (contract 5): what it requests of the scopes that it is registered for, or all of
- * these where it requests none. Undefined where it requests more.
+ * Returns the scope that a client gets (contract 5): the requested scopes, or all that it is registered for if it
+ * requests none. Returns undefined if it requests more than that.
  */
 export function decideScope(
   { scopes }: Pick<OAuthClient, "scopes">,
@@ -37,7 +41,10 @@ export function decideScope(
   return covered ? requested.join(" ") : undefined;
 }
 
-/** Contract 5.6: a partner's client signs in users of that partner's tree only. */
+/**
+ * Returns whether the client may sign in the user: a partner's client admits only users of the partner and its
+ * accounts (contract 5.6).
+ */
 export function admitsUser(
   client: Pick<OAuthClient, "companyId">,
   user: { readonly partnerId: number | null },

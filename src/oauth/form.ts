@@ -1,14 +1,17 @@
-import { MAX_PARAMETERS, readParameters, type Parameters } from "../http/parameters.ts";
+import { MAX_PARAMETERS, readParameters, type Parameters } from "../http/text.ts";
 import { OAuthError } from "./oauth-error.ts";
 
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Parameters of a form or a query. RFC 6749, 3.1: one without a value is absent, none may be repeated. */
+/**
+ * The parameters of a form or a query. A parameter without a value counts as absent, and none may be repeated (RFC
+ * 6749, 3.1).
+ */
 export class Params {
   readonly #values: Parameters;
 
-  /** Throws `invalid_request` if there are too many. */
+  /** Throws `invalid_request` if there are more than `MAX_PARAMETERS`. */
   constructor(text: string) {
     const values = readParameters(text);
     if (values === undefined)
@@ -16,14 +19,14 @@ export class Params {
     this.#values = values;
   }
 
-  /** Throws `invalid_request` if the parameter is given twice. */
+  /** Returns the value of a parameter. Throws `invalid_request` if it is given twice. */
   one(name: string): string | undefined {
     const [value, ...more] = this.#values.get(name) ?? [];
     if (more.length > 0) throw new OAuthError("invalid_request", `${name} is given twice.`);
     return value === "" ? undefined : value;
   }
 
-  /** The value as it was given, an empty one too; undefined where it is not one. */
+  /** Returns the value as sent, even if it is empty; undefined if the parameter is absent or repeated. */
   asGiven(name: string): string | undefined {
     const [value, ...more] = this.#values.get(name) ?? [];
     return more.length > 0 ? undefined : value;
@@ -40,17 +43,20 @@ export class Params {
   }
 }
 
-/** The body of a form; anything else is `invalid_request` (RFC 6749, 3.2 and appendix B). */
+/** Reads a form body. Any other body is `invalid_request` (RFC 6749, 3.2 and appendix B). */
 export function readForm(headers: Headers, raw: Uint8Array): Params {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
-  // An empty body without a type counts as a form without parameters.
+  // An empty body without a content type counts as a form without parameters.
   if (raw.byteLength === 0 && type === "") return new Params("");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
     throw new OAuthError("invalid_request", "The body must be application/x-www-form-urlencoded.");
   return new Params(decodable(raw));
 }
 
-/** The text of a form. URLSearchParams replaces broken UTF-8 behind percent signs; here it is an error. */
+/**
+ * Decodes the text of a form. Invalid UTF-8 in percent-encoding is an error here; URLSearchParams would replace it
+ * silently.
+ */
 function decodable(raw: Uint8Array): string {
   try {
     const text = utf8.decode(raw);

@@ -1,8 +1,8 @@
+import { SCOPES } from "../http/principal.ts";
 import type { Params } from "./form.ts";
 import { OAuthError } from "./oauth-error.ts";
-import { readScopes } from "./scope.ts";
 
-/** What a client requests of the token endpoint; `scopes` is undefined where it requests none in particular. */
+/** A valid request to the token endpoint; `scopes` is undefined if the client names none. */
 export type TokenRequest =
   | {
       readonly grant: "password";
@@ -22,7 +22,7 @@ export type TokenRequest =
       readonly verifier: string | undefined;
     };
 
-/** Takes the first two steps of the order of checks: grant type, then parameters (contract 5.1). */
+/** Runs the first two checks in the order of contract 5.1: the grant type, then the parameters. */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
   if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")
@@ -40,4 +40,17 @@ export function readTokenRequest(form: Params): TokenRequest {
     return { grant, token: form.required("refresh_token"), scopes: readScopes(scope) };
   const [email, password] = [form.required("username"), form.required("password")];
   return { grant, email, password, scopes: readScopes(scope) };
+}
+
+const KNOWN: ReadonlySet<string> = new Set(SCOPES);
+
+/**
+ * Reads a list of scopes separated by single spaces (RFC 6749, 3.3). Returns undefined if none is requested, and
+ * throws `invalid_scope` for an unknown one.
+ */
+export function readScopes(text: string | undefined): string[] | undefined {
+  if (text === undefined) return undefined;
+  const scopes = [...new Set(text.split(" "))];
+  if (scopes.every((scope) => KNOWN.has(scope))) return scopes;
+  throw new OAuthError("invalid_scope", "A scope that was asked for does not exist.");
 }

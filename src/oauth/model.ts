@@ -1,12 +1,12 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals, scopeValue } from "../http/literals.ts";
+import { literals, scopeValue } from "../http/principal.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
-/** Of a client that is made without naming any. */
+/** Grant types of a new client that names none. */
 export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
   "authorization_code",
   "refresh_token",
@@ -14,23 +14,23 @@ export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
 
 export interface OAuthClient {
   readonly clientId: string;
-  /** Null: a client of the platform, for users of every tenant. */
+  /** The tenant; null for a client of the platform, which serves users of every tenant. */
   readonly companyId: number | null;
   readonly name: string;
-  /** Null exactly where the client is public. */
+  /** Null if and only if the client is public. */
   readonly secretHash: string | null;
   readonly confidential: boolean;
   readonly firstParty: boolean;
   readonly redirectUris: readonly string[];
   readonly scopes: readonly string[];
   readonly grantTypes: readonly string[];
-  /** The third-party client by whose token it was made. */
+  /** The third-party client whose token created this client; null if a user or the service created it. */
   readonly createdBy: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-/** A row of `authorization_codes`, whose schema explains the states. */
+/** A row of `authorization_codes`; the schema explains the states. */
 export interface AuthorizationCode {
   readonly secretHash: string;
   readonly state: "consent" | "issued" | "redeemed";
@@ -44,7 +44,7 @@ export interface AuthorizationCode {
   readonly familyId: string | null;
 }
 
-/** RFC 6749, 5.1. */
+/** The success response of the token endpoint (RFC 6749, 5.1). */
 export interface TokenAnswer {
   readonly access_token: string;
   readonly token_type: "Bearer";
@@ -109,7 +109,7 @@ const clientFields = {
 };
 export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
-/** The secret is shown here once (contract 5.6); null for a public client, which has none. */
+/** The only response that contains the secret (contract 5.6). It is null for a public client, which has none. */
 export const newClientObject = Type.Object(
   {
     ...clientFields,

@@ -1,6 +1,8 @@
-import { Refusal } from "../lib/problem.ts";
+import type { ErrorLook } from "../http/errors.ts";
+import { HttpError } from "../lib/problem.ts";
+import { failurePage } from "./pages/page.ts";
 
-/** RFC 6749, 5.2 and 4.1.2.1, each with the status that the token endpoint gives it. */
+/** Error codes of RFC 6749, 5.2 and 4.1.2.1, each with its status at the token endpoint. */
 const STATUSES = {
   invalid_request: 400,
   invalid_client: 401,
@@ -16,8 +18,8 @@ const STATUSES = {
 
 export type OAuthErrorCode = keyof typeof STATUSES;
 
-/** A refusal below `/oauth`. */
-export class OAuthError extends Refusal {
+/** An error below `/oauth`, with a code of RFC 6749. */
+export class OAuthError extends HttpError {
   override readonly name = "OAuthError";
   readonly code: OAuthErrorCode;
 
@@ -34,12 +36,35 @@ export class OAuthError extends Refusal {
   }
 }
 
-/** A refusal of the edge, such as a body that is too large, in the words of RFC 6749. */
-export function oauthErrorOf(refusal: Refusal): OAuthError {
-  if (refusal instanceof OAuthError) return refusal;
-  const { status, message, headers } = refusal;
+/** Translates an error of the HTTP layer, such as a body that is too large, into a code of RFC 6749. */
+function oauthErrorOf(error: HttpError): OAuthError {
+  if (error instanceof OAuthError) return error;
+  const { status, message, headers } = error;
   const detail = { status, headers };
   if (status === 429 || status === 503)
     return new OAuthError("temporarily_unavailable", message, detail);
   return new OAuthError(status >= 500 ? "server_error" : "invalid_request", message, detail);
 }
+
+/** A response that may carry a token must not be cached (RFC 6749, 5.1). */
+const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" };
+
+export function jsonAnswer(body: unknown): Response {
+  return Response.json(body, { headers: NO_STORE });
+}
+
+/** Error formats below `/oauth`: the JSON of RFC 6749, 5.2, or an HTML page where a browser waits. */
+export const OAUTH_ERRORS: readonly ErrorLook[] = [
+  {
+    path: "/oauth",
+    render(error) {
+      const { code, message, status, headers } = oauthErrorOf(error);
+      const body = { error: code, error_description: message };
+      return Response.json(body, { status, headers: { ...NO_STORE, ...headers } });
+    },
+  },
+  {
+    path: "/oauth/authorize",
+    render: ({ message, status, headers }) => failurePage(message, { status, headers }),
+  },
+];

@@ -1,14 +1,27 @@
-/** Printable ASCII, but for characters that browsers and parsers read in more than one way. */
+import type { ValidParts } from "../http/fields.ts";
+import type { RuleErrors } from "../http/rules.ts";
+import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts";
+
+/** Allows printable ASCII, except for characters that browsers and parsers interpret in different ways. */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
-/** A name of DNS or an address: what URL parsers let pass beyond it, such as `a;b`, means something where it is put later. */
+/**
+ * Allows a DNS name or an IP address as host. URL parsers accept more, such as `a;b`, which would have a meaning of
+ * its own in a header.
+ */
 const ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
-/** RFC 8252, 7.1: a domain of the app's in reverse, so there is a dot in it; `javascript` and `data` have none. */
+/**
+ * Requires a reversed domain name, and so a dot, in a private-use scheme (RFC 8252, 7.1). This excludes `javascript`
+ * and `data`.
+ */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
 const MAX_LENGTH = 2_048;
 const MAX_PORT = 65_535;
 
-/** Contract 5.6: https, loopback http, or a private-use scheme; no wildcard, no fragment. */
+/**
+ * Returns whether a client may register the URI: https, loopback http, or a private-use scheme, without wildcard or
+ * fragment (contract 5.6).
+ */
 export function isRegistrable(uri: string): boolean {
   if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
     return false;
@@ -19,15 +32,15 @@ export function isRegistrable(uri: string): boolean {
   return PRIVATE_USE.test(uri);
 }
 
-/** Whether the text is an origin of https and nothing else, so that it may stand in a header. */
+/** Returns whether the text is exactly an https origin, so that it is safe in a header. */
 export function isHttpsOrigin(text: string): boolean {
   return ORIGIN.test(text);
 }
 
 /**
- * Contract 5.4: letter by letter (RFC 9700, 2.1). The one exception is for native apps, which listen on whichever port
- * is free: a loopback address that was registered without a port stands for any (RFC 8252, 7.3). `localhost` does not:
- * it need not be this machine (8.3).
+ * Compares the redirect URI of a request with a registered one, character by character (contract 5.4; RFC 9700, 2.1).
+ * The one exception serves native apps, which listen on any free port: a loopback address that was registered without
+ * a port matches every port (RFC 8252, 7.3). `localhost` is excluded, because it need not be this machine (8.3).
  */
 export function matchesRedirect(registered: string, given: string): boolean {
   if (registered === given) return true;
@@ -38,7 +51,7 @@ export function matchesRedirect(registered: string, given: string): boolean {
   return anyPort && known[1] === sent[1] && known[3] === sent[3] && port > 0 && port <= MAX_PORT;
 }
 
-/** Adds parameters and leaves the rest as the client wrote it (RFC 6749, 4.1.2). */
+/** Appends query parameters and leaves the rest of the URI unchanged (RFC 6749, 4.1.2). */
 export function withParams(uri: string, params: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(params).filter(
     (one): one is [string, string] => one[1] !== undefined,
@@ -46,17 +59,85 @@ export function withParams(uri: string, params: Readonly<Record<string, string |
   return `${uri}${uri.includes("?") ? "&" : "?"}${new URLSearchParams(given).toString()}`;
 }
 
-/** Where the URI leads, for people: its origin, or the scheme of an app. */
-export function placeOf(uri: string): string {
+/** Returns the part of a redirect URI that people recognise: its origin, or the scheme of an app. */
+export function destinationOf(uri: string): string {
   const { origin, protocol } = new URL(uri);
   return protocol === "https:" || protocol === "http:" ? origin : protocol;
 }
 
 /**
- * What a form may lead to in a content security policy besides https, which it may as a whole: many clients lead on from
- * their callback to another host. Only loopback addresses and schemes are named, which hold no letter of a policy's own.
+ * Returns the `form-action` sources for a redirect URI. All https hosts are allowed, because many clients redirect
+ * from their callback to another host. Only loopback origins and app schemes are named individually; they contain no
+ * character that has a meaning in a policy.
  */
 export function formTargetsOf(uri: string): string {
-  const place = placeOf(uri);
-  return place.startsWith("https:") ? "https:" : `https: ${place}`;
+  const destination = destinationOf(uri);
+  return destination.startsWith("https:") ? "https:" : `https: ${destination}`;
+}
+
+/** The caller that sets the fields, and the client that is changed. */
+interface ClientEdit {
+  /** Whether the caller is a super-admin; otherwise it is a partner. */
+  readonly isPlatform: boolean;
+  /** The client to be changed; absent for a new one. */
+  readonly before?: Pick<
+    OAuthClient,
+    "confidential" | "grantTypes" | "firstParty" | "redirectUris"
+  >;
+}
+
+/** Validates the rules that no schema can express, for a new client and for changes (contract 5.6). */
+export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit): RuleErrors {
+  const { isPlatform, before } = edit;
+  const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
+  return {
+    redirect_uris: missingUriError(fields, before),
+    ...uriErrors(fields.redirect_uris ?? []),
+    grant_types: grantError(fields, edit),
+    first_party: isClaimed ? "is set by a super-admin only" : undefined,
+  };
+}
+
+/**
+ * Requires a redirect URI for the code flow, which nobody could use without one. A change of other fields is not
+ * affected.
+ */
+function missingUriError(
+  fields: ValidParts<NewClientBody>,
+  before: ClientEdit["before"],
+): string | undefined {
+  const isAsked = before === undefined || "redirect_uris" in fields || "grant_types" in fields;
+  const isMalformed = "redirect_uris" in fields && fields.redirect_uris === undefined;
+  const uris = fields.redirect_uris ?? before?.redirectUris ?? [];
+  const grants = fields.grant_types ?? before?.grantTypes ?? DEFAULT_GRANTS;
+  if (!isAsked || isMalformed || uris.length > 0 || !grants.includes("authorization_code"))
+    return undefined;
+  return "must have at least one for the authorization_code grant";
+}
+
+function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
+  const text =
+    "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials";
+  return Object.fromEntries(
+    uris.flatMap((uri, i) =>
+      uri === undefined || isRegistrable(uri) ? [] : [[`redirect_uris.${i}`, text]],
+    ),
+  );
+}
+
+/**
+ * Restricts the password grant to the service's own confidential first-party clients (contract 5.1), before and after
+ * a change.
+ */
+function grantError(fields: ValidParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
+  const grants = fields.grant_types ?? before?.grantTypes;
+  if (!grants?.includes("password")) return undefined;
+  if ((before ?? fields).confidential === false)
+    return "has the password grant, which a public client cannot have";
+  if (!isPlatform && !before?.grantTypes.includes("password"))
+    return "has the password grant, which only a super-admin gives";
+  const isMalformed = "first_party" in fields && fields.first_party === undefined;
+  return isMalformed || (fields.first_party ?? before?.firstParty)
+    ? undefined
+    : "has the password grant, which is for first-party clients only";
 }

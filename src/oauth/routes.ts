@@ -5,7 +5,10 @@ import { authorizeRoutes, type AuthorizeDeps } from "./routes/authorize.ts";
 import { clientRoutes } from "./routes/clients.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 
-/** Contract 3.3 and 5: the endpoints at `{server_root}`, without a version, and the clients that use them. */
+/**
+ * Defines the OAuth endpoints, which are at `{server_root}` without a version, and the routes that manage clients
+ * (contract 3.3 and 5).
+ */
 export function oauthRoutes(deps: AuthorizeDeps & ClientDeps) {
   return new Elysia({ name: "oauth" })
     .use(tokenEndpoints(deps))

@@ -4,15 +4,18 @@ import type { Clock } from "../lib/clock.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 
 /**
- * What a page carries in its form: the request that it belongs to, and who has signed in. Sealed for one browser, so
- * it is the CSRF token as well: nobody can make one for the browser of another.
+ * The state that a page carries in its form: the authorization request and, if any, the sign-in. It is encrypted for
+ * one browser. That makes it the CSRF token as well, because nobody can create one for another browser.
  */
 export interface Ticket {
-  /** The query of the authorization request. */
+  /** Query string of the authorization request. */
   readonly query: string;
-  /** Set while a user who has signed in is asked for consent. */
+  /** Set while a signed-in user is asked for consent. */
   readonly signedIn: { readonly secret: string; readonly email: string } | null;
-  /** Set during a single sign-on: it makes the code that comes back good for this ticket alone. */
+  /**
+   * Set during a single sign-on; the code that comes back is valid only with this verifier, and so only with this
+   * ticket.
+   */
   readonly verifier?: string;
   readonly expiresAtMs: number;
 }
@@ -33,14 +36,17 @@ export function sealTicket(
   return box.seal(JSON.stringify({ ...ticket, expiresAtMs }), context(browser));
 }
 
-/** An expired ticket still tells what the page was about. Undefined for a text that was not sealed for this browser. */
+/**
+ * Decrypts a ticket. An expired one is returned too, because the page can be shown again from it. Returns undefined
+ * for a text that was not encrypted for this browser.
+ */
 export function openTicket(
   { box, clock }: TicketDeps,
   browser: string,
   sealed: string,
 ): { readonly ticket: Ticket; readonly isExpired: boolean } | undefined {
   try {
-    // Only texts of `sealTicket` open here.
+    // The cast is safe, because only texts of `sealTicket` decrypt here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const ticket = JSON.parse(box.open(sealed, context(browser))) as Ticket;
     return { ticket, isExpired: ticket.expiresAtMs <= clock.now().getTime() };
@@ -53,7 +59,7 @@ const BROWSER_BYTES = 32;
 const BROWSER = /^[A-Za-z0-9_-]{43}$/;
 const COOKIE_TTL_S = 3_600;
 
-/** The cookie that tells browsers apart. `__Host-` keeps neighbours on other subdomains from setting it. */
+/** The cookie that identifies a browser. The prefix `__Host-` keeps other subdomains from setting it. */
 export class BrowserCookie {
   readonly #isSecure: boolean;
   readonly #name: string;
@@ -70,7 +76,9 @@ export class BrowserCookie {
     return own.length === 1 && BROWSER.test(value) ? value : undefined;
   }
 
-  /** Lax and not Strict, because the cookie has to come along when a client sends its user here once more. */
+  /**
+   * Uses SameSite=Lax and not Strict, because the browser must send the cookie when a client redirects its user here.
+   */
   write(browser: string): string {
     const secure = this.#isSecure ? "; Secure" : "";
     return `${this.#name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${COOKIE_TTL_S}${secure}`;

@@ -1,9 +1,13 @@
 import { Elysia } from "elysia";
 
 import type { KeyRing } from "../auth/key-ring.ts";
-import { authorizationServerMetadata } from "./metadata.ts";
+import { SCOPES } from "../http/principal.ts";
+import { GRANT_TYPES } from "./model.ts";
 
-/** The public documents that OAuth clients and resource servers configure themselves with (RFC 8414, RFC 7517). */
+/**
+ * Serves the public documents from which OAuth clients and resource servers configure themselves (RFC 8414, RFC
+ * 7517).
+ */
 export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
   return new Elysia({ prefix: "/.well-known", tags: ["Documents"] })
     .get("/jwks.json", () => keys.jwks(), {
@@ -20,4 +24,30 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
         description: "RFC 8414.",
       },
     });
+}
+
+/**
+ * Returns the metadata of `/.well-known/oauth-authorization-server` (RFC 8414). Authorization responses contain `iss`
+ * as in RFC 9207.
+ */
+function authorizationServerMetadata(serverRoot: string): Record<string, unknown> {
+  const withSecret = ["client_secret_basic", "client_secret_post"];
+  return {
+    issuer: serverRoot,
+    authorization_endpoint: `${serverRoot}/oauth/authorize`,
+    token_endpoint: `${serverRoot}/oauth/token`,
+    revocation_endpoint: `${serverRoot}/oauth/revoke`,
+    introspection_endpoint: `${serverRoot}/oauth/introspect`,
+    jwks_uri: `${serverRoot}/.well-known/jwks.json`,
+    scopes_supported: SCOPES,
+    response_types_supported: ["code"],
+    response_modes_supported: ["query"],
+    grant_types_supported: GRANT_TYPES,
+    token_endpoint_auth_methods_supported: [...withSecret, "none"],
+    revocation_endpoint_auth_methods_supported: [...withSecret, "none"],
+    introspection_endpoint_auth_methods_supported: withSecret,
+    code_challenge_methods_supported: ["S256"],
+    authorization_response_iss_parameter_supported: true,
+    service_documentation: `${serverRoot}/docs`,
+  };
 }

@@ -1,11 +1,11 @@
-/** Which body an event has: contract 8.2 or 8.3. */
+/** The envelope of an event's body: contract 8.2 or 8.3. */
 type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
 
 interface EventKind {
   readonly envelope: EnvelopeKind;
-  /** Review-impacting: a batch subscription sends it. */
+  /** Whether a batch subscription sends the event, because it affects a review. */
   readonly in_batch: boolean;
   readonly subscribable: boolean;
 }
@@ -19,7 +19,7 @@ const KINDS: Readonly<Record<string, EventKind>> = {
   test: { envelope: "review", in_batch: false, subscribable: false },
 } satisfies Record<Category, EventKind>;
 
-/** Every event value there is (contract 8.1), with its description, by category. */
+/** All event values (contract 8.1) by category, with their descriptions. */
 const EVENTS = {
   review: {
     review_received: "A review site reported a new review.",
@@ -63,7 +63,7 @@ interface CatalogEvent extends EventKind {
   readonly description: string;
 }
 
-// Object.entries does not say that it answers the keys.
+// The type of Object.entries does not include the keys.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
   Object.entries(events).map(([value, description]) => ({
@@ -76,7 +76,7 @@ export const CATALOG = Object.entries(EVENTS).flatMap(([category, events]) =>
 
 export const TEST_EVENT = "webhook.test";
 
-/** The values of the events filter: all but `webhook.test`. */
+/** The values that a subscription's filter may contain: all except `webhook.test`. */
 export const SUBSCRIBABLE_EVENTS: readonly EventValue[] = CATALOG.filter(
   (one) => one.subscribable,
 ).map((one) => one.value);
@@ -86,12 +86,12 @@ export const BATCH_EVENTS: readonly EventValue[] = CATALOG.filter((one) => one.i
   (one) => one.value,
 );
 
-/** Who did it (contract 8.5): a user, or a review site as `system`. */
+/** The actor of an event: a user, or the review site as `system` (contract 8.5). */
 type Actor =
   | { readonly type: "user"; readonly id: number; readonly name: string }
   | { readonly type: "system"; readonly id: null; readonly name: string };
 
-/** The `review` object of a full body, as it was when the action happened. */
+/** The `review` object of a full body, as it was at the time of the action. */
 export interface ReviewFacts {
   readonly id: number;
   readonly external_review_id: string;
@@ -102,7 +102,7 @@ export interface ReviewFacts {
   readonly reviewer: string | null;
 }
 
-/** The part of a site-connection body that is about the site, in the order of contract 8.3. */
+/** The site part of a site-connection body, in the order of contract 8.3. */
 export interface SiteFacts {
   readonly store: { readonly id: number };
   readonly review_site: {
@@ -117,9 +117,9 @@ export interface SiteFacts {
   readonly reason: string | null;
 }
 
-/** One action for the audit trail, and with it everything that its webhook body will ever say. */
+/** An action for the audit trail, with all facts that its webhook body contains. */
 export interface RecordedAction {
-  /** ULID; the same in every slot (contract 7.3). */
+  /** ULID; equal for all subscriptions that get the event (contract 7.3). */
   readonly eventId: string;
   readonly event: Exclude<EventValue, typeof TEST_EVENT>;
   readonly partnerId: number;
@@ -128,7 +128,7 @@ export interface RecordedAction {
   readonly storeReviewSiteId: number;
   readonly reviewId: number | null;
   readonly actor: Actor;
-  /** `review` for the review envelope, `site` for the site-connection envelope: exactly one. */
+  /** `review` for the review envelope or `site` for the site-connection envelope. */
   readonly about: { readonly review: ReviewFacts } | { readonly site: SiteFacts };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly occurredAt: Date;

@@ -7,7 +7,7 @@ import { rows, statement } from "../../db/statement.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { Wake } from "./schedule.ts";
 
-/** What a mail is about: the only thing that may be told of it in a log. */
+/** The kind of a mail. Logs contain nothing else about it. */
 type MailKind =
   | "otp"
   | "invitation"
@@ -16,7 +16,7 @@ type MailKind =
   | "homeowner_notice"
   | "flag_status_changed";
 
-/** What is sealed while a mail waits: who gets it and what it says. */
+/** The part of a mail that is sealed while it waits: recipient and content. */
 export interface MailMessage {
   readonly to: string;
   readonly subject: string;
@@ -26,22 +26,23 @@ export interface MailMessage {
 
 export interface NewMail extends MailMessage {
   readonly kind: MailKind;
-  /** A code that has run out helps nobody: from then on the mail is not sent any more. */
+  /** The instant from which the mail is not sent any more, such as the expiry of its code. */
   readonly expiresAt?: Date;
 }
 
-/** All mail is of one shard, so that one dispatcher is woken for it. */
+/** The wake of the mailer. All mails belong to one shard, so that one dispatcher is woken. */
 export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
 
-/** RFC 5321, 4.5.3.1.3, less the angle brackets. */
+/** The longest address (RFC 5321, 4.5.3.1.3, without the angle brackets). */
 const ADDRESS_CHARS = 254;
 const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
-/** Whatever might end a header line, and with it every other control character. */
+/** Characters that could end a header line, and all other control characters and separators. */
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 const insertion = statement({
   name: "mails.insert",
-  // A request of a provider may queue 500 mails: they are one parameter that is a table, not 500 rows of parameters.
+  // One request of a provider may queue 500 mails. They are sent as one table parameter instead of 500 parameter
+  // lists.
   params: {
     given: rows({
       id: mails.id,
@@ -57,8 +58,9 @@ const insertion = statement({
 });
 
 /**
- * Queues mails in the transaction of what they tell of, in one statement. Answers what to wake after the commit.
- * Throws for a recipient that is not one plain address: ask `isMailAddress` first if it came from outside.
+ * Queues mails in the transaction of the action that causes them, with one statement. Returns the wake to send after
+ * the commit. Throws if a recipient is not one plain address; check addresses of external origin with `isMailAddress`
+ * first.
  */
 export async function queueMails(
   tx: Tx,
@@ -75,18 +77,18 @@ function rowOf(box: SecretBox, { kind, expiresAt, subject, ...mail }: NewMail, c
   if (!isMailAddress(mail.to)) throw new Error(`The recipient of a ${kind} mail is no address.`);
   const id = ulid(createdAt.getTime());
   const message: MailMessage = { ...mail, subject: oneLine(subject) };
-  const sealedMessage = box.seal(JSON.stringify(message), mailContext(id));
+  const sealedMessage = box.seal(JSON.stringify(message), mailAssociatedData(id));
   return { id, kind, sealedMessage, expiresAt: expiresAt ?? null, createdAt };
 }
 
-/** Throws if no key opens it. */
+/** Opens a sealed mail. Throws if no key opens it. */
 export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {
-  // Only `queueMails` seals under this context.
+  // Only `queueMails` seals with this associated data.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return JSON.parse(box.open(sealedMessage, mailContext(id))) as MailMessage;
+  return JSON.parse(box.open(sealedMessage, mailAssociatedData(id))) as MailMessage;
 }
 
-/** One address and nothing else: no name, no list, no line break, no quoted or bracketed form. */
+/** Whether the text is a single address: no name, no list, no line break, no quoted or bracketed form. */
 export function isMailAddress(text: string): boolean {
   return text.length <= ADDRESS_CHARS && ADDRESS.test(text);
 }
@@ -95,6 +97,31 @@ function oneLine(text: string): string {
   return text.toWellFormed().replace(BREAKS, " ").trim();
 }
 
-function mailContext(id: string): string {
+function mailAssociatedData(id: string): string {
   return `mail:${id}`;
+}
+
+/** Kinds of alerts about webhooks (contract 7.17) by ascending severity; `recovered` reports the end of an incident. */
+export const TROUBLE_KINDS = [
+  "head_retrying",
+  "oldest_waiting",
+  "failures_5",
+  "failures_10",
+  "failures_18",
+  "disabled",
+] as const;
+export const ALERT_KINDS = [...TROUBLE_KINDS, "recovered"] as const;
+
+export type TroubleKind = (typeof TROUBLE_KINDS)[number];
+export type AlertKind = (typeof ALERT_KINDS)[number];
+
+/** Settings for partners that have set none. They get every kind, addressed to their owners. */
+export const ALERT_DEFAULTS = { oldestWaitingMinutes: 15, digestMinutes: 10 } as const;
+
+/** `X-SVC-Event` of the POST that delivers an alert. */
+export const ALERT_EVENT = "webhook.alert";
+
+/** Returns the associated data of the secret for alerts. */
+export function alertSecretAssociatedData(partnerId: number, settingsId: string): string {
+  return `alerts:${partnerId}:${settingsId}`;
 }

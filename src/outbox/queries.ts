@@ -6,16 +6,17 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
 
-// The append is measured (`bun run bench ingest`), and SQL.
+// The append is SQL, because it is hot (`bun run bench ingest`).
 
 /**
- * Writes actions to review_history, with their numbers in the log, and to what waits for a batch, in the given order.
- * Answers the subscriptions to wake after the commit.
+ * Writes actions to review_history with their sequences, and to the entries that wait for a batch, in the given order.
+ * Returns the subscriptions to wake after the commit.
  *
- * The commit is sent with it, so it is the last statement of its transaction: it locks the sequence rows of the partners'
- * subscriptions, and no other writer of these gets on before the commit. Therefore the sequence has no gap and follows the
- * commits, and so do the ids of review_history, which are drawn while the rows are locked (contract 7.2). For several partners
- * `holdSequences` comes first: all must be taken in one order, or two writers deadlock.
+ * It must be the last statement of its transaction, because the commit is sent with it. It locks the sequence rows of
+ * the partners' subscriptions until the commit. Therefore the sequence has no gap and follows the order of commits. So
+ * do the ids of review_history, which are drawn under these locks (contract 7.2).
+ *
+ * Call `holdSequences` first for several partners: the locks must be taken in one order, or two writers deadlock.
  */
 export async function recordActions(tx: Tx, actions: readonly RecordedAction[], now: Date) {
   if (actions.length === 0) return [];
@@ -25,19 +26,19 @@ export async function recordActions(tx: Tx, actions: readonly RecordedAction[], 
 
 const boundWait = statement({
   name: "outbox.boundWait",
-  // The builder selects from tables; a setting is in none.
+  // A setting belongs to no table, so the builder cannot express it.
   params: { ms: value("text") },
   text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
 });
 
-/** Whoever waits here may hold the sequences of other partners, and nobody of those is to wait for long. */
+/** The lock timeout for several partners. A writer that waits may block the writers of its other partners. */
 const SEVERAL_LOCK_MS = "1000";
 
-/** The locks are taken in the order of the subscriptions, so that of those who wait none waits for another in a circle. */
-function holding(name: string, whereHeld: SQL) {
+/** Declares a statement that locks sequences in the order of their subscriptions, so that writers cannot deadlock. */
+function lockStatement(name: string, whereHeld: SQL) {
   return statement({
     name,
-    // Hot; it locks rows of two kinds of subscriptions in one order.
+    // Hot; it locks the rows of two kinds of subscriptions in one order.
     params: { partners: list(webhookSubscriptions.partnerId) },
     columns: { partnerId: webhookSubscriptions.partnerId },
     text: ({ partners }) => sql`
@@ -63,27 +64,27 @@ function holding(name: string, whereHeld: SQL) {
   });
 }
 
-const holdFree = holding("outbox.holdFreeSequences", sql`skip locked`);
-const holdAll = holding("outbox.holdSequences", sql``);
+const holdFree = lockStatement("outbox.holdFreeSequences", sql`skip locked`);
+const holdAll = lockStatement("outbox.holdSequences", sql``);
 
 /**
- * Takes the sequences of these partners until the commit and answers the partners of which it has not got all: somebody
- * else holds one, or, if it waits for them, has deleted one meanwhile.
+ * Locks the sequences of these partners until the commit. Returns the partners without a complete set of locks:
+ * another transaction holds one of them or, if `waits` is set, deleted one meanwhile.
  */
 export async function holdSequences(tx: Tx, partners: readonly number[], waits: boolean) {
   const bound = waits && partners.length > 1 ? tx.run(boundWait, { ms: SEVERAL_LOCK_MS }) : [];
-  // Sent one behind the other.
+  // Both statements are sent at once, in this order.
   const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
-/** The name of the one statement that appends. */
+/** The name of the statement that appends. */
 export const APPEND = "outbox.append";
 
 const append = statement({
   name: APPEND,
-  // Measured: in one statement it takes 2.3 to 2.9 times as many transactions as in three, because the sequence rows
-  // are held for less time.
+  // One statement reaches 2.3 to 2.9 times the transactions of three statements (measured), because it holds the
+  // sequence rows for less time.
   params: {
     given: rows({
       ord: value("integer"),
@@ -110,15 +111,15 @@ const append = statement({
     with input as materialized (
       select * from ${given}
     ), slots as materialized (
-      -- A look-up per partner, behind an offset: a join would read all subscriptions while they seem to be few. The array
-      -- is a select of its own, so that the plan is the same for any number of partners, and is kept.
+      -- One look-up per partner, forced by the offset: a join would read all subscriptions while the planner believes
+      -- that they are few. The array is a separate select, so that the cached plan fits any number of partners.
       select s.*
         from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, number, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (
-      -- One row a subscription, with its events as an array: joined event by event to the numbers below, each would be
-      -- compared with every subscription, because the planner takes all of these for a handful.
+      -- One row per subscription, with its events as an array. Joined to the numbers below event by event, each event
+      -- would be compared with every subscription, because the planner underestimates their number.
       select s.id, s.number, s.shard, s.payload_mode = 'minimal' as is_minimal,
              array_agg(i."eventId" order by i.ord) as event_ids
         from input i
@@ -138,7 +139,7 @@ const append = statement({
              case when e.nth = 1 then nullif(n.base - n.last_logged, 0) end as gap
         from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), batches as (
-      -- A share lock: it waits for a delete or a skip of the subscription, and not for anything else.
+      -- A share lock, which waits for a delete or a skip of the subscription and for nothing else.
       select q.subscription_id, s.partner_id
         from slots s cross join lateral (
                select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
@@ -150,8 +151,8 @@ const append = statement({
       select i."eventId", i."partnerId", i."accountId", i."storeId", i."reviewId", i."storeReviewSiteId",
              i.event, i.axis, i.actor, i.review, i.site, i.metadata, i."occurredAt", ${now},
              s.sequence, s.number, s.is_minimal, s.gap
-        -- The counts make the insert wait until the sequence rows are held: ids drawn before a skip of a batch slot
-        -- would be committed after it, and lost.
+        -- The counts make the insert wait for the locks of the sequence rows. Otherwise ids that are drawn before a
+        -- skip of a batch slot could be committed after it, and their events would be lost.
         from (select count(*) from numbered) held, (select count(*) from batches) shared,
              input i left join sequenced s on s.event_id = i."eventId"
        order by i.ord

@@ -3,11 +3,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tx } from "../../db/client.ts";
 import type { Session } from "../../db/session.ts";
 import type { Spans } from "../lib/spans.ts";
-import type { Intake } from "./intake.ts";
+import type { WriterPool } from "./writer-pool.ts";
 import { APPEND } from "./queries.ts";
 import type { Waker } from "./schedule.ts";
 
-/** A request under way, and the events that it has brought. */
+/** A request in progress and the events that it has recorded. */
 interface RequestTrace {
   readonly end: ReturnType<Spans["begin"]>;
   readonly eventIds: string[];
@@ -19,14 +19,17 @@ interface Recorded {
 }
 
 /**
- * The part of a trace that the API has: the request that brought an event, the commit that made it last, and the wake.
- * It is put around the intake and the schedule where tracing is on; elsewhere there is nothing of it.
+ * The API's part of an event's trace: the request, the commit and the wake. It wraps the writer pool and the schedule
+ * if tracing is on; otherwise it does not exist.
  */
 export class RequestTraces {
   readonly #spans: Spans;
   readonly #requests = new WeakMap<Request, RequestTrace>();
   readonly #current = new AsyncLocalStorage<RequestTrace>();
-  /** A group is of several requests. Whatever is recorded of an event carries the very instant that its request named. */
+  /**
+   * Requests by the instant of their events. One batch contains events of several requests, and each event keeps the
+   * Date object that its request created.
+   */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
   readonly #byWake = new WeakMap<object, readonly Recorded[]>();
 
@@ -40,13 +43,13 @@ export class RequestTraces {
     this.#current.enterWith(trace);
   }
 
-  /** The events of the request of now, by their instants: they may be recorded together with others. */
+  /** Registers the instants of the current request's events, which may be recorded in a batch with others. */
   came(instants: readonly Date[]): void {
     const trace = this.#current.getStore();
     if (trace !== undefined) for (const at of instants) this.#byInstant.set(at, trace);
   }
 
-  /** Tells how long the request of these events lasted. */
+  /** Ends the root spans of the request's events. */
   answered(request: Request, route: string | undefined, status: number): void {
     const trace = this.#requests.get(request);
     if (trace === undefined) return;
@@ -61,7 +64,7 @@ export class RequestTraces {
       });
   }
 
-  intake(intake: Intake): Intake {
+  writerPool(writerPool: WriterPool): WriterPool {
     const traced = async <T>(
       work: (tx: Tx) => Promise<T>,
       run: (work: (tx: Tx) => Promise<T>) => Promise<T>,
@@ -69,7 +72,7 @@ export class RequestTraces {
       const end = this.#spans.begin();
       let recorded: Recorded[] = [];
       const result = await run((tx) => {
-        // A transaction that is the victim of a deadlock runs again.
+        // A transaction that was rolled back by a deadlock runs again.
         recorded = [];
         return work(this.#watch(tx, recorded));
       });
@@ -80,14 +83,14 @@ export class RequestTraces {
       return result;
     };
     return {
-      ...intake,
+      ...writerPool,
       transaction: (partnerIds, work, options) =>
-        traced(work, (watched) => intake.transaction(partnerIds, watched, options)),
-      group: (work) => traced(work, (watched) => intake.group(watched)),
+        traced(work, (watched) => writerPool.transaction(partnerIds, watched, options)),
+      group: (work) => traced(work, (watched) => writerPool.group(watched)),
     };
   }
 
-  /** Notes which events a transaction appends, and whom it will wake. */
+  /** Records the events that a transaction appends, and the subscriptions that it will wake. */
   #watch(tx: Tx, recorded: Recorded[]): Tx {
     const watched =
       (run: Session["run"]): Session["run"] =>
@@ -117,7 +120,7 @@ export class RequestTraces {
   }
 }
 
-/** The actions that the append was given. */
+/** Returns the actions that were passed to the append. */
 function appendedBy(given: object): readonly { eventId: string; occurredAt: Date }[] {
   return Reflect.get(given, "given");
 }

@@ -4,27 +4,30 @@ import { fromMs } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { openListener, runScript, script } from "../lib/redis.ts";
 
-/** Subscriptions are spread over this many shards; a shard belongs to one dispatcher at a time. */
+/** The number of shards over which subscriptions are spread. A dispatcher holds a shard exclusively. */
 export const SHARDS = 64;
 
-/** A subscription that has something to look at, and the shard that it belongs to. */
+/** A subscription with work, and its shard. */
 export interface Wake {
   readonly subscriptionId: string;
   readonly shard: number;
 }
 
-/** Due times per shard. Redis only says when to look, and may be empty at any moment. */
+/** Due times per shard in Redis. They are hints, and Redis may lose all of them at any moment. */
 export type Schedule = ReturnType<typeof createSchedule>;
-/** The part of the schedule that the API uses: it says that there is work. */
+/** The part of the schedule that the API uses: it announces work. */
 export type Waker = Pick<Schedule, "wake">;
 
-/** The score of a wake: due by every clock, so that the one of its writer does not matter. */
+/** The score of a wake. It is due by every clock, so that the clock of its writer does not matter. */
 const AT_ONCE = 0;
 
-/** One key, so it runs on Redis Cluster; the score is the due time in ms since the epoch. */
+/**
+ * Takes due subscriptions from a sorted set of due times in ms since the epoch. It uses one key, as Redis Cluster
+ * requires.
+ */
 const TAKE_DUE = script(`
 local due = redis.pcall('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
--- What somebody else put there is dropped: it would stand in the way for ever.
+-- A key of another type is deleted, because it would block the shard forever.
 if due.err then
   redis.call('DEL', KEYS[1])
   due = {}
@@ -36,8 +39,8 @@ return {due, first[2] or ''}`);
 const PROBE = script("return redis.call('SET', KEYS[1], '', 'PX', 1000)");
 
 /**
- * Rejects unless Redis does what the processes ask of it: it runs a script that writes, for every shard. A PING is
- * answered by one that refuses scripts, is full, is a replica or has only a part of the keys, too.
+ * Rejects unless Redis runs a script that writes in every shard, as the processes need. A PING also succeeds
+ * if Redis refuses scripts, is full, is a replica, or has only a part of the keys.
  */
 export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
   const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
@@ -47,8 +50,8 @@ export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
 }
 
 /**
- * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the shards
- * of the others. Later it is only warned of: a process that works by its sweeps is not ended for a hint.
+ * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the
+ * shards of the others. A later change is only logged: a process that can work by its sweeps is not ended for a hint.
  */
 export function refuseCluster(redis: Redis, prefix: string, refuse: (reason: string) => void) {
   redis.once("ready", () => {
@@ -74,15 +77,15 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
     } catch (error) {
       log.warn("schedule.failed", { wakes: wakes.length, ...errorFields(error) });
       if (!(error instanceof Error) || !error.message.startsWith("WRONGTYPE")) return;
-      // Taking nothing drops what has the wrong type.
+      // Taking nothing deletes a key of the wrong type.
       const shards = new Set(wakes.map(({ shard }) => shard));
       await Promise.allSettled([...shards].map((shard) => take(shard, 0, 0)));
     }
   };
   return {
     /**
-     * Asks the dispatchers to look at these subscriptions at once. Never throws: Postgres holds the work already, and the
-     * sweep finds the subscriptions of a wake that was lost.
+     * Wakes the dispatchers for these subscriptions at once. Never throws: Postgres has stored the work already, and
+     * the sweep finds the subscriptions of a lost wake.
      */
     wake: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
@@ -91,26 +94,28 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
           pipeline.publish(channel, `${shard} ${subscriptionId}`);
         }
       }),
-    /** Plans a look at subscriptions of the caller's own shards, of which no other process is told. */
+    /** Plans a look at subscriptions of the caller's own shards. Other processes are not notified. */
     plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
       run(wakes, (pipeline) => {
-        // LT: a look that is planned for an earlier instant stays.
+        // LT keeps an earlier due time.
         for (const { shard, subscriptionId, at } of wakes)
           pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
       }),
-    /** Removes wakes on which the caller has acted already. */
+    /** Removes wakes that the caller has handled. */
     clear: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
         for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
       }),
-    /** Removes the subscriptions of a shard that are due, at most `limit`; answers them and when the next one is due. */
+    /** Removes up to `limit` due subscriptions of a shard. Returns them and the next due time. */
     async takeDue(shard: number, now: Date, limit: number) {
       const answer = await take(shard, now.getTime(), limit);
       const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
       const ids = Array.isArray(due) ? due.map(String) : [];
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
     },
-    /** Calls back for every wake by any process while Redis can be reached; resolves once it can. */
+    /**
+     * Calls the listener for every wake by any process while Redis is reachable. Resolves at the first subscription.
+     */
     onWake(listener: (wake: Wake) => void): Promise<void> {
       const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
@@ -121,7 +126,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
         subscriber.on("ready", () => {
           subscriber.subscribe(channel).then(
             () => resolve(),
-            (error: unknown) => log.warn("schedule.unheard", errorFields(error)),
+            (error: unknown) => log.warn("schedule.subscribe_failed", errorFields(error)),
           );
         });
       });

@@ -1,59 +1,58 @@
 import { isoInstant } from "../lib/clock.ts";
-import type { NativeEmail } from "../notifications/model.ts";
+import type { Metadata, NativeEmail } from "../reviews/model.ts";
 import type { Axis, RecordedAction } from "../outbox/event.ts";
-import type { Metadata } from "../reviews/model.ts";
 import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
-/** What is known when a request is decided, all of it locked. */
+/** The state on which a request is decided; all of it is locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
-  /** By `reviewKey`. */
+  /** Reviews by `reviewKey`. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
-  /** By `reviewKey`: the ids of the reviews that do not exist and may be created. */
+  /** New ids by `reviewKey`, for reviews that do not exist and may be created. */
   readonly newIds: ReadonlyMap<string, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
-  /** The profane words of each text. */
+  /** Text → its profane words. */
   readonly profanity: ReadonlyMap<string, readonly string[]>;
 }
 
 type EventName = RecordedAction["event"];
-/** An event of the history, with what its metadata hold. */
-type Happened = {
+/** An event of the history together with its metadata. */
+type HistoryEvent = {
   [E in EventName]: {
     readonly event: E;
     readonly metadata: E extends keyof Metadata ? Metadata[E] : Record<string, never>;
   };
 }[EventName];
 
-/** What an event is about: a review as it was then, or an axis of a connection, which a posting shows, too. */
+/** The subject of an event: the review as it was then, or an axis of a connection. A posting has both. */
 type Subject = { readonly site: Site } & (
   | { readonly review: ReviewState; readonly cause?: undefined }
   | { readonly review?: ReviewState; readonly cause: Cause }
 );
 
-/** Why a connection is as it is, or a posting ended as it did. */
+/** Why the axis has its state, or why the posting succeeded or failed. */
 export interface Cause {
   readonly axis: Axis;
   readonly errorCode: string | null;
 }
 
 /** One row for the history. */
-export type Recorded = Happened & Subject & { readonly occurredAt: Date };
+export type Recorded = HistoryEvent & Subject & { readonly occurredAt: Date };
 
 export interface Outcome {
   readonly recorded: readonly Recorded[];
-  /** As the last event has left them. */
+  /** New reviews, in their state after the last event of the request. */
   readonly created: readonly ReviewState[];
-  /** Only what differs from what was known. */
+  /** Reviews and connections that differ from their state before the request. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
-  /** A mail for every homeowner_notified_of_response that says so (contract 9.5). */
+  /** One mail for every homeowner_notified_of_response whose metadata announce a mail (contract 9.5). */
   readonly notices: readonly { readonly reviewId: number; readonly to: string }[];
 }
 
-/** The working copy of what is known, as the events before the present one have left it. */
+/** The working copy of the state; each event sees the changes of the events before it. */
 interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
@@ -62,42 +61,42 @@ interface Draft {
   readonly notices: { reviewId: number; to: string }[];
 }
 
-/** Stands for the site in a `reviewKey` where the event names none that is known. */
-const SOME_SITE = 0;
+/** Replaces the site in a `reviewKey` when the event names no known site. */
+const UNKNOWN_SITE = 0;
 
 /**
- * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
- * counts as if it had none: a later event may refer to the review that it would have created.
+ * Returns field errors for events that refer to something that does not exist. An event with other errors still
+ * counts as creating its review: otherwise a later event that refers to it would get a misleading second error.
  */
-export function referenceFaults(
+export function referenceErrors(
   references: readonly Reference[],
   siteOf: (id: number) => Pick<Site, "id"> | undefined,
   existing: ReadonlySet<string>,
 ): Record<string, string[]> {
-  const faults: Record<string, string[]> = {};
+  const fieldErrors: Record<string, string[]> = {};
   const begun = new Set<string>();
   for (const { index, type, siteId, externalReviewId } of references) {
     const site = siteId === undefined ? undefined : siteOf(siteId);
     if (siteId !== undefined && site === undefined)
-      faults[`events.${index}.store_review_site_id`] = [
+      fieldErrors[`events.${index}.store_review_site_id`] = [
         "is not a store's connection with this provider",
       ];
     if (externalReviewId === undefined) continue;
-    const key = reviewKey(site?.id ?? SOME_SITE, externalReviewId);
+    const key = reviewKey(site?.id ?? UNKNOWN_SITE, externalReviewId);
     if (type === undefined || type === "review.created") begun.add(key);
     else if (site !== undefined) {
-      const own = [key, reviewKey(SOME_SITE, externalReviewId)];
+      const own = [key, reviewKey(UNKNOWN_SITE, externalReviewId)];
       if (existing.has(key) || own.some((one) => begun.has(one))) continue;
       const inReview = type === "review.updated" || type === "review.removed";
-      faults[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
+      fieldErrors[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
         "is not a review that this site has reported",
       ];
     }
   }
-  return faults;
+  return fieldErrors;
 }
 
-/** Applies the events one after the other, in the order of the request. `referenceFaults` has found none wrong. */
+/** Applies the events in the order of the request. The references must be valid according to `referenceErrors`. */
 export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
   const draft: Draft = {
     known,
@@ -134,8 +133,8 @@ type Connection = Extract<ProviderEvent, { type: "connection.changed" }>;
 type ReviewEvent = Exclude<ProviderEvent, Report | Connection>;
 
 /**
- * A review.created for a review that exists is a report like any other, and brings a removed one back. A
- * review.updated does not: it may have been under way when the review was removed.
+ * Applies a report of a review. A review.created for an existing review updates it, and restores a removed one. A
+ * review.updated does not restore, because it may have been sent before the removal.
  */
 function applyReport(
   draft: Draft,
@@ -167,7 +166,7 @@ function applyReport(
     const metadata = { changed, ...text, restored };
     record(draft, event, { site, review }, { event: "review_updated", metadata });
   } else if (review.reviewerEmail === before.reviewerEmail) return;
-  // No body shows the email, so a change of it alone is nothing to announce.
+  // No body contains the email, so a change of the email alone records no event.
   draft.reviews.set(key, review);
   const words = review.profanity.filter((word) => !before?.profanity.includes(word));
   if (words.length > 0)
@@ -189,7 +188,7 @@ interface ReviewOfSite {
   readonly review: ReviewState;
 }
 
-/** A repeated removal changes nothing. */
+/** Records the removal; a repeated removal changes nothing. */
 function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
   if (review.removedAt !== null) return;
   const next = { ...review, removedAt: event.occurredAt };
@@ -197,7 +196,7 @@ function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Review
   record(draft, event, { site, review: next }, { event: "review_removed", metadata: {} });
 }
 
-/** Every posting is announced (contract 8.1), even of a response that was written on the site itself. */
+/** Announces every posting (contract 8.1), even of a response that was written on the site itself. */
 function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
   if (event.type === "response.failed") {
     const { errorCode } = event;
@@ -223,7 +222,10 @@ const CONNECTION_EVENTS = {
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
 } as const;
 
-/** Announced only when the axis connects or disconnects (contract 8.3); another error code is stored without. */
+/**
+ * Records an event only when the axis connects or disconnects (contract 8.3). A different error code alone is stored
+ * without an event.
+ */
 function applyConnection(draft: Draft, event: Connection, site: Site): void {
   const { axis, errorCode } = event;
   const [state, code] = [`${axis}Connected`, `${axis}ErrorCode`] as const;
@@ -241,7 +243,7 @@ function record(
   { recorded }: Draft,
   { occurredAt }: Pick<ProviderEvent, "occurredAt">,
   subject: Subject,
-  happened: Happened,
+  happened: HistoryEvent,
 ): void {
   recorded.push({ ...happened, ...subject, occurredAt });
 }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { checkedByHandler, examine, examineUnder, soundPartsOf } from "../http/fields.ts";
+import { checkedByHandler, examine, examineUnder, validPartsOf } from "../http/fields.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import { isMailAddress } from "../outbox/mail.ts";
@@ -29,7 +29,7 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** All that can be checked of an event whose type is unknown. Of such a one only the sound parts are used. */
+/** The checks for an event of unknown type. Only its valid parts are used. */
 const AnyEvent = Type.Unsafe<RawEvent>(Type.Object(commonFields));
 
 function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
@@ -37,43 +37,46 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
 }
 
 export interface ReadEvents {
-  /** The events that have no fault of their own. */
+  /** The events without field errors. */
   readonly events: readonly ProviderEvent[];
-  /** One of every event that is an object, with faults or without. */
+  /** One reference for each event that is an object, valid or not. */
   readonly references: readonly Reference[];
   /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
-  readonly faults: FieldErrors;
+  readonly fieldErrors: FieldErrors;
 }
 
-/** Reads each event of a request on its own. Whether what it refers to exists is looked up later. */
+/** Validates each event of a request separately. Whether its references exist is checked later against the database. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
   const read = given.map((one, index) => readEvent(one, index, now));
-  const own = read.flatMap(({ faults }) => Object.entries(faults));
+  const own = read.flatMap(({ fieldErrors }) => Object.entries(fieldErrors));
   return {
     events: read.flatMap(({ event }) => event ?? []),
     references: read.flatMap(({ reference }) => reference ?? []),
-    faults: { ...("faults" in envelope && envelope.faults), ...Object.fromEntries(own) },
+    fieldErrors: {
+      ...("fieldErrors" in envelope && envelope.fieldErrors),
+      ...Object.fromEntries(own),
+    },
   };
 }
 
 function readEvent(given: unknown, index: number, now: Date) {
   const prefix = `events.${index}.`;
   if (typeof given !== "object" || given === null || Array.isArray(given))
-    return { faults: { [`events.${index}`]: ["must be an object"] } };
+    return { fieldErrors: { [`events.${index}`]: ["must be an object"] } };
   const fields: Fields = { ...given };
   const { type } = fields;
   const times = timesOf(fields);
-  const broken = ruleFaults(fields, times, now);
+  const broken = ruleErrors(fields, times, now);
   if (!isEventType(type))
     broken.push(["type", `must be one of ${Object.keys(EVENT_SCHEMAS).join(", ")}`]);
   const shape = examineUnder(prefix, isEventType(type) ? EVENT_SCHEMAS[type] : AnyEvent, given);
-  const reference = referenceOf({ ...soundPartsOf(shape) }, index);
+  const reference = referenceOf({ ...validPartsOf(shape) }, index);
   if ("value" in shape && broken.length === 0)
-    return { reference, event: toEvent(shape.value, index, times), faults: {} };
+    return { reference, event: toEvent(shape.value, index, times), fieldErrors: {} };
   const rules = Object.fromEntries(broken.map(([name, text]) => [prefix + name, [text]]));
-  return { reference, faults: { ...rules, ...("faults" in shape && shape.faults) } };
+  return { reference, fieldErrors: { ...rules, ...("fieldErrors" in shape && shape.fieldErrors) } };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -90,7 +93,7 @@ function referenceOf(fields: Fields, index: number): Reference {
   };
 }
 
-/** The instants of an event, each read once: undefined where the field has none. */
+/** The instants of an event, each parsed once; undefined where the field is missing or malformed. */
 type Times = Readonly<Record<"occurredAt" | "reviewedAt", Date | undefined>>;
 
 function timesOf({ occurred_at: occurredAt, review }: Fields): Times {
@@ -102,33 +105,33 @@ function instantOf(text: unknown): Date | undefined {
   return typeof text === "string" ? parseInstant(text) : undefined;
 }
 
-/** Rules that a schema cannot say, on fields that may still have a bad shape. */
-function ruleFaults(
+/** Checks rules that a schema cannot express, on fields that may still have the wrong shape. */
+function ruleErrors(
   { type, review, connected, error_code: code }: Fields,
   { occurredAt, reviewedAt }: Times,
   now: Date,
 ): [string, string][] {
-  const faults: [string, string][] = [];
+  const fieldErrors: [string, string][] = [];
   if (occurredAt !== undefined && occurredAt > addMs(now, MAX_AHEAD_MS))
-    faults.push(["occurred_at", "lies more than 5 minutes ahead"]);
-  if (isTooOld(occurredAt)) faults.push(["occurred_at", TOO_OLD]);
-  if (isTooOld(reviewedAt)) faults.push(["review.reviewed_at", TOO_OLD]);
+    fieldErrors.push(["occurred_at", "lies more than 5 minutes ahead"]);
+  if (isTooOld(occurredAt)) fieldErrors.push(["occurred_at", TOO_OLD]);
+  if (isTooOld(reviewedAt)) fieldErrors.push(["review.reviewed_at", TOO_OLD]);
   const email: unknown = Reflect.get(Object(review), "reviewer_email");
-  // The mail queue takes no other address, and would refuse it only after the event was accepted.
+  // The mail queue accepts no other address, and would fail only after the event was accepted.
   if (typeof email === "string" && !isMailAddress(email))
-    faults.push(["review.reviewer_email", "must be null or an email address"]);
+    fieldErrors.push(["review.reviewer_email", "must be null or an email address"]);
   if (type === "connection.changed") {
     if (connected === false && (code === undefined || code === null))
-      faults.push(["error_code", "is required when the axis is disconnected"]);
+      fieldErrors.push(["error_code", "is required when the axis is disconnected"]);
     if (connected === true && code !== undefined && code !== null)
-      faults.push(["error_code", "must be null when the axis is connected"]);
+      fieldErrors.push(["error_code", "must be null when the axis is connected"]);
   }
-  return faults;
+  return fieldErrors;
 }
 
 const TOO_OLD = "lies before 1970";
 
-/** No review is older than 1970, and Postgres refuses year 0. */
+/** Rejects instants before 1970: no review is older, and Postgres rejects year 0. */
 function isTooOld(at: Date | undefined): boolean {
   return at !== undefined && at.getTime() < 0;
 }
@@ -144,7 +147,7 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
         rate,
         reviewer,
         reviewerEmail: raw.review.reviewer_email,
-        // A rating without text: the column holds an empty one.
+        // A rating without text is stored as an empty string.
         content: content ?? "",
         reviewedAt: sound(times.reviewedAt),
       };
@@ -165,7 +168,7 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
   }
 }
 
-/** Of an instant that the schema has let pass. */
+/** Narrows an instant that already passed its schema. */
 function sound(at: Date | undefined): Date {
   if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
   return at;

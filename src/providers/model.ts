@@ -3,13 +3,13 @@ import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
 
-// Limits of what a provider may send; where contract 9.1 is silent the numbers are ours.
+// Limits for a provider's input. Contract 9.1 does not specify all of them; the other numbers are ours.
 export const MAX_EVENTS = 500;
 /** Contract 2.7: a body of provider events may have 1 MiB. */
 export const BODY_LIMIT = 1024 * 1024;
 /** How far the clock of a provider may be ahead of ours (contract 8). */
 export const MAX_AHEAD_MS = 5 * 60_000;
-/** The shape of the name that a provider has in paths and bodies. */
+/** The pattern of a provider's name in paths and bodies. */
 export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const EVENT_ID_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
@@ -41,19 +41,19 @@ export const ERROR_REASONS: Readonly<Record<string, string>> = {
 };
 const CODE_CHARS = 64;
 
-/** Of a code that only the review site knows nothing more can be said. */
+/** Returns the reason for a code; `Unknown` for a code that only the review site understands. */
 export function reasonOf(code: string | null): string | null {
   if (code === null) return null;
   return (Object.hasOwn(ERROR_REASONS, code) && ERROR_REASONS[code]) || "Unknown";
 }
 
 const closed = { additionalProperties: false };
-/** A code that we do not know refuses nothing (contract 9.2). */
+/** Any code is accepted, also one that is not in `ERROR_REASONS` (contract 9.2). */
 const errorCode = storableText([1, CODE_CHARS]);
 
 const email = storableText([3, EMAIL_CHARS]);
 
-/** Several bodies have them, so that the description names them. */
+/** The title makes it a named schema in the API's description, because several bodies share it. */
 const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalReviewId",
   description: "The review's id at its site.",
@@ -82,7 +82,7 @@ const reviewFields = {
   reviewed_at: instantText(),
 };
 
-/** The fields that every event has. */
+/** Fields that every event has. */
 export const commonFields = {
   id: eventId,
   occurred_at: instantText(),
@@ -94,7 +94,7 @@ const reported = Type.Object(reviewFields, {
   title: "ReportedReview",
   description: "A review as its site has it.",
 });
-/** Of a review that was removed only its id is required. */
+/** A removal requires only the id of the review. */
 const gone = Type.Composite(
   [
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
@@ -107,14 +107,14 @@ function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
   return Type.Object({ ...commonFields, type: Type.Literal(type), ...fields }, closed);
 }
 
-/** One schema per type, so that a fault is named as `review.rate` and not as a branch of a union. */
+/** One schema per type, so that an error names `review.rate` and not a branch of a union. */
 export const EVENT_SCHEMAS = {
   "review.created": eventOf("review.created", { review: reported }),
   "review.updated": eventOf("review.updated", { review: reported }),
   "review.removed": eventOf("review.removed", { review: gone }),
   "response.posted": eventOf("response.posted", {
     external_review_id: externalId,
-    // Allowed for pullers that send every field always, as connection.changed allows it.
+    // Null is allowed because some pullers always send every field, as in connection.changed.
     error_code: Type.Optional(
       Type.Null({ explain: "must be null or absent: the response was posted" }),
     ),
@@ -134,7 +134,7 @@ export const EVENT_SCHEMAS = {
   }),
 };
 
-/** For the API's description; `readEvents` checks each event by its own schema. */
+/** Describes the body in the API's description; `readEvents` checks each event against its own schema. */
 export const ProviderEventsBody = Type.Object(
   {
     events: Type.Array(Type.Union(Object.values(EVENT_SCHEMAS)), {
@@ -152,11 +152,11 @@ export const AcceptedAnswer = Type.Object(
 
 export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]>;
 
-/** What a provider says of a review. */
+/** A review as the provider reports it. */
 export interface ReportedReview {
   readonly rate: number;
   readonly reviewer: string | null;
-  /** Undefined if nothing was said of it; the known one stays. */
+  /** Undefined if the report does not contain it; the stored email then stays. */
   readonly reviewerEmail: string | null | undefined;
   readonly content: string;
   readonly reviewedAt: Date;
@@ -171,11 +171,11 @@ type EventContent =
   | {
       readonly type: "connection.changed";
       readonly axis: Axis;
-      /** Null: connected. */
+      /** Null means that the axis is connected. */
       readonly errorCode: string | null;
     };
 
-/** One event as read; `index` is its place in the request, for naming faults. */
+/** A parsed event; `index` is its position in the request, for field errors. */
 export type ProviderEvent = EventContent & {
   readonly index: number;
   /** Unique per provider, for ever. */
@@ -185,8 +185,8 @@ export type ProviderEvent = EventContent & {
 };
 
 /**
- * What an event refers to. It is looked up whatever else is wrong with the event; a part is undefined where it is
- * malformed, missing or no field of the type.
+ * The references of an event. They are looked up even if the event has other errors. A part is undefined if it is
+ * malformed, missing or not a field of the type.
  */
 export interface Reference {
   readonly index: number;
@@ -196,12 +196,15 @@ export interface Reference {
   readonly externalReviewId: string | undefined;
 }
 
-/** Names a review that may have no id of ours yet. */
+/** Identifies a review that may not have an id of ours yet. */
 export function reviewKey(siteId: number, externalReviewId: string): string {
   return `${siteId}:${externalReviewId}`;
 }
 
-/** What a provider's sealed secret is bound to, so that a ciphertext moved to another provider does not open. */
+/**
+ * Returns the associated data of a provider's sealed secret: a ciphertext that is copied to another provider does not
+ * open.
+ */
 export function providerSecretContext(slug: string): string {
   return `provider:${slug}`;
 }

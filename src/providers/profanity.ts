@@ -1,14 +1,14 @@
-import { CensorType, Profanity, profaneWords } from "@2toad/profanity";
+import { CensorType, profaneWords, Profanity } from "@2toad/profanity";
 
-import { nextTurn } from "../lib/groups.ts";
+import { nextTurn } from "../lib/batches.ts";
 import type { ProviderEvent } from "./model.ts";
 
 /** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */
 const HARMLESS = words("cox, wang, flange, kum, kummer, hoar, hoare, pawn, dink, spac");
 
 /**
- * The words that are taken from the library's other lists. Most of those are machine translations of the English one
- * and hold everyday words (`les`, `no`, `mais`, `pompa`), with which every review would be profane.
+ * Words that we take from the library's other lists. Most entries there are machine translations of the English list
+ * and include everyday words (`les`, `no`, `mais`, `pompa`), which would make nearly every review profane.
  */
 export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
   de: words(`arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
@@ -35,10 +35,12 @@ function words(list: string): string[] {
   return list.split(/,\s+/);
 }
 
-/** Stands in for the first letter of a word that was found; of the private use area, so no text has it by itself. */
+/**
+ * Replaces the first letter of a found word. It is a private-use character; texts that contain it are cleaned first.
+ */
 const MARK = "\uE000";
 
-/** Answers the profane words of a text: lower case, each once, sorted. */
+/** Returns the profane words of a text: lower case, unique, sorted. */
 export type ProfanityFinder = (text: string) => string[];
 
 export function createProfanityFinder(): ProfanityFinder {
@@ -52,8 +54,8 @@ export function createProfanityFinder(): ProfanityFinder {
   library.addWords(foreign);
   const english = (profaneWords.get("en") ?? []).filter((word) => !HARMLESS.includes(word));
   const longestFirst = [...english, ...foreign].toSorted((a, b) => b.length - a.length);
-  // The library takes 0.2 ms for 1,000 characters, in which the process serves nobody else; this says within a twentieth
-  // of that when there is nothing to find.
+  // The library blocks the event loop for 0.2 ms per 1,000 characters. This expression rules out clean texts in a
+  // twentieth of that time.
   const known = longestFirst.map((word) => RegExp.escape(word)).join("|");
   const mayContain = new RegExp(`(?<![\\p{L}\\p{N}\\p{M}])(?:${known})`, "u");
   return (text) => {
@@ -61,17 +63,20 @@ export function createProfanityFinder(): ProfanityFinder {
     if (!mayContain.test(lower)) return [];
     const marked = library.censor(lower, CensorType.FirstChar);
     const found = [...marked.matchAll(/\uE000/g)].map(({ index }) =>
-      // `fick mich` rather than `fick`.
+      // The longest match wins: `fick mich` rather than `fick`.
       longestFirst.find((word) => lower.startsWith(word, index)),
     );
     return [...new Set(found)].filter((word) => word !== undefined).toSorted();
   };
 }
 
-/** The library takes up to 20 ms for 20,000 characters. After this many the event loop serves other requests first. */
+/**
+ * The library needs up to 20 ms for 20,000 characters. After this many characters the event loop serves other
+ * requests.
+ */
 const CHARS_PER_TURN = 10_000;
 
-/** Finds the profane words of the texts of these events, in parts between which the event loop turns. */
+/** Finds the profane words of all event texts, and yields to the event loop between long parts. */
 export async function checkTexts(find: ProfanityFinder, events: readonly ProviderEvent[]) {
   const checked = new Map<string, readonly string[]>();
   let chars = 0;
@@ -87,7 +92,7 @@ export async function checkTexts(find: ProfanityFinder, events: readonly Provide
   return checked;
 }
 
-/** How many characters of text these events carry. */
+/** Counts the characters of text in these events. */
 export function charsOf(events: readonly ProviderEvent[]): number {
   return textsOf(events).reduce((sum, text) => sum + text.length, 0);
 }

@@ -1,12 +1,12 @@
 import { Elysia } from "elysia";
 
-import type { FailureAudit } from "../audit/failures.ts";
-import { BASE_PATH } from "../http/base-path.ts";
-import type { Call } from "../http/call.ts";
+import type { FailureAudit } from "../auth/audit-failures.ts";
+import { BASE_PATH } from "../http/access.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import type { Checks } from "../http/checks.ts";
-import { problem } from "../http/problem-schema.ts";
-import { createReporting, createSignatures, hasSignature, takeEvents } from "./actions.ts";
-import type { ProviderDeps } from "./group.ts";
+import { errorResponse } from "../http/errors.ts";
+import { createIngestDeps, createSignatures, hasSignature, takeEvents } from "./actions.ts";
+import type { ProviderDeps } from "./batch.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 
@@ -15,22 +15,23 @@ interface ProviderRouteDeps extends ProviderDeps {
   readonly failures: FailureAudit;
 }
 
-/** Named here because Elysia's inference gives up on the route where a parameter has no type. */
+/** Elysia's type inference fails on the route if this parameter has no explicit type. */
 interface SignedRequest {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;
 }
 
-/** Contract 9.1: what review sites' pullers report. */
+/** Contract 9.1: accepts the events that pullers of review sites report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
   const signatures = createSignatures(deps);
-  const reporting = createReporting(deps, signatures);
+  const reporting = createIngestDeps(deps, signatures);
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post(
       "/:provider/events",
-      ({ params, body, call, raw }) => takeEvents(reporting, params.provider, { call, raw, body }),
+      ({ params, body, requestContext, raw }) =>
+        takeEvents(reporting, params.provider, { requestContext, raw, body }),
       {
         public: {
           bodyLimit: BODY_LIMIT,
@@ -40,10 +41,10 @@ export function providerRoutes(deps: ProviderRouteDeps) {
           verifyAgain: ({ params, ...signed }: SignedRequest) =>
             signatures.verifyAgain(params["provider"] ?? "", signed),
         },
-        // A review site may report as fast as it can (contract 2.9).
+        // Review sites may report at any rate (contract 2.9).
         uncounted: true,
         body: providerEventsBody,
-        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+        response: { 200: AcceptedAnswer, 401: errorResponse("invalid_signature") },
         detail: {
           operationId: "reportProviderEvents",
           summary: "Report reviews, postings and connections of a review site",

@@ -1,14 +1,13 @@
 import type { ProblemCode } from "../lib/problem.ts";
-import type { NativeEmail } from "../notifications/model.ts";
-import type { FlagMove, Metadata, Review } from "./model.ts";
+import type { FlagMove, Metadata, NativeEmail, Review } from "./model.ts";
 
-/** What an account's action does to a review: columns to write and one event, nothing, or a refusal. */
+/** The effect of an account's action on a review: columns to write and one event, nothing, or an error code. */
 export type ReviewDecision =
   | { readonly kind: "write"; readonly changes: ReviewChanges; readonly event: ReviewEvent }
   | { readonly kind: "nothing" }
   | { readonly kind: "refuse"; readonly code: ProblemCode };
 
-/** The columns that actions of an account write; one that is absent keeps its value. */
+/** The columns that actions of an account write; an absent one keeps its value. */
 export type ReviewChanges = Partial<
   Pick<
     Review,
@@ -27,7 +26,10 @@ export type ReviewEvent = {
 
 type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
 
-/** The first is `response_submitted`, every later one `response_updated`, even with the same text (contract 9.2). */
+/**
+ * The first response is `response_submitted`, every later one `response_updated`, even with the same text (contract
+ * 9.2).
+ */
 export function decideResponse(
   review: State,
   response: { body: string; userId: number },
@@ -43,7 +45,7 @@ export function decideResponse(
   };
 }
 
-/** Works on a removed review too, because its response may still be shown somewhere. */
+/** Deletes the response of a removed review too, because it may still be shown somewhere. */
 export function decideResponseDeletion(review: State): ReviewDecision {
   if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
   return {
@@ -53,7 +55,7 @@ export function decideResponseDeletion(review: State): ReviewDecision {
   };
 }
 
-/** A review has one open flag at a time; after that is closed it may be flagged again. */
+/** Opens a flag. A review has at most one open flag; after it is closed the review may be flagged again. */
 export function decideFlag(review: State, reason: string): ReviewDecision {
   if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
   if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
@@ -65,8 +67,8 @@ export function decideFlag(review: State, reason: string): ReviewDecision {
 }
 
 /**
- * Moving a flag to the status that it has writes nothing, even where that status closed it: the caller may be repeating
- * a request whose answer was lost. Works on a removed review too, because removal is what many flags ask for.
+ * Moves a flag. Moving it to its present status writes nothing, even if that status closed it: the caller may be
+ * repeating a request whose answer was lost. Removed reviews are accepted, because many flags ask for a removal.
  */
 export function decideFlagStatus(
   review: Pick<State, "flagStatus">,
@@ -83,7 +85,10 @@ export function decideFlagStatus(
   };
 }
 
-/** Writes nothing for the user who has it already. Works on a removed review: somebody may have to look into it. */
+/**
+ * Assigns the review. Assigning it to its present assignee writes nothing. Removed reviews are accepted, because
+ * somebody may have to look into them.
+ */
 export function decideAssignment(
   review: Pick<Review, "assignedUserId">,
   userId: number,
@@ -96,7 +101,7 @@ export function decideAssignment(
   };
 }
 
-/** A note is an entry of the history and nothing else; the same text twice is two notes. */
+/** Adds a note, which exists in the history only; the same text twice is two notes. */
 export function decideNote(body: string): ReviewDecision {
   return { kind: "write", changes: {}, event: { name: "note_added", metadata: { body } } };
 }

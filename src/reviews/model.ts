@@ -1,11 +1,9 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
-import type { Role } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
-import { literals } from "../http/literals.ts";
+import { literals, type Role } from "../http/principal.ts";
 import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
@@ -13,7 +11,10 @@ export type FlagMove = (typeof FLAG_MOVES)[number];
 export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
 export type FlagStatus = (typeof FLAG_STATUSES)[number];
 
-/** A review, with what its events and answers say of its site. The reviewer's email is left out: no body holds it. */
+/**
+ * A review with the facts of its site that events and answers show. The reviewer's email is left out, because no body
+ * contains it.
+ */
 export interface Review {
   readonly id: number;
   readonly partnerId: number;
@@ -57,10 +58,13 @@ export function reviewFacts(
   };
 }
 
-/** What `metadata` of each event holds (contract 8.2: content depends on the action). */
+/** The `metadata` of each event (contract 8.2: content depends on the action). */
 export interface Metadata {
   review_received: { content: string; reviewed_at: string };
-  /** `changed` names the fields that differ: rate, reviewer, content, reviewed_at; `restored` if it had been removed. */
+  /**
+   * `changed` names the fields that differ: rate, reviewer, content, reviewed_at; `restored` is true if the review
+   * had been removed.
+   */
   review_updated: { changed: string[]; content: string; reviewed_at: string; restored: boolean };
   review_removed: Record<string, never>;
   /** Only the words that were not there before. */
@@ -215,7 +219,7 @@ export interface StoreReviewSite {
   readonly name: string;
   readonly pullConnected: boolean;
   readonly pullErrorCode: string | null;
-  /** When the axis last went from connected to disconnected or back; null where it never did. */
+  /** When the axis last connected or disconnected; null if it never changed. */
   readonly pullSince: Date | null;
   readonly postConnected: boolean;
   readonly postErrorCode: string | null;
@@ -274,11 +278,11 @@ export interface Colleague {
   readonly email: string;
   readonly name: string;
   readonly role: Role;
-  /** The stores of a location user; null where a user sees every store of the account. */
+  /** The stores of a location user; null for a user with access to every store of the account. */
   readonly storeIds: readonly number[] | null;
 }
 
-/** `store_id` leaves only those who see that store, whom its reviews may be assigned to. */
+/** `store_id` limits the list to users with access to that store; its reviews may be assigned to them. */
 export const colleagueQuery = Type.Object({
   ...pageQuery(isRowId),
   store_id: Type.Optional(rowId()),
@@ -299,4 +303,30 @@ export const ColleagueObject = Type.Object(
 export function showColleague(one: Colleague): Static<typeof ColleagueObject> {
   const { id, email, name, role, storeIds } = one;
   return { id, email, name, role, store_ids: storeIds && [...storeIds] };
+}
+
+export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
+/** The result of one of our own mails, as the history shows it (contract 9.5). */
+export type NativeEmail = (typeof NATIVE_EMAILS)[number];
+
+/** The facts of a review that a mail shows: names, the response and the tenant's branding. */
+export interface Subject {
+  readonly reviewId: number;
+  readonly storeName: string;
+  readonly accountName: string;
+  /** The review site's display name. */
+  readonly siteName: string;
+  readonly rate: number;
+  readonly reviewer: string | null;
+  /** Null if the response was written on the site itself. */
+  readonly responseBody: string | null;
+  /** The partner's own name, if white label is on. */
+  readonly brand: string | null;
+  readonly primaryColor: string;
+}
+
+/** The account owner as the addressee of a mail. */
+export interface Owner {
+  readonly email: string;
+  readonly name: string;
 }

@@ -4,24 +4,24 @@ import type { Config } from "../lib/config.ts";
 
 const SECRET_BYTES = 32;
 const SECRET = /^[\w-]{43}$/;
-/** How long a person may take to sign in at the provider. */
+/** Time that a person has to sign in at the provider. */
 export const STATE_TTL_MS = 600_000;
 
-/** 256 random bits, 43 characters. */
+/** Creates a secret of 256 random bits, as 43 characters. */
 export function newOneTimeSecret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** RFC 7636, 4.2. */
+/** Returns the S256 challenge of a verifier (RFC 7636, 4.2). */
 export function s256(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }
 
 /**
- * Derives nonce and PKCE verifier of one trip to the provider from the secret that only the browser has, so that the
- * database holds neither.
+ * Derives the nonce and the PKCE verifier of one SSO flow from the secret in the browser's cookie, so that the
+ * database contains neither.
  */
-export function tripSecrets(
+export function flowSecrets(
   browser: string,
   state: string,
 ): { readonly nonce: string; readonly codeVerifier: string } {
@@ -31,8 +31,8 @@ export function tripSecrets(
 }
 
 /**
- * Contract 4.13: the cookie that ties a state to the browser in which the sign-in began. A browser that has
- * one gets the same again, so that the sign-in of another tab stays good.
+ * Creates the cookie that ties a state to the browser in which the sign-in began (contract 4.13). A browser that
+ * already has one keeps its value, so that a sign-in in another tab stays valid.
  */
 export function browserCookie({ serverRoot }: Pick<Config, "serverRoot">) {
   const isSecure = serverRoot.startsWith("https:");

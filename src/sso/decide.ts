@@ -1,10 +1,10 @@
-import type { RefusalReason } from "./model.ts";
+import type { SsoErrorReason } from "./model.ts";
 
-/** What comes to the callback, for the comparison with what the redirect stored. */
+/** The values of a callback that are compared with the stored state. */
 interface StateCheck {
-  /** From the path. */
+  /** The connection id in the path. */
   readonly connectionId: string;
-  /** Of the secret in the cookie; null if the browser has none. */
+  /** Hash of the secret in the cookie; null if the browser has no cookie. */
   readonly browserHash: string | null;
   readonly now: Date;
 }
@@ -17,24 +17,24 @@ export interface StoredState {
 }
 
 /**
- * Why a state does not count; undefined if it does. The browser is compared first, so that whoever does not hold the
- * cookie learns nothing and uses nothing up; after that every look uses the state up (`usesUp`).
+ * Returns the reason to reject a state; undefined if it is valid. The browser is compared first, so that a client
+ * without the cookie learns nothing and cannot consume the state. Every later check consumes it (`consumesState`).
  */
-export function refuseState(
+export function stateError(
   state: StoredState | undefined,
   { connectionId, browserHash, now }: StateCheck,
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (state === undefined) return "unknown_state";
   if (state.browserHash !== browserHash) return "foreign_browser";
   if (state.consumedAt !== null) return "replayed_state";
   if (state.expiresAt <= now) return "expired_state";
-  // RFC 9700, 4.4.2: each provider has a callback of its own.
+  // RFC 9700, 4.4.2: each provider has a separate callback.
   return state.connectionId === connectionId ? undefined : "mixed_up_provider";
 }
 
-/** Whether this look at a state was the one that it was good for. */
-export function usesUp(refusal: RefusalReason | undefined): boolean {
-  return refusal === undefined || refusal === "mixed_up_provider";
+/** Returns whether this callback consumes the state. */
+export function consumesState(error: SsoErrorReason | undefined): boolean {
+  return error === undefined || error === "mixed_up_provider";
 }
 
 export interface StoredCode {
@@ -44,55 +44,58 @@ export interface StoredCode {
 }
 
 /**
- * Why a one-time code does not count; undefined if it does. `challenge` is made of the verifier that came (RFC 7636,
- * 4.6).
+ * Returns the reason to reject a one-time code; undefined if it is valid. `challenge` is computed from the presented
+ * verifier (RFC 7636, 4.6).
  */
-export function refuseCode(
+export function codeError(
   code: StoredCode,
   { challenge, now }: { challenge: string | null; now: Date },
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (code.consumedAt !== null) return "replayed_code";
   if (code.expiresAt <= now) return "expired_code";
   return code.codeChallenge === challenge ? undefined : "wrong_verifier";
 }
 
-/** What the provider says of a user who is not linked yet. */
+/** The provider's statements about a user who is not linked yet. */
 interface Newcomer {
-  /** Normalised; null if the provider named none. */
+  /** Normalised; null if the provider sent no email. */
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly domain: string;
 }
 
-/** What our rows say of a user. */
+/** The stored facts about a user. */
 export interface KnownUser {
   readonly companyId: number;
   readonly isSuperAdmin: boolean;
-  /** The company and the partner above it. */
+  /** Whether the company and its partner are active. */
   readonly isCompanyActive: boolean;
 }
 
-/** Contract 4.13: the rules of the first sign-in that judge what the provider says. */
-export function refuseNewcomer(
+/** Applies the rules of the first sign-in to the provider's statements (contract 4.13). */
+export function newcomerError(
   newcomer: Newcomer,
   domains: readonly string[],
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (newcomer.email === null) return "no_email";
   if (!newcomer.emailVerified) return "unverified_email";
   return domains.includes(newcomer.domain) ? undefined : "foreign_domain";
 }
 
-/** Judges the user who has the email, if any; `isLinked` says that it is with another subject of the same issuer. */
-export function refuseCandidate(
+/**
+ * Applies the rules of the first sign-in to the user with the email, if there is one. `isLinked` means that the user
+ * is linked to another subject of the same issuer.
+ */
+export function candidateError(
   candidate: (KnownUser & { readonly isLinked: boolean }) | undefined,
   companyId: number,
-): RefusalReason | undefined {
+): SsoErrorReason | undefined {
   if (candidate === undefined) return "unknown_user";
-  return refuseUser(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
+  return userError(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
 }
 
-/** Judges the user at every sign-in and not only at the first: role and company may have changed since. */
-export function refuseUser(user: KnownUser, companyId: number): RefusalReason | undefined {
+/** Checks the user at every sign-in and not only at the first, because role and company may have changed since. */
+export function userError(user: KnownUser, companyId: number): SsoErrorReason | undefined {
   if (user.isSuperAdmin) return "super_admin";
   if (user.companyId !== companyId) return "foreign_user";
   return user.isCompanyActive ? undefined : "inactive_user";

@@ -2,18 +2,17 @@ import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
 
 import {
   checkedRequest,
-  OutboundError,
   type CheckedRequest,
   type CheckedResponse,
+  OutboundError,
 } from "../lib/checked-http.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
+import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
 import type { Lookup } from "../lib/name-resolver.ts";
-import { Cached } from "./cached.ts";
-import { readMetadata, type Metadata } from "./metadata.ts";
-import { SsoRefusal } from "./refusal.ts";
+import { SsoError } from "./places.ts";
 
-/** The deadline of one call to a provider; a person waits for it in a browser. */
+/** Deadline of one request to a provider, while a person waits in the browser. */
 const CALL_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
@@ -28,7 +27,7 @@ interface Provider {
   readonly keys: Cached<JWTVerifyGetKey>;
 }
 
-/** Keeps the documents of identity providers, and makes every call to them. */
+/** Caches the discovery documents and keys of identity providers, and sends every request to them. */
 export class IdentityProviders {
   readonly #deps: IdentityProviderDeps;
   readonly #known = new Map<string, Provider>();
@@ -37,14 +36,14 @@ export class IdentityProviders {
     this.#deps = deps;
   }
 
-  /** OpenID Connect Discovery 1.0, 4. */
+  /** Returns the discovery document of an issuer (OpenID Connect Discovery 1.0, 4). */
   metadata(issuer: string): Promise<Metadata> {
     return this.#provider(issuer).metadata.get();
   }
 
   /**
-   * Finds the key that a token's header names in the provider's key set. A key that is not in it may be new, so the set
-   * is fetched again, but not for every header that somebody invents.
+   * Returns a function that finds the key named in a token's header. If the cached key set lacks it, the set is
+   * fetched again, because the key may be new. `Cached.renew` limits how often invented key ids can cause that.
    */
   keyFor(issuer: string): JWTVerifyGetKey {
     const { keys } = this.#provider(issuer);
@@ -61,9 +60,10 @@ export class IdentityProviders {
   }
 
   /**
-   * Calls a provider. Every failure to get an answer is refused for the same reason, with the failure in the details.
+   * Sends a request to a provider. If there is no response, it throws `provider_unreachable` with the cause in the
+   * details.
    */
-  async call(request: CheckedRequest): Promise<CheckedResponse> {
+  async request(request: CheckedRequest): Promise<CheckedResponse> {
     const { config, lookup } = this.#deps;
     try {
       return await checkedRequest(request, {
@@ -76,7 +76,7 @@ export class IdentityProviders {
       });
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      throw new SsoRefusal("provider_unreachable", { fault: error.code });
+      throw new SsoError("provider_unreachable", { fault: error.code });
     }
   }
 
@@ -102,23 +102,23 @@ export class IdentityProviders {
   async #readKeys(url: string): Promise<JWTVerifyGetKey> {
     const set = await this.#getJson(url, "bad_keys");
     try {
-      // The library checks the form of the set, and throws if it is none.
+      // The library validates the form of the set and throws if it is invalid.
       return createLocalJWKSet({ keys: [], ...set });
     } catch {
-      throw new SsoRefusal("bad_keys");
+      throw new SsoError("bad_keys");
     }
   }
 
   async #getJson(url: string, reason: "bad_discovery" | "bad_keys"): Promise<object> {
     const headers = { Accept: "application/json" };
-    const { status, body } = await this.call({ url, method: "GET", headers });
+    const { status, body } = await this.request({ url, method: "GET", headers });
     const value = status === 200 ? parseObject(body) : undefined;
-    if (value === undefined) throw new SsoRefusal(reason, { status });
+    if (value === undefined) throw new SsoError(reason, { status });
     return value;
   }
 }
 
-/** A JSON object; undefined for everything else. */
+/** Parses a JSON object; returns undefined for any other text. */
 export function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -126,5 +126,133 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
     return Object.fromEntries(Object.entries(value));
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Signature algorithms that only the provider can sign with (RFC 7518, 3.1, and RFC 8037). This excludes `none` and
+ * HMAC.
+ */
+const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
+
+/** The used part of a provider's discovery document (OpenID Connect Discovery 1.0, 3). */
+interface Metadata {
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  readonly jwksUri: string;
+  readonly userinfoEndpoint: string | undefined;
+  readonly algorithms: readonly string[];
+  readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
+  /** Whether the callback always contains `iss` (RFC 9207, 3). */
+  readonly sendsIss: boolean;
+}
+
+export function readMetadata(
+  document: object,
+  { issuer, policy }: { issuer: string; policy: EgressPolicy },
+): Metadata {
+  const fields: Readonly<Record<string, unknown>> = { ...document };
+  // A document that names another issuer is not valid for this one (Discovery 1.0, 4.3).
+  if (fields["issuer"] !== issuer) throw new SsoError("bad_discovery", { field: "issuer" });
+  const url = (name: string) => endpoint(fields, name, policy);
+  const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
+  const algorithms = named.filter((one) => ASYMMETRIC.test(one));
+  if (algorithms.length === 0)
+    throw new SsoError("bad_discovery", { field: "id_token_signing_alg_values_supported" });
+  return {
+    authorizationEndpoint: url("authorization_endpoint"),
+    tokenEndpoint: url("token_endpoint"),
+    jwksUri: url("jwks_uri"),
+    userinfoEndpoint:
+      fields["userinfo_endpoint"] === undefined ? undefined : url("userinfo_endpoint"),
+    algorithms,
+    clientAuthentication: authentication(fields["token_endpoint_auth_methods_supported"]),
+    sendsIss: fields["authorization_response_iss_parameter_supported"] === true,
+  };
+}
+
+/**
+ * Reads the URL of an endpoint. URLs that only the browser opens are checked too: an identity provider on a private
+ * network is not allowed.
+ */
+function endpoint(
+  fields: Readonly<Record<string, unknown>>,
+  name: string,
+  policy: EgressPolicy,
+): string {
+  const value = fields[name];
+  if (typeof value !== "string" || checkWebhookUrl(value, policy).kind === "refused")
+    throw new SsoError("bad_discovery", { field: name });
+  return value;
+}
+
+/** Selects the client authentication. A document that names no method means Basic (Discovery 1.0, 3). */
+function authentication(supported: unknown): Metadata["clientAuthentication"] {
+  const methods = texts(supported) ?? ["client_secret_basic"];
+  if (methods.includes("client_secret_basic")) return "client_secret_basic";
+  if (methods.includes("client_secret_post")) return "client_secret_post";
+  // The provider's clients are public, so only PKCE protects the code (contract 4.13).
+  if (methods.includes("none")) return "none";
+  throw new SsoError("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
+}
+
+function texts(value: unknown): string[] | undefined {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : undefined;
+}
+
+const FRESH_MS = 600_000;
+/** Time for which a failure is cached, so that not every caller waits for a provider that is down. */
+const FAILED_MS = 5_000;
+/**
+ * Minimum time between two fetches by `renew`, because a stranger can cause them, for example with invented key ids.
+ */
+const RENEW_EVERY_MS = 60_000;
+
+/** Caches a document of another server. Concurrent callers share one fetch. */
+export class Cached<T> {
+  readonly #clock: Clock;
+  readonly #load: () => Promise<T>;
+  #loading: Promise<T> | undefined;
+  #loaded: { readonly value: T; readonly atMs: number } | undefined;
+  #failed: { readonly error: unknown; readonly atMs: number } | undefined;
+  #renewedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, load: () => Promise<T>) {
+    this.#clock = clock;
+    this.#load = load;
+  }
+
+  async get(): Promise<T> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#loaded !== undefined && nowMs - this.#loaded.atMs < FRESH_MS)
+      return this.#loaded.value;
+    if (this.#failed !== undefined && nowMs - this.#failed.atMs < FAILED_MS)
+      throw this.#failed.error;
+    return this.#reload();
+  }
+
+  /** Fetches a new copy. If the last one is too recent, it returns the cached copy instead. */
+  async renew(): Promise<T> {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();
+    this.#renewedAtMs = nowMs;
+    return this.#reload();
+  }
+
+  #reload(): Promise<T> {
+    this.#loading ??= this.#load()
+      .then(
+        (value) => {
+          this.#loaded = { value, atMs: this.#clock.monotonicMs() };
+          this.#failed = undefined;
+          return value;
+        },
+        (error: unknown) => {
+          this.#failed = { error, atMs: this.#clock.monotonicMs() };
+          throw error;
+        },
+      )
+      .finally(() => (this.#loading = undefined));
+    return this.#loading;
   }
 }

@@ -4,17 +4,17 @@ import { isUlid, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** Why a sign-in through a provider was refused, which only the audit log shows. */
-export type RefusalReason =
-  // At the redirect.
+/** The reason why a sign-in through a provider failed. Only the audit log shows it. */
+export type SsoErrorReason =
+  // The redirect.
   | "unknown_connection"
-  // The provider does not answer, or not as it must.
+  // The provider does not respond, or sends an invalid response.
   | "provider_unreachable"
   | "bad_discovery"
   | "bad_keys"
   | "bad_token_answer"
   | "bad_userinfo"
-  // In the parameters of the callback.
+  // The parameters of the callback.
   | "unknown_state"
   | "foreign_browser"
   | "replayed_state"
@@ -23,7 +23,7 @@ export type RefusalReason =
   | "wrong_response_issuer"
   | "provider_error"
   | "no_code"
-  // In the id_token.
+  // The id_token.
   | "malformed_id_token"
   | "wrong_algorithm"
   | "unknown_key"
@@ -34,7 +34,7 @@ export type RefusalReason =
   | "wrong_nonce"
   | "expired_id_token"
   | "wrong_issue_time"
-  // About the user whom it names.
+  // The user named by the id_token.
   | "no_email"
   | "unverified_email"
   | "foreign_domain"
@@ -43,13 +43,13 @@ export type RefusalReason =
   | "super_admin"
   | "other_subject"
   | "inactive_user"
-  // At the exchange.
+  // The exchange.
   | "unknown_code"
   | "replayed_code"
   | "expired_code"
   | "wrong_verifier";
 
-/** RFC 7636, 4.1 and 4.2: a verifier, and the S256 challenge, which has always 43 characters. */
+/** Forms of a PKCE verifier and of an S256 challenge, which always has 43 characters (RFC 7636, 4.1 and 4.2). */
 const VERIFIER = "^[A-Za-z0-9._~-]{43,128}$";
 const CHALLENGE = "^[A-Za-z0-9_-]{43}$";
 
@@ -67,7 +67,7 @@ export const redirectQuery = Type.Object({
 });
 export type RedirectQuery = Static<typeof redirectQuery>;
 
-/** RFC 6749, 4.1.2; RFC 9207, 2. */
+/** The authorization response (RFC 6749, 4.1.2; RFC 9207, 2). */
 export const callbackQuery = Type.Object({
   state: Type.Optional(Type.String()),
   code: Type.Optional(Type.String()),
@@ -76,7 +76,7 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
-// Every failure is the same 400 (contract 4.13), so no parameter may have a fault of its own.
+// Every failure is the same 400 (contract 4.13), so the schema must not reject a parameter: that would be a 422.
 export const exchangeQuery = Type.Object({
   code: Type.Optional(Type.String({ repeatable: true })),
   code_verifier: Type.Optional(Type.String({ repeatable: true })),
@@ -131,7 +131,7 @@ export const connectionsQuery = Type.Object({
   company_id: Type.Optional(rowId()),
 });
 
-/** Never shows the client secret. */
+/** A connection as the API shows it, without the client secret. */
 export const connectionObject = Type.Object(
   {
     id: Type.String(),
@@ -141,7 +141,7 @@ export const connectionObject = Type.Object(
     domains: Type.Array(Type.String()),
     password_login: Type.Boolean(),
     is_active: Type.Boolean(),
-    /** To be registered with the provider. */
+    /** The redirect URI to register with the provider. */
     redirect_uri: Type.String(),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),

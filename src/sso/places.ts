@@ -1,10 +1,27 @@
-import { BASE_PATH } from "../http/base-path.ts";
+import { BASE_PATH } from "../http/access.ts";
 import type { Config } from "../lib/config.ts";
+import type { SsoErrorReason } from "./model.ts";
+
+/**
+ * Ends a sign-in through a provider. The client sees the same error for every reason; the audit log has the reason.
+ */
+export class SsoError extends Error {
+  readonly reason: SsoErrorReason;
+  /** Must contain neither a secret nor an email. */
+  readonly details: Readonly<Record<string, unknown>>;
+  constructor(reason: SsoErrorReason, details: Readonly<Record<string, unknown>> = {}) {
+    super(reason);
+    this.name = "SsoError";
+    this.reason = reason;
+    this.details = details;
+  }
+}
 
 type Places = Pick<Config, "serverRoot" | "ssoReturnTo">;
 
 /**
- * Each connection has a redirect URI of its own, so that no provider's answer counts as another's (RFC 9700, 4.4.2.2).
+ * Returns the redirect URI of a connection. Each connection has its own, so that the response of one provider cannot
+ * be taken for that of another (RFC 9700, 4.4.2.2).
  */
 export function callbackUri(
   { serverRoot }: Pick<Config, "serverRoot">,
@@ -18,10 +35,11 @@ function dashboard({ serverRoot }: Pick<Config, "serverRoot">): string {
 }
 
 /**
- * Where a sign-in ends: our own dashboard, an address of the allow-list, or one below an origin of the allow-list;
- * undefined for anything else. Places are compared as text, and one that is not written in its plain form is none.
+ * Returns the URL at which a sign-in ends: the dashboard, a URL of the allow-list, or a URL below an origin of the
+ * allow-list; undefined for any other. URLs are compared as text, and a URL that is not in its normalised form is
+ * rejected.
  */
-export function returnPlace(config: Places, wanted: string | undefined): string | undefined {
+export function returnUrl(config: Places, wanted: string | undefined): string | undefined {
   const own = dashboard(config);
   if (wanted === undefined) return own;
   if ([own, ...config.ssoReturnTo].includes(wanted)) return wanted;
@@ -30,39 +48,48 @@ export function returnPlace(config: Places, wanted: string | undefined): string 
     : undefined;
 }
 
-function isOrigin(place: string): boolean {
-  const url = new URL(place);
-  return /^https?:$/.test(url.protocol) && url.origin === place;
+function isOrigin(text: string): boolean {
+  const url = new URL(text);
+  return /^https?:$/.test(url.protocol) && url.origin === text;
 }
 
-/** RFC 6749, 10.15: browsers and parsers disagree on backslashes, control characters and white space. */
-function isBelow(place: string, origin: string): boolean {
-  if (!place.startsWith(`${origin}/`) || /[\s\\#]|\p{Cc}/u.test(place)) return false;
-  const url = URL.parse(place);
-  return url !== null && url.origin === origin && url.href === place;
+/**
+ * Compares as text, because browsers and parsers disagree on backslashes, control characters and white space (RFC
+ * 6749, 10.15).
+ */
+function isBelow(text: string, origin: string): boolean {
+  if (!text.startsWith(`${origin}/`) || /[\s\\#]|\p{Cc}/u.test(text)) return false;
+  const url = URL.parse(text);
+  return url !== null && url.origin === origin && url.href === text;
 }
 
-/** The path at which `/oauth/authorize` goes on after the provider. */
+/** Path at which `/oauth/authorize` continues after the provider. */
 export const AUTHORIZE_RETURN = "/oauth/authorize/sso";
 
-/** The address is of no use in another browser, because the ticket is sealed for one. */
-export function authorizePlace({ serverRoot }: Pick<Config, "serverRoot">, ticket: string): string {
+/**
+ * Builds the URL that continues the code flow. It is useless in another browser, because the ticket is encrypted for
+ * one.
+ */
+export function authorizeReturnUrl(
+  { serverRoot }: Pick<Config, "serverRoot">,
+  ticket: string,
+): string {
   return `${serverRoot}${AUTHORIZE_RETURN}?${new URLSearchParams({ ticket }).toString()}`;
 }
 
 /**
- * Where every sign-in that was refused ends, whatever the reason: at the dashboard, or at our own authorize page if it
- * began there, and never at a place of the allow-list.
+ * Returns the URL at which a failed sign-in ends, whatever the reason: the dashboard, or our own authorize page if
+ * the sign-in began there. It is never a URL of the allow-list.
  */
-export function refusedPlace(config: Pick<Config, "serverRoot">, returnTo = ""): string {
+export function errorUrl(config: Pick<Config, "serverRoot">, returnTo = ""): string {
   const isOurPage = returnTo.startsWith(`${config.serverRoot}${AUTHORIZE_RETURN}?`);
   const url = new URL(isOurPage ? returnTo : dashboard(config));
   url.searchParams.set("error", "sso_failed");
   return url.href;
 }
 
-export function withCode(place: string, code: string): string {
-  const url = new URL(place);
+export function withCode(location: string, code: string): string {
+  const url = new URL(location);
   url.searchParams.set("code", code);
   return url.href;
 }

@@ -1,6 +1,10 @@
-import { readEmail, verifyIdToken, type Identity } from "./id-token.ts";
-import { parseObject, type IdentityProviders } from "./identity-providers.ts";
-import { SsoRefusal } from "./refusal.ts";
+import { errors, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from "jose";
+
+import { isBase64Url } from "../lib/encodings.ts";
+import { equalInConstantTime } from "../lib/secret-box.ts";
+import { type IdentityProviders, parseObject } from "./identity-providers.ts";
+import type { SsoErrorReason } from "./model.ts";
+import { SsoError } from "./places.ts";
 
 export interface Redemption {
   readonly issuer: string;
@@ -16,11 +20,11 @@ export interface Redemption {
 
 export interface Redeemed {
   readonly identity: Identity;
-  /** Asks the provider for the email that the id_token does not name (OpenID Connect Core 1.0, 5.3). */
+  /** Requests the email that the id_token does not contain (OpenID Connect Core 1.0, 5.3). */
   readonly readUserinfo: () => Promise<Pick<Identity, "email" | "emailVerified">>;
 }
 
-/** Redeems the provider's code and answers who signed in there (OpenID Connect Core 1.0, 3.1.3). */
+/** Redeems the provider's code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
 export async function redeemAtProvider(
   providers: IdentityProviders,
   redemption: Redemption,
@@ -51,7 +55,7 @@ async function requestTokens(
 ): Promise<{ idToken: string; accessToken: string | undefined }> {
   const { tokenEndpoint, clientAuthentication } = await providers.metadata(redemption.issuer);
   const { clientId, clientSecret } = redemption;
-  // A connection without a secret is a public client there, whatever else the provider takes.
+  // A connection without a secret is a public client, even if the provider supports secrets.
   const method = clientSecret === "" ? "none" : clientAuthentication;
   const form = new URLSearchParams({
     grant_type: "authorization_code",
@@ -61,7 +65,7 @@ async function requestTokens(
     ...(method !== "client_secret_basic" && { client_id: clientId }),
     ...(method === "client_secret_post" && { client_secret: clientSecret }),
   });
-  const { status, body } = await providers.call({
+  const { status, body } = await providers.request({
     url: tokenEndpoint,
     method: "POST",
     headers: {
@@ -74,7 +78,7 @@ async function requestTokens(
   const answer = parseObject(body) ?? {};
   const { id_token: idToken, access_token: accessToken } = answer;
   if (status !== 200 || !hasText(idToken))
-    throw new SsoRefusal("bad_token_answer", { status, ...errorOf(answer["error"]) });
+    throw new SsoError("bad_token_answer", { status, ...errorOf(answer["error"]) });
   return { idToken, accessToken: hasText(accessToken) ? accessToken : undefined };
 }
 
@@ -83,15 +87,15 @@ async function requestUserinfo(
   { url, accessToken, subject }: { url: string; accessToken: string; subject: string },
 ): Promise<Pick<Identity, "email" | "emailVerified">> {
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
-  const { status, body } = await providers.call({ url, method: "GET", headers });
+  const { status, body } = await providers.request({ url, method: "GET", headers });
   const claims = status === 200 ? parseObject(body) : undefined;
-  // OpenID Connect Core 1.0, 5.3.2: the claims of another subject say nothing about this one.
+  // Claims of another subject say nothing about this user (OpenID Connect Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
-    throw new SsoRefusal("bad_userinfo", { status });
+    throw new SsoError("bad_userinfo", { status });
   return readEmail(claims);
 }
 
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined by the colon. */
+/** Builds a Basic header; id and secret are form-encoded before they are joined with a colon (RFC 6749, 2.3.1). */
 function basic(clientId: string, clientSecret: string): string {
   const pair = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   return `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -101,11 +105,110 @@ function formEncode(text: string): string {
   return new URLSearchParams({ "": text }).toString().slice(1);
 }
 
-/** RFC 6749, 5.2: an error code is short and plain; any other text is left out of the audit log. */
+/**
+ * Returns the provider's error code for the audit log. A code is short and plain (RFC 6749, 5.2); any other text is
+ * dropped.
+ */
 export function errorOf(error: unknown): { error?: string } {
   return typeof error === "string" && /^[\w.-]{1,64}$/.test(error) ? { error } : {};
 }
 
 function hasText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
+}
+
+/** Tolerance for a provider's clock and for a late response. */
+const TOLERANCE_S = 60;
+/** Maximum age of an id_token. The provider creates it for this very response, so an older one is a copy. */
+const MAX_AGE_S = 600;
+/** Maximum length of a subject (OpenID Connect Core 1.0, 2). */
+const MAX_SUBJECT = 255;
+
+/** The identity that the provider has verified. */
+export interface Identity {
+  readonly subject: string;
+  readonly email: string | undefined;
+  readonly emailVerified: boolean;
+}
+
+interface Expected {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly nonce: string;
+  /** Algorithms from the provider's discovery document; none of them is symmetric. */
+  readonly algorithms: readonly string[];
+  readonly keyFor: JWTVerifyGetKey;
+  readonly now: Date;
+}
+
+/** Verifies an id_token (OpenID Connect Core 1.0, 3.1.3.7). */
+async function verifyIdToken(token: string, expected: Expected): Promise<Identity> {
+  const payload = await verifySignature(token, expected);
+  const { aud, azp, nonce, sub } = payload;
+  if (typeof nonce !== "string" || !equalInConstantTime(nonce, expected.nonce))
+    throw new SsoError("wrong_nonce");
+  // A token with several audiences must name us as the authorized party (3.1.3.7, 3 to 5).
+  const isShared = Array.isArray(aud) && aud.length > 1;
+  if (azp === undefined ? isShared : azp !== expected.clientId)
+    throw new SsoError("wrong_authorized_party");
+  if (!isSubject(sub)) throw new SsoError("malformed_id_token", { claim: "sub" });
+  return { subject: sub, ...readEmail(payload) };
+}
+
+/** Reads the email claims. Only the boolean `true` counts as verified: some providers send other values. */
+function readEmail(
+  claims: Readonly<Record<string, unknown>>,
+): Pick<Identity, "email" | "emailVerified"> {
+  const { email, email_verified: verified } = claims;
+  return {
+    email: typeof email === "string" && email !== "" ? email : undefined,
+    emailVerified: verified === true,
+  };
+}
+
+async function verifySignature(token: string, expected: Expected): Promise<JWTPayload> {
+  if (!token.split(".").every(isBase64Url)) throw new SsoError("malformed_id_token");
+  try {
+    const { payload } = await jwtVerify(token, expected.keyFor, {
+      issuer: expected.issuer,
+      audience: expected.clientId,
+      algorithms: [...expected.algorithms],
+      currentDate: expected.now,
+      clockTolerance: TOLERANCE_S,
+      maxTokenAge: MAX_AGE_S,
+      requiredClaims: ["exp", "iat", "sub", "nonce"],
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof SsoError) throw error;
+    if (!(error instanceof errors.JOSEError)) throw new SsoError("malformed_id_token");
+    throw new SsoError(reasonOf(error));
+  }
+}
+
+const BY_CLAIM: Readonly<Record<string, SsoErrorReason>> = {
+  iss: "wrong_issuer",
+  aud: "wrong_audience",
+  exp: "expired_id_token",
+  iat: "wrong_issue_time",
+  nbf: "wrong_issue_time",
+  nonce: "wrong_nonce",
+};
+
+function reasonOf(error: errors.JOSEError): SsoErrorReason {
+  if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired)
+    return BY_CLAIM[error.claim] ?? "malformed_id_token";
+  if (error instanceof errors.JOSEAlgNotAllowed) return "wrong_algorithm";
+  if (error instanceof errors.JWSSignatureVerificationFailed) return "wrong_signature";
+  if (error instanceof errors.JWKSNoMatchingKey) return "unknown_key";
+  return error instanceof errors.JWKSMultipleMatchingKeys ? "unknown_key" : "malformed_id_token";
+}
+
+/**
+ * Validates a subject. PostgreSQL stores no NUL, and lone surrogates are rejected because all of them would be stored
+ * as the same character.
+ */
+function isSubject(sub: unknown): sub is string {
+  if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT) return false;
+  return !sub.includes("\0") && sub.isWellFormed();
 }

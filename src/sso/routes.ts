@@ -1,18 +1,35 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { inPerson, superAdmin } from "../auth/guard.ts";
 import { loginAnswer } from "../auth/model.ts";
-import { BASE_PATH } from "../http/base-path.ts";
+import { BASE_PATH } from "../http/access.ts";
 import type { Checks } from "../http/checks.ts";
-import { problem } from "../http/problem-schema.ts";
-import type { Judged } from "../http/rules.ts";
-import { beginSso, redirectFaults } from "./actions/begin-sso.ts";
+import { loads } from "../http/request-state.ts";
+import { listOf, listSchema, pageOf } from "../http/list.ts";
+import type { Caller } from "../http/principal.ts";
+import { errorResponse } from "../http/errors.ts";
+import type { RuleInput } from "../http/rules.ts";
+import type { Config } from "../lib/config.ts";
+import { beginSso, redirectErrors } from "./actions/begin-sso.ts";
+import * as actions from "./actions/connections.ts";
 import type { SsoDeps } from "./actions/deps.ts";
 import { exchangeCode } from "./actions/exchange-code.ts";
 import { finishSso } from "./actions/finish-sso.ts";
 import { browserCookie } from "./browser.ts";
-import { callbackQuery, exchangeQuery, redirectQuery } from "./model.ts";
-import { connectionRoutes, type ConnectionRouteDeps } from "./routes/connections.ts";
+import {
+  callbackQuery,
+  type Connection,
+  connectionObject,
+  connectionsQuery,
+  type ConnectionUpdate,
+  connectionUpdateBody,
+  exchangeQuery,
+  newConnectionBody,
+  redirectQuery,
+  showConnection,
+} from "./model.ts";
+import { callbackUri } from "./places.ts";
 
 interface LegRouteDeps extends SsoDeps {
   readonly checks: Checks;
@@ -26,25 +43,28 @@ const PREFIX = `${BASE_PATH}/auth/sso`;
 const REDIRECT = "/redirect";
 const CALLBACK = "/callback/:connection";
 const EXCHANGE = "/exchange";
-/** The GETs that make a state, use it up and use a one-time code up: a HEAD of them must not. */
+/**
+ * The GET routes that create or consume a state or a one-time code. They must not accept HEAD, which clients expect
+ * to have no effect.
+ */
 export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg);
 
-/** See contract 4.13. */
+/** Defines the routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
   return new Elysia({ name: "sso" })
-    .use(departureRoute(deps))
-    .use(returnRoutes(deps))
+    .use(redirectRoute(deps))
+    .use(callbackRoutes(deps))
     .use(connectionRoutes(deps));
 }
 
-/** The first leg: to the provider. */
-function departureRoute(deps: LegRouteDeps) {
+/** Defines the first step, the redirect to the provider. */
+function redirectRoute(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
     REDIRECT,
-    async ({ query, call, set }) => {
-      const known = browserSecret.read(call.headers);
-      const { location, browser } = await beginSso(deps, { query, known }, call);
+    async ({ query, requestContext, set }) => {
+      const known = browserSecret.read(requestContext.headers);
+      const { location, browser } = await beginSso(deps, { query, known }, requestContext);
       set.status = 302;
       Object.assign(set.headers, redirectHeaders(location));
       if (browser !== undefined) set.headers["set-cookie"] = browserSecret.write(browser);
@@ -52,7 +72,7 @@ function departureRoute(deps: LegRouteDeps) {
     {
       public: true,
       query: redirectQuery,
-      rules: ({ query }: Judged<never, typeof redirectQuery>) => redirectFaults(deps, query),
+      rules: ({ query }: RuleInput<never, typeof redirectQuery>) => redirectErrors(deps, query),
       response: { 302: Type.Void() },
       detail: {
         operationId: "beginSso",
@@ -64,17 +84,19 @@ function departureRoute(deps: LegRouteDeps) {
   );
 }
 
-/** The legs back from the provider, and from the one-time code to a token. */
-function returnRoutes(deps: LegRouteDeps) {
+/**
+ * Defines the steps after that: the callback from the provider, and the exchange of the one-time code for a token.
+ */
+function callbackRoutes(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] })
     .use(deps.checks)
     .get(
       CALLBACK,
-      async ({ params, query, call, set }) => {
-        const browser = browserSecret.read(call.headers);
+      async ({ params, query, requestContext, set }) => {
+        const browser = browserSecret.read(requestContext.headers);
         const answered = { connectionId: params.connection, query, browser };
-        const location = await finishSso(deps, answered, call);
+        const location = await finishSso(deps, answered, requestContext);
         set.status = 302;
         Object.assign(set.headers, redirectHeaders(location));
       },
@@ -89,11 +111,11 @@ function returnRoutes(deps: LegRouteDeps) {
         },
       },
     )
-    .get(EXCHANGE, ({ query, call }) => exchangeCode(deps, query, call), {
+    .get(EXCHANGE, ({ query, requestContext }) => exchangeCode(deps, query, requestContext), {
       public: true,
       signIn: true,
       query: exchangeQuery,
-      response: { 200: loginAnswer, 400: problem("invalid_code") },
+      response: { 200: loginAnswer, 400: errorResponse("invalid_code") },
       detail: {
         operationId: "exchangeSsoCode",
         summary: "Exchange the one-time code of a single sign-on for a token",
@@ -103,7 +125,138 @@ function returnRoutes(deps: LegRouteDeps) {
     });
 }
 
-/** The address may carry a code or a state, so it must not reach the next page as a referrer. */
+/** The URL may contain a code or a state, which must not leak to the next page in the Referer header. */
 function redirectHeaders(location: string) {
   return { location, "referrer-policy": "no-referrer" };
+}
+
+interface ConnectionRouteDeps extends actions.ConnectionDeps {
+  readonly checks: Checks;
+  readonly config: actions.ConnectionDeps["config"] & Pick<Config, "serverRoot">;
+}
+
+const reading = superAdmin();
+/** A connection decides as which user somebody is signed in, so a change needs the user in person (contract 3.9). */
+const changing = inPerson(reading);
+
+/** Defines the routes that manage connections (contract 4.13 and 10.2). */
+function connectionRoutes(deps: ConnectionRouteDeps) {
+  return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
+}
+
+function collectionRoutes(deps: ConnectionRouteDeps) {
+  const show = showWith(deps);
+  return instance(deps)
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await actions.listConnections(deps, query.company_id, page);
+        return listOf(rows, page, { key: (one) => one.id, show });
+      },
+      {
+        access: reading,
+        query: connectionsQuery,
+        response: { 200: listSchema(connectionObject) },
+        detail: {
+          operationId: "listSsoConnections",
+          summary: "List single sign-on connections, newest first",
+          description: "Of every company, or of one.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(
+          201,
+          show(await actions.createConnection(deps, { principal, requestContext }, body)),
+        ),
+      {
+        access: changing,
+        body: newConnectionBody,
+        rules: ({ body }: RuleInput<typeof newConnectionBody>) =>
+          actions.connectionErrors(deps, body, undefined),
+        response: { 201: connectionObject },
+        detail: {
+          operationId: "createSsoConnection",
+          summary: "Connect a company with an identity provider",
+          description: "The client secret is stored sealed and is in no answer.",
+        },
+      },
+    );
+}
+
+/** Creates an instance whose macro `connection: true` loads the connection of `:id`. */
+function instance(deps: ConnectionRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
+    .use(deps.checks)
+    .macro(loads("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
+}
+
+function showWith({ config }: ConnectionRouteDeps) {
+  return (row: Connection) => showConnection(row, callbackUri(config, row.id));
+}
+
+function singleRoutes(deps: ConnectionRouteDeps) {
+  const show = showWith(deps);
+  const update = async (caller: Caller, { id }: Connection, body: ConnectionUpdate) =>
+    show(await actions.updateConnection(deps, caller, { id, body }));
+  const updating = {
+    access: changing,
+    connection: true,
+    body: connectionUpdateBody,
+    rules: ({ body, connection }: RuleInput<typeof connectionUpdateBody> & Found) =>
+      actions.connectionErrors(deps, body, connection.id),
+    response: { 200: connectionObject },
+    detail: {
+      operationId: "updateSsoConnection",
+      summary: "Update a single sign-on connection",
+      description: "Send only what is to change.",
+    },
+  } as const;
+  return instance(deps)
+    .get("/:id", ({ connection }) => show(connection), {
+      access: reading,
+      connection: true,
+      response: { 200: connectionObject },
+      detail: {
+        operationId: "getSsoConnection",
+        summary: "Show a single sign-on connection",
+        description: "Its secret is never shown.",
+      },
+    })
+    .post(
+      "/:id",
+      ({ principal, requestContext, connection, body }) =>
+        update({ principal, requestContext }, connection, body),
+      updating,
+    )
+    .patch(
+      "/:id",
+      ({ principal, requestContext, connection, body }) =>
+        update({ principal, requestContext }, connection, body),
+      updating,
+    )
+    .delete(
+      "/:id",
+      async ({ principal, requestContext, connection, status }) => {
+        await actions.deleteConnection(deps, { principal, requestContext }, connection.id);
+        return status(204, undefined);
+      },
+      {
+        access: changing,
+        connection: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "deleteSsoConnection",
+          summary: "Delete a single sign-on connection",
+          description: "Its links between users and the provider go with it; sessions stay.",
+        },
+      },
+    );
+}
+
+interface Found {
+  readonly connection: Connection;
 }

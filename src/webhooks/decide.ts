@@ -8,13 +8,13 @@ import type {
 } from "./model.ts";
 import type { DeliveryState } from "./delivery-model.ts";
 
-type Given = Readonly<Record<string, unknown>>;
+type RawBody = Readonly<Record<string, unknown>>;
 
-/** Why this batch_interval_hours does not go with this delivery_kind, or nothing (contract 6.4). */
-export function intervalFault({
+/** Checks that `batch_interval_hours` fits `delivery_kind` (contract 6.4). */
+export function intervalError({
   delivery_kind,
   batch_interval_hours: hours,
-}: Given): string | undefined {
+}: RawBody): string | undefined {
   const present = hours !== undefined && hours !== null;
   if (delivery_kind === "immediate") return present ? "is for batch only" : undefined;
   if (delivery_kind === "batch" && !present)
@@ -22,8 +22,8 @@ export function intervalFault({
   return undefined;
 }
 
-/** What is wrong with an `events` filter, in words that name the value, or nothing (contract 6.4). */
-export function eventsFault(
+/** Checks an `events` filter. The error names the invalid value (contract 6.4). */
+export function eventsError(
   events: unknown,
   subscribable: readonly string[],
   testEvent: string,
@@ -41,7 +41,7 @@ export function eventsFault(
   return undefined;
 }
 
-/** Defaults, and the pins of a batch subscription (contract 6.4). */
+/** Applies the defaults, and the fixed settings of a batch subscription (contract 6.4). */
 export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   return pinned({
     label: input.label,
@@ -55,7 +55,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   });
 }
 
-/** The settings after an update: what it does not name stays (contract 6.9). */
+/** Applies an update to settings. Fields that it does not name stay (contract 6.9). */
 export function updatedSettings(
   current: SubscriptionSettings,
   update: SubscriptionUpdate,
@@ -65,7 +65,7 @@ export function updatedSettings(
     webhookUrl: update.webhook_url ?? current.webhookUrl,
     deliveryKind: current.deliveryKind,
     batchIntervalHours: update.batch_interval_hours ?? current.batchIntervalHours,
-    // Null is a value here: all events.
+    // Null is a valid value, which selects all events.
     events: update.events === undefined ? current.events : update.events,
     payloadMode: update.payload_mode ?? current.payloadMode,
     suppressNativeNotifications:
@@ -74,6 +74,7 @@ export function updatedSettings(
   });
 }
 
+/** Fixes the settings that a batch subscription cannot choose. */
 function pinned(settings: SubscriptionSettings): SubscriptionSettings {
   if (settings.deliveryKind === "immediate") return settings;
   return {
@@ -84,7 +85,7 @@ function pinned(settings: SubscriptionSettings): SubscriptionSettings {
   };
 }
 
-/** The names of the fields in which two settings differ, as the API names them. */
+/** Returns the names of changed fields, as the API names them. */
 export function changedFields(before: SubscriptionSettings, after: SubscriptionSettings): string[] {
   const differs = {
     label: before.label !== after.label,
@@ -99,7 +100,10 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
   return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }
 
-/** Due times are a grid from creation (contract 7.14); null for immediate. */
+/**
+ * Computes the first due time. Due times form a grid that begins at creation (contract 7.14). Null for an immediate
+ * subscription.
+ */
 export function firstBatchAt(
   settings: Pick<SubscriptionSettings, "batchIntervalHours">,
   createdAt: Date,
@@ -112,8 +116,8 @@ export function firstBatchAt(
 type BatchTimes = Pick<Subscription, "batchIntervalHours" | "nextBatchAt">;
 
 /**
- * When the next batch is due after a change of the interval: it counts from the last due time, or from now if that has
- * passed (contract 7.14). A batch that is due already stays due: its events have waited long enough.
+ * Computes the next due time after a change of the interval. The new interval counts from the last due time, or from
+ * now if that would be in the past (contract 7.14). A batch that is already due stays due.
  */
 export function rescheduledBatchAt(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
@@ -126,7 +130,7 @@ export function rescheduledBatchAt(
   return due > now ? due : addMs(now, hours * hourMs);
 }
 
-/** The next due time after now on the grid of a batch subscription, whose missed times are not made up for. */
+/** Computes the next due time after now on the grid of a batch subscription. Missed due times are not made up for. */
 export function nextBatchAfter(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
   { now, hourMs }: { readonly now: Date; readonly hourMs: number },
@@ -137,7 +141,10 @@ export function nextBatchAfter(
   return addMs(nextBatchAt, (missed + 1) * intervalMs);
 }
 
-/** Contract 6.13: what is queued for a disabled subscription is held. */
+/**
+ * Derives the state that the API shows: an event that is queued for a disabled subscription is `held` (contract
+ * 6.13).
+ */
 export function deliveryState(
   stored: Exclude<DeliveryState, "held">,
   subscription: Pick<Subscription, "state">,
@@ -147,25 +154,25 @@ export function deliveryState(
 }
 
 interface Window {
-  /** Undefined where it could not be read. */
+  /** Undefined if the field is invalid. */
   readonly since: Date | undefined;
-  /** Undefined where it was not given, or could not be read. */
+  /** Undefined if the field is absent or invalid. */
   readonly until: Date | undefined;
 }
 
-/** Why a window cannot be recovered, field by field. Beyond the retention time nobody knows what was delivered. */
-export function windowFaults(
+/** Checks the window of a recovery. It cannot begin before the retention time, because older attempts are purged. */
+export function windowErrors(
   { since, until }: Window,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
 ): { since: string | undefined; until: string | undefined } {
   const isBackwards = since !== undefined && until !== undefined && until <= since;
   return {
-    since: since && sinceFault(since, { now, retentionMs }),
+    since: since && sinceError(since, { now, retentionMs }),
     until: isBackwards ? "must be later than since" : undefined,
   };
 }
 
-function sinceFault(
+function sinceError(
   since: Date,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
 ): string | undefined {

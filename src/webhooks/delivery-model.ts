@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
@@ -8,7 +8,10 @@ import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** pending, waiting: queued. held: queued while the subscription is disabled. The rest is settled. */
+/**
+ * `pending` and `waiting` are queued, `held` is queued while the subscription is disabled, and the others are
+ * settled.
+ */
 export const DELIVERY_STATES = [
   "pending",
   "waiting",
@@ -32,7 +35,7 @@ export interface Attempt {
   readonly outcome: Outcome;
   readonly statusCode: number | null;
   readonly errorCode: string | null;
-  /** Both are null where what was sent cannot be proved any more (contract 7.13). */
+  /** Both are null if the exact request cannot be proved any more (contract 7.13). */
   readonly requestHeaders: Headers | null;
   readonly requestBody: string | null;
   readonly responseHeaders: Headers | null;
@@ -46,7 +49,7 @@ export interface Attempt {
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
 export type Headers = Static<typeof headers>;
 
-/** See contract 6.13. */
+/** An attempt as the API shows it (contract 6.13). */
 export const AttemptObject = Type.Object(
   {
     id: Type.String({ description: "ULID." }),
@@ -54,7 +57,7 @@ export const AttemptObject = Type.Object(
     event: Type.String(),
     attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
     round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
-    sequence: Type.Integer({ description: "The place in the subscription's order." }),
+    sequence: Type.Integer({ description: "Position in the order of the subscription." }),
     started_at: instantAnswer(),
     duration_ms: Type.Integer(),
     outcome: literals(OUTCOMES),
@@ -80,7 +83,7 @@ export const AttemptObject = Type.Object(
   { title: "Attempt" },
 );
 
-/** An attempt as the stream tells of it. */
+/** An attempt without its request and response, as streams and messages show it. */
 export type AttemptSummary = Omit<
   Attempt,
   "requestHeaders" | "requestBody" | "responseHeaders" | "responseExcerpt" | "responseTruncated"
@@ -120,7 +123,7 @@ export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
   };
 }
 
-/** Contract 6.13. `since` belongs to the range, `until` does not. */
+/** Filters of the list of attempts (contract 6.13). `since` is inclusive, `until` exclusive. */
 export const attemptFilters = {
   event: Type.Optional(eventValue),
   event_id: Type.Optional(ulidText()),
@@ -137,7 +140,7 @@ export interface AttemptFilter {
   readonly until: Date | undefined;
 }
 
-/** The last round of an event, with the attempts of all. */
+/** The state of the last round of an event, with the attempts of all rounds. */
 export interface Delivery {
   readonly eventId: string;
   readonly event: string;
@@ -148,7 +151,7 @@ export interface Delivery {
   readonly attempts: readonly Attempt[];
 }
 
-/** See contract 6.13. */
+/** A delivery as the API shows it (contract 6.13). */
 export const DeliveryObject = Type.Object(
   {
     event_id: eventId,
@@ -160,7 +163,7 @@ export const DeliveryObject = Type.Object(
     }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
-    attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
+    attempts: Type.Array(AttemptObject, { description: "Attempts of all rounds, oldest first." }),
   },
   { title: "Delivery" },
 );
@@ -182,7 +185,7 @@ export const RecoverBody = Type.Object(
   { title: "Recovery", additionalProperties: false },
 );
 
-export type RecoverAsked = Static<typeof RecoverBody>;
+export type RecoverInput = Static<typeof RecoverBody>;
 
 export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "QueuedEvent" });
 export const RecoverAnswer = Type.Object(

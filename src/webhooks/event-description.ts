@@ -8,8 +8,7 @@ import {
   type JsonObject,
 } from "../http/openapi/schemas.ts";
 import type { EventValue } from "../outbox/event.ts";
-import { exampleBodyOf } from "./event-examples.ts";
-import { FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
+import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 
 const SIGNATURE =
   "`sha256=` and 64 hex digits: the HMAC-SHA256 of the exact bytes of the body, with the subscription's secret as text. Compare in constant time, before parsing.";
@@ -26,7 +25,7 @@ const HEADERS: readonly (readonly [name: string, description: string, isOptional
   ["X-SVC-Test", "`1` on a test that the partner asked for.", true],
 ];
 
-/** `webhooks` of the API's description: every POST that a subscription gets (contract 7 and 8). */
+/** Describes the POSTs to subscribers, as the `webhooks` part of the OpenAPI document (contract 7 and 8). */
 export const describeEvents: DescribeWebhooks = (components) => {
   for (const [name, description, isOptional] of HEADERS)
     components.parameters[name] = {
@@ -90,8 +89,8 @@ function operation(
       },
     },
     responses: {
-      "2XX": { description: "It was taken." },
-      "410": { description: "Nobody takes it any more: no further attempt." },
+      "2XX": { description: "The event was accepted." },
+      "410": { description: "The endpoint is gone: no further attempt." },
     },
   };
 }

@@ -1,13 +1,18 @@
-import { Type, type ObjectOptions, type TProperties, type TSchema } from "@sinclair/typebox";
+import { type ObjectOptions, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import examples from "../docs/event-examples.json";
+import { literals } from "../http/principal.ts";
+import { FIELDS } from "../http/openapi/fields.ts";
+import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer } from "../http/text.ts";
-import { CATALOG, type EventValue } from "../outbox/event.ts";
-import { FLAG_STATUSES, type Metadata } from "../reviews/model.ts";
-import { NATIVE_EMAILS } from "../notifications/model.ts";
+import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
+import { FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
 import { eventId, orNull } from "./model.ts";
 
-/* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
+/*
+ * Schemas of the bodies of deliveries (contract 8), for the OpenAPI document and the catalog. src/outbox/payload-format.ts
+ * composes the bodies.
+ */
 
 const id = Type.Integer();
 const text = Type.String();
@@ -57,7 +62,7 @@ const reviewText = { content: text, reviewed_at: instantAnswer() };
 const native_email = literals(NATIVE_EMAILS);
 const flagStatus = literals(FLAG_STATUSES);
 
-/** What each review event says beyond the review itself. */
+/** Schemas of `metadata`, by event. */
 const METADATA: Readonly<Record<ReviewEvent, Readonly<Record<string, TSchema>>>> = {
   review_received: reviewText,
   review_updated: {
@@ -91,7 +96,7 @@ function metadataOf(event: string): TSchema {
   return fields === undefined ? testMetadata : Type.Union([Type.Object(fields), testMetadata]);
 }
 
-/** `review_received` → `ReviewReceivedEvent`. */
+/** Makes a title: `review_received` becomes `ReviewReceivedEvent`. */
 function titleOf(event: string): string {
   const words = event.split(/[_.]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return `${words.join("")}Event`;
@@ -141,7 +146,7 @@ function fullBody({ value, category, description }: (typeof CATALOG)[number]): T
   return category === "connection" ? connectionEvent : reviewEvent(value, description);
 }
 
-/** Of a subscription with `payload_mode: full`, and of every batch. */
+/** Bodies of a subscription with `payload_mode: full`, and of every batch. */
 export const FULL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   CATALOG.map((one) => [one.value, fullBody(one)]),
 );
@@ -176,10 +181,38 @@ const minimalSite = Type.Object(
   { title: "MinimalSiteEvent", description: "Says that a connection is to be fetched again." },
 );
 
-/** Of a subscription with `payload_mode: minimal`. */
+/** Bodies of a subscription with `payload_mode: minimal`. */
 export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   CATALOG.map(({ value, envelope }) => [
     value,
     envelope === "review" ? minimalReview : minimalSite,
   ]),
 );
+
+/** Every event value with the JSON Schema of its full body and an example (contract 6.10). */
+export const CATALOG_EVENTS = CATALOG.map((one) => ({
+  ...one,
+  schema: asJsonSchema(one.value),
+  example: Object.fromEntries(Object.entries(Object(exampleBodyOf(one.value, "full")))),
+}));
+
+/** Converts a TypeBox schema to plain JSON Schema: symbols, which only TypeBox understands, are dropped. */
+function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), explained);
+}
+
+/** Adds descriptions from `FIELDS` to properties without a description of their own. */
+function explained(key: string, value: unknown): unknown {
+  if (key !== "properties") return value;
+  return Object.fromEntries(
+    Object.entries(Object(value)).map(([name, field]) => {
+      const meaning = FIELDS[name];
+      return [name, { ...(meaning !== undefined && { description: meaning }), ...Object(field) }];
+    }),
+  );
+}
+
+/** Returns an example body, which scripts/vectors.ts has made with the composer. */
+export function exampleBodyOf(event: EventValue, mode: PayloadMode): Json {
+  return JSON.parse(examples[event][mode]);
+}

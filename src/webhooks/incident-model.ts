@@ -1,16 +1,16 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer } from "../http/text.ts";
-import { isoInstant } from "../lib/clock.ts";
-import { ALERT_KINDS, type AlertKind } from "../outbox/alert.ts";
-import type { Cause, TroubleAttempt } from "./incident.ts";
+import { addMs, isoInstant } from "../lib/clock.ts";
+import { ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
 import { instantOrNull, orNull } from "./model.ts";
+import { BUCKET_MS } from "./stats.ts";
 
-/** Of the trouble that a subscription is in; of none, without a beginning. */
+/** The present incident of a subscription. `since` is null if there is none. */
 export interface Incident {
   readonly since: Date | null;
-  readonly lastAnswer: (TroubleAttempt & { readonly responseExcerpt: string | null }) | null;
+  readonly lastAnswer: (FailedAttempt & { readonly responseExcerpt: string | null }) | null;
   readonly stepMs: number;
   readonly causes: readonly Cause[];
   readonly alerts: readonly { readonly kind: AlertKind; readonly raisedAt: Date }[];
@@ -33,7 +33,7 @@ export const IncidentObject = Type.Object(
         ...cause,
         response_excerpt: orNull(Type.String()),
       }),
-      { description: "How the last attempt ended that failed." },
+      { description: "Result of the last failed attempt." },
     ),
     step: Type.Integer({ description: "Seconds per count." }),
     causes: Type.Array(
@@ -44,10 +44,10 @@ export const IncidentObject = Type.Object(
         last_at: instantAnswer(),
         counts: Type.Array(Type.Integer(), { description: "One per step since `since`." }),
       }),
-      { description: "Of the last 1,000 attempts that failed since then." },
+      { description: "Causes of the last 1,000 failed attempts since then." },
     ),
     alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
-      description: "What was told of it.",
+      description: "Alerts that were raised in it.",
     }),
   },
   { title: "Incident" },
@@ -75,4 +75,56 @@ export function showIncident(one: Incident): Static<typeof IncidentObject> {
     })),
     alerts: one.alerts.map(({ kind, raisedAt }) => ({ kind, raised_at: isoInstant(raisedAt) })),
   };
+}
+
+export interface FailedAttempt {
+  readonly eventId: string;
+  readonly startedAt: Date;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+}
+
+interface Cause {
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+  readonly attempts: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  /** The number of attempts of each step since the beginning. */
+  readonly counts: readonly number[];
+}
+
+/** The number of columns of the chart of an incident. */
+const MAX_STEPS = 24;
+
+/** Chooses the length of a step so that at most `MAX_STEPS` cover the time from `since` to `now`. */
+export function incidentStepMs(since: Date, now: Date): number {
+  const spanMs = Math.max(1, now.getTime() - since.getTime() + 1);
+  return Math.ceil(spanMs / MAX_STEPS / BUCKET_MS) * BUCKET_MS;
+}
+
+/** Groups failed attempts by status or error code, the most frequent first. */
+export function causesOf(
+  attempts: readonly FailedAttempt[],
+  { since, stepMs, now }: { readonly since: Date; readonly stepMs: number; readonly now: Date },
+): Cause[] {
+  const steps = Math.floor((now.getTime() - since.getTime()) / stepMs) + 1;
+  const byCause = Map.groupBy(attempts, (one) => `${one.statusCode ?? one.errorCode}`);
+  const causes = [...byCause.values()].map((ones): Cause => {
+    const times = ones.map((one) => one.startedAt.getTime());
+    const counts = Array.from({ length: steps }, () => 0);
+    for (const ms of times) {
+      const step = Math.min(steps - 1, Math.max(0, Math.floor((ms - since.getTime()) / stepMs)));
+      counts[step] = (counts[step] ?? 0) + 1;
+    }
+    return {
+      statusCode: ones[0]?.statusCode ?? null,
+      errorCode: ones[0]?.errorCode ?? null,
+      attempts: ones.length,
+      firstAt: addMs(since, Math.min(...times) - since.getTime()),
+      lastAt: addMs(since, Math.max(...times) - since.getTime()),
+      counts,
+    };
+  });
+  return causes.toSorted((a, b) => b.attempts - a.attempts);
 }

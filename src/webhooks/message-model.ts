@@ -1,6 +1,6 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import {
   instantAnswer,
   instantText,
@@ -13,22 +13,20 @@ import { isoInstant } from "../lib/clock.ts";
 import { CATALOG } from "../outbox/event.ts";
 import {
   AttemptObject,
-  DELIVERY_STATES,
-  OUTCOMES,
-  showAttemptSummary,
   type AttemptSummary,
+  DELIVERY_STATES,
   type DeliveryState,
   type Outcome,
+  OUTCOMES,
+  showAttemptSummary,
 } from "./delivery-model.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
-/** Of an event the newest attempts; the list of attempts and the delivery have the others. */
+/** The number of newest attempts that a message contains. The list of attempts and the delivery have the others. */
 export const ATTEMPTS_OF_MESSAGE = 20;
-/** Of a lane so many entries are looked at, to say how many of them wait. */
-export const LANE_LOOKED_AT = 10_000;
 const EXTERNAL_ID_CHARS = 255;
 
-/** An event at a subscription, with what it is about and its attempts. */
+/** An event of a subscription, with its review and its attempts. */
 export interface Message {
   readonly eventId: string;
   readonly event: string;
@@ -41,9 +39,9 @@ export interface Message {
   readonly rate: number | null;
   readonly storeId: number | null;
   readonly storeName: string | null;
-  /** How many of its lane wait for it; null where it holds nobody back. */
+  /** The number of entries that its retry blocks; null unless it waits for a retry. */
   readonly waitingBehind: number | null;
-  /** The newest of them, oldest first. */
+  /** The newest attempts, in ascending order. */
   readonly attempts: readonly AttemptSummary[];
 }
 
@@ -58,7 +56,7 @@ export const MessageObject = Type.Object(
   {
     event_id: Type.String(),
     event: Type.String(),
-    sequence: Type.Integer({ description: "The place of its last round." }),
+    sequence: Type.Integer({ description: "Sequence of its last round." }),
     state: literals(DELIVERY_STATES),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
@@ -93,11 +91,11 @@ export function showMessage(one: Message): Static<typeof MessageObject> {
   };
 }
 
-/** All but the attempts that were delivered. */
+/** Matches every outcome except `delivered`. */
 const NOT_DELIVERED = "not_delivered";
 const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
 
-/** Contract 6.19. */
+/** Filters of the list of messages (contract 6.19). */
 export const messageFilters = {
   review_id: Type.Optional(rowId()),
   external_review_id: Type.Optional(storableText([1, EXTERNAL_ID_CHARS])),
@@ -132,21 +130,23 @@ export interface MessageFilter {
   readonly until: Date | undefined;
 }
 
-/** What an attempt must have been. */
-export interface AttemptTest {
+/** A condition on one attempt. */
+export interface AttemptCondition {
   readonly outcomes: readonly Outcome[];
-  /** As SQL's `like` has it: of the code, or of `none` where no answer came. */
+  /** A pattern of SQL's `like` for the status code, or for `none` where no response came. */
   readonly status: string;
-  /** In its error code, or in what was answered; empty for any. */
+  /** Text that the error code or the response contains; empty for any. */
   readonly text: string;
 }
 
-/** Undefined where any attempt fits, and none has to be there. */
-export function attemptTestOf({
+/**
+ * Derives the condition on attempts from a filter; undefined if the filter has none, and a message needs no attempt.
+ */
+export function attemptConditionOf({
   outcome,
   status,
   q,
-}: Partial<Pick<MessageFilter, "outcome" | "status" | "q">>): AttemptTest | undefined {
+}: Partial<Pick<MessageFilter, "outcome" | "status" | "q">>): AttemptCondition | undefined {
   if (outcome === undefined && status === undefined && q === undefined) return undefined;
   const named = outcomesNamed(outcome).filter(
     (one) => status === undefined || mayHave(one, status),
@@ -165,7 +165,38 @@ function outcomesNamed(outcome: AttemptOutcome | undefined): readonly Outcome[] 
   );
 }
 
-/** Only a 2xx counts as delivered, and it always does. */
+/**
+ * Tells whether an outcome and a status may occur together: an attempt is delivered if and only if the status is 2xx.
+ */
 function mayHave(outcome: Outcome, status: string): boolean {
   return status.startsWith("2") === (outcome === "delivered");
+}
+
+/**
+ * Cursor of a page of messages. The list merges two walks in descending order of their keys: attempts by id, and
+ * entries by sequence. Rows from these keys upwards have been read.
+ */
+export interface MessageCursor {
+  readonly attempt: string;
+  readonly entry: number;
+}
+
+/** The cursor before the first row. */
+export const FIRST_CURSOR: MessageCursor = {
+  attempt: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+  entry: Number.MAX_SAFE_INTEGER,
+};
+
+const CURSOR = /^([0-7][0-9A-HJKMNP-TV-Z]{25})\.(\d{1,16})$/;
+
+export function messageCursorText({ attempt, entry }: MessageCursor): string {
+  return `${attempt}.${entry}`;
+}
+
+/** Parses a cursor; undefined if the text is not the canonical form of one. */
+export function readMessageCursor(text: string): MessageCursor | undefined {
+  const [, attempt = "", entry = ""] = CURSOR.exec(text) ?? [];
+  const cursor = { attempt, entry: Number(entry) };
+  const isValid = attempt !== "" && Number.isSafeInteger(cursor.entry);
+  return isValid && messageCursorText(cursor) === text ? cursor : undefined;
 }

@@ -1,18 +1,18 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
+import { literals } from "../http/principal.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
 
-/** See contract 6.10. */
+/** The intervals that a batch subscription may choose (contract 6.10). */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
 const DELIVERY_KINDS = ["immediate", "batch"] as const;
 const PAYLOAD_MODES = ["full", "minimal"] as const;
 const ORDERINGS = ["subscription", "review"] as const;
 const LABEL_CHARS = 100;
-/** Contract 6.11: how long deliveries may carry the signature of the previous secret too. */
+/** The longest grace period, in which deliveries also carry a signature of the previous secret (contract 6.11). */
 const MAX_GRACE_HOURS = 72;
 
 type DeliveryKind = (typeof DELIVERY_KINDS)[number];
@@ -59,14 +59,14 @@ const settingsFields = {
 
 const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
 
-/** The fields that the partner sets; rules between them are in decide.ts. */
+/** Fields that a partner sets. Rules between fields are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
   { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
   { title: "NewSubscription", additionalProperties: false },
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
-/** Only what is to change (contract 6.9). */
+/** Any subset of the fields; the others stay as they are (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   title: "SubscriptionUpdate",
   additionalProperties: false,
@@ -107,7 +107,8 @@ export const EnableBody = Type.Object(
   {
     held: Type.Optional(
       literals(["deliver", "skip"], {
-        description: "What becomes of the events that were recorded while it was disabled.",
+        description:
+          "Whether events that were recorded while it was disabled are delivered or skipped.",
       }),
     ),
     test: Type.Optional(
@@ -120,10 +121,10 @@ export const EnableBody = Type.Object(
   { title: "Enabling", additionalProperties: false },
 );
 
-/** The `disabled_reason` of a subscription that was disabled through the API. */
+/** `disabled_reason` of a subscription that a user has disabled. */
 export const DISABLED_BY_HAND = "manual";
 
-/** What is stored of those fields, defaults and pins applied. */
+/** Settings as they are stored, after defaults and the fixed settings of a batch subscription were applied. */
 export interface SubscriptionSettings {
   readonly label: string;
   readonly webhookUrl: string;
@@ -163,7 +164,7 @@ const secretText = Type.String({
     "The key of the signatures: the text itself, not the bytes that its digits stand for.",
 });
 
-/** See contract 6.8. */
+/** Fields of a subscription as the API shows it (contract 6.8). */
 const subscriptionFields = {
   id: Type.String({ description: "ULID." }),
   label: Type.String(),

@@ -1,37 +1,39 @@
 import { Elysia } from "elysia";
 
 import { WatchedSubscriptions } from "./actions/watch.ts";
-import { OPERATORS, THE_PARTNER, type Readers, type WebhookRouteDeps } from "./routes/base.ts";
-import { deliveryReading, queueingRoutes } from "./routes/deliveries.ts";
-import { messageReading } from "./routes/messages.ts";
+import { OPERATORS, PARTNERS, type Audience, type WebhookRouteDeps } from "./routes/base.ts";
+import { deliveryReadRoutes, messageReadRoutes, redeliveryRoutes } from "./routes/deliveries.ts";
 import { secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
-import { statsReading, streamReading } from "./routes/stats.ts";
-import { changeRoutes, creationRoute, subscriptionReading } from "./routes/subscriptions.ts";
+import { statsRoutes, streamRoutes } from "./routes/stats.ts";
+import { changeRoutes, creationRoute, subscriptionReadRoutes } from "./routes/subscriptions.ts";
 
-/** See contract 6 and 10.3. */
+/**
+ * Serves the subscriptions of a partner (contract 6), and read-only copies of these routes to operators (contract
+ * 10.3).
+ */
 export function webhookRoutes(deps: WebhookRouteDeps) {
   const watched = new WatchedSubscriptions(deps);
   return new Elysia({ name: "webhooks" })
-    .use(readingRoutes(deps, watched, THE_PARTNER))
+    .use(readingRoutes(deps, watched, PARTNERS))
     .use(creationRoute(deps))
     .use(changeRoutes(deps))
     .use(secretRoutes(deps))
     .use(testRoutes(deps))
     .use(stateRoutes(deps))
-    .use(queueingRoutes(deps))
+    .use(redeliveryRoutes(deps))
     .use(readingRoutes(deps, watched, OPERATORS));
 }
 
-/** All that only reads. */
+/** Serves the routes that only read, for one audience. */
 function readingRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   watched: WatchedSubscriptions,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
   return new Elysia()
-    .use(subscriptionReading(deps, readers))
-    .use(deliveryReading(deps, readers))
-    .use(messageReading(deps, readers))
-    .use(statsReading(deps, readers))
-    .use(streamReading(deps, watched, readers));
+    .use(subscriptionReadRoutes(deps, audience))
+    .use(deliveryReadRoutes(deps, audience))
+    .use(messageReadRoutes(deps, audience))
+    .use(statsRoutes(deps, audience))
+    .use(streamRoutes(deps, watched, audience));
 }

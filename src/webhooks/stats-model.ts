@@ -1,13 +1,13 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { SoundParts } from "../http/fields.ts";
-import type { FieldFaults } from "../http/rules.ts";
+import type { ValidParts } from "../http/fields.ts";
+import type { RuleErrors } from "../http/rules.ts";
 import { instantAnswer, instantText } from "../http/text.ts";
 import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
-import { BUCKET_MS, bucketFloor, type Latency } from "./stats.ts";
+import { BUCKET_MS, bucketFloor, type Latency, type Range } from "./stats.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
-/** How the first event of a run of permanent failures ended. */
+/** The first permanent failure since the last delivery. */
 interface FirstFailure {
   readonly eventId: string;
   readonly at: Date;
@@ -35,7 +35,10 @@ const latency = Type.Object(
   { title: "Latency", description: "How long attempts took, in milliseconds." },
 );
 
-/** Contract 6.17; `expired_24h` is how health tells of what was held for too long (contract 7.9). */
+/**
+ * The health of a subscription (contract 6.17). `expired_24h` counts events that were held for too long (contract
+ * 7.9).
+ */
 export const HealthObject = Type.Object(
   {
     pending: Type.Integer({
@@ -101,7 +104,7 @@ export interface StatsPoint {
   readonly failures: number;
   readonly latency: Latency;
   readonly backlog: number;
-  /** Attempts by event, where they were asked for. */
+  /** Attempts by event; present if the query has `by=event`. */
   readonly events?: Readonly<Record<string, number>>;
 }
 
@@ -109,12 +112,12 @@ const MAX_STEP_S = 86_400;
 const STEP_S = BUCKET_MS / 1000;
 const DEFAULT_STEP_S = 3_600;
 const DEFAULT_SPAN_MS = 86_400_000;
-/** Contract 6.18: the most that is asked for at once. */
+/** The longest range of one request (contract 6.18). */
 const MAX_SPAN_DAYS = 31;
 const MAX_SPAN_MS = MAX_SPAN_DAYS * 86_400_000;
-/** 31 December 9999: whole steps are rounded up from it and still have a year of four digits. */
+/** 31 December 9999. Rounded up to whole steps, it still has a year of four digits. */
 const LAST_MS = 253_402_214_400_000;
-/** More points than any chart has pixels for. */
+/** The largest number of points, more than a chart has pixels for. */
 const MAX_POINTS = 1_000;
 
 export const statsQuery = Type.Object({
@@ -170,34 +173,32 @@ export const StatsObject = Type.Object(
   { title: "Stats" },
 );
 
-interface Range {
-  readonly since: Date;
-  readonly until: Date;
-  readonly stepMs: number;
-}
+type Steps = Omit<Range, "origin">;
 
-/** A day in hours if nothing was asked; undefined where a field could not be read. */
-function askedRange(query: SoundParts<StatsQuery>, now: Date): Partial<Range> {
+/**
+ * Reads the range of a query; the default is a day in steps of an hour. A part is undefined if its field is invalid.
+ */
+function rangeOf(query: ValidParts<StatsQuery>, now: Date): Partial<Steps> {
   const until = "until" in query ? parseInstant(query.until) : now;
-  const asked =
+  const since =
     "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
   const step = "step" in query ? query.step : DEFAULT_STEP_S;
   return {
-    // Nothing is older, and neither ULIDs nor Postgres know the years that an instant may be written with.
+    // ULIDs begin in 1970, and neither they nor PostgreSQL represent all years that an instant may have.
     ...(until && { until: fromMs(Math.min(until.getTime(), LAST_MS)) }),
-    ...(asked && { since: fromMs(Math.max(asked.getTime(), 0)) }),
+    ...(since && { since: fromMs(Math.max(since.getTime(), 0)) }),
     ...(step !== undefined && { stepMs: step * 1000 }),
   };
 }
 
-/** Moved out to whole steps. */
-function wholeSteps({ since, until, stepMs }: Range): Range {
+/** Extends a range to whole steps. */
+function wholeSteps({ since, until, stepMs }: Steps): Steps {
   const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
   return { since: bucketFloor(since, stepMs), until: end, stepMs };
 }
 
-export function statsFaults(query: SoundParts<StatsQuery>, now: Date): FieldFaults {
-  const { since, until, stepMs } = askedRange(query, now);
+export function statsErrors(query: ValidParts<StatsQuery>, now: Date): RuleErrors {
+  const { since, until, stepMs } = rangeOf(query, now);
   if (since === undefined || until === undefined) return {};
   const whole = stepMs === undefined ? undefined : wholeSteps({ since, until, stepMs });
   const points = whole && (whole.until.getTime() - whole.since.getTime()) / whole.stepMs;
@@ -210,9 +211,9 @@ export function statsFaults(query: SoundParts<StatsQuery>, now: Date): FieldFaul
   };
 }
 
-/** The range of a query without faults. */
+/** Reads the range of a query that has passed `statsErrors`. */
 export function readStatsRange(query: StatsQuery, now: Date) {
-  const { since, until, stepMs } = askedRange(query, now);
+  const { since, until, stepMs } = rangeOf(query, now);
   if (since === undefined || until === undefined || stepMs === undefined)
     throw new Error("A range passed its schema and cannot be read.");
   const whole = wholeSteps({ since, until, stepMs });

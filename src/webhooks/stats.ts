@@ -1,18 +1,18 @@
 import { fromMs } from "../lib/clock.ts";
 
-/** Attempts are counted per so long; a step of the charts is a multiple of it. */
+/** Length of the shortest bucket of attempts. The steps of charts are multiples of it. */
 export const BUCKET_MS = 300_000;
-/** The lengths of buckets, the longest first; each is summed from the next. */
+/** Lengths of buckets, the longest first. Each bucket is summed from those of the next length. */
 export const LEVELS_MS = [86_400_000, 3_600_000, BUCKET_MS] as const;
 
 /**
- * Bins of a duration in ms: one per millisecond below EXACT_MS, then bins that grow by a tenth, so that a percentile
- * read from them is off by 5 % at the most.
+ * Bins of durations: one per millisecond below `EXACT_MS`, then each a tenth wider than the one before. A percentile
+ * read from them deviates by at most 5 %.
  */
 export const EXACT_MS = 20;
 export const GROWTH = 1.1;
 
-/** The middle of a bin, in ms. */
+/** Returns the middle of a bin in ms. */
 export function binMs(bin: number): number {
   return bin < EXACT_MS ? bin : Math.round(EXACT_MS * GROWTH ** (bin - EXACT_MS + 0.5));
 }
@@ -28,7 +28,7 @@ export interface Latency {
   readonly p99: number | null;
 }
 
-/** Percentiles by the nearest rank; null where nothing was counted. */
+/** Computes percentiles by the nearest-rank method; null without attempts. */
 export function latencyOf(counts: readonly BinCount[]): Latency {
   const sorted = counts.toSorted((a, b) => a.bin - b.bin);
   const total = sum(sorted);
@@ -51,7 +51,7 @@ function sum(counts: readonly BinCount[]): number {
   return counts.reduce((total, one) => total + one.count, 0);
 }
 
-/** Steps begin at `origin`; `until` does not belong to the range. */
+/** A range of time in steps that begin at `origin`. `until` is exclusive. */
 export interface Range {
   readonly since: Date;
   readonly until: Date;
@@ -59,16 +59,17 @@ export interface Range {
   readonly origin: Date;
 }
 
+/** A part of a range that is counted from buckets of one length, or from the attempts themselves. */
 export interface Segment {
   readonly since: Date;
   readonly until: Date;
-  /** The length of its buckets; null for the attempts themselves. */
+  /** Length of the buckets; null for a part without buckets. */
   readonly levelMs: number | null;
 }
 
 /**
- * The range in the fewest buckets: the longest ones in its middle, shorter ones towards its ends, and the attempts
- * themselves where no bucket fits or none is counted yet. No bucket reaches over the end of a step.
+ * Covers a range with the fewest buckets: the longest in its middle, shorter ones towards its ends, and the attempts
+ * themselves where no bucket fits or none is counted yet. No bucket crosses the boundary of a step.
  */
 export function segmentsOf(range: Range, countedUntil: Date): Segment[] {
   const { since, until, stepMs, origin } = range;
@@ -96,17 +97,18 @@ function cover(
   ];
 }
 
-/** Attempts that no bucket has counted yet are read in so many slices, and of each the first so many. */
+/** The number of slices in which attempts without a bucket are read. */
 export const SLICES = 8;
 const MIN_SLICE_MS = 60_000;
+/** The number of attempts that are read of each slice. */
 export const READ_PER_SLICE = 1_000;
 
-/** What was not counted, in slices that bound how much is read of it. They tell apart no more than where to look. */
+/** Divides a segment without buckets into slices, each of which is read up to a limit. */
 export function slicesOf(
   { since, until }: Pick<Segment, "since" | "until">,
   now: Date,
 ): Pick<Segment, "since" | "until">[] {
-  // Clocks are not further apart.
+  // Attempts may be ahead of `now` by the difference between the clocks of processes.
   const latest = now.getTime() + MIN_SLICE_MS;
   const end = Math.min(until.getTime(), latest);
   const sliceMs = Math.max(MIN_SLICE_MS, Math.ceil((end - since.getTime()) / SLICES));
@@ -116,12 +118,15 @@ export function slicesOf(
   return slices;
 }
 
-/** So many attempts are read for the shares of their events, over all steps; of each step the first ones stand for all. */
+/**
+ * The number of attempts that are read to count them by event, over all steps. The first ones of each step are a
+ * sample.
+ */
 export const READ_BY_EVENT = 20_000;
-/** As many as a sample of this size is off by a few percent with. */
+/** Size of the sample of a step, which makes shares accurate to a few percent. */
 const READ_PER_STEP = 500;
 
-/** Where the attempts of each step are that has begun by `now`, and how many of each are read. */
+/** Returns the steps that have begun by `now`, and the number of attempts to read of each. */
 export function eventSlices({ since, until, stepMs }: Range, now: Date) {
   const end = Math.min(until.getTime(), now.getTime() + MIN_SLICE_MS);
   const steps = [];
@@ -136,8 +141,8 @@ export interface EventCount {
   readonly count: number;
 }
 
-/** What was read of a step by event, spread over all attempts of the step. */
-export function spread(read: readonly EventCount[], attempts: number): Record<string, number> {
+/** Scales the counts of a sample up to all attempts of the step. */
+export function scaleUp(read: readonly EventCount[], attempts: number): Record<string, number> {
   const known = read.reduce((total, one) => total + one.count, 0);
   const scale = Math.max(1, attempts / known);
   return Object.fromEntries(read.map(({ event, count }) => [event, Math.round(count * scale)]));
@@ -147,7 +152,10 @@ export interface CountedAttempts extends BinCount {
   readonly outcome: string;
 }
 
-/** Attempts by how they ended. One that we broke off ourselves says nothing about the receiver. */
+/**
+ * Sums attempts up. Interrupted ones are left out: the dispatcher aborted them, so they say nothing about the
+ * receiver.
+ */
 export function tally(rows: readonly CountedAttempts[]): {
   successes: number;
   failures: number;

@@ -19,9 +19,9 @@ import { startSignInWorld } from "../support/sign-in.ts";
 import { addSsoConnection, addUser, type TestUser } from "../support/tenants.ts";
 
 /*
- * Authority only shrinks (contract 3.9): every kind of caller at every route that makes, changes, shows or ends
- * something that can act. A letter of a row is what came of it for one kind of caller, in the order of `CALLER_KINDS`:
- * `y` it was done, `-` it was refused, `.` there is no such caller.
+ * Authority only shrinks (contract 3.9). Every kind of caller tries every route that creates, changes, shows or ends
+ * something that can act. A row has one letter per kind of caller, in the order of `CALLER_KINDS`: `y` the request
+ * succeeded, `-` it was denied, `.` no such caller exists.
  */
 
 const world = await startSignInWorld();
@@ -102,7 +102,10 @@ const listingToken = (scope: string) => async (as: TestCaller) => {
 };
 const deletingToken = (scope: string) => async (as: TestCaller) =>
   call(as, "DELETE", `${PATS}/${await addPat(as, scope)}`);
-/** The same at every level, where nobody acts or resets a password. */
+/**
+ * Repeats a row for all levels. Impersonation exists only on the level of accounts; reset tokens are denied
+ * everywhere.
+ */
 const every = (row: string) => [`${row}.-`, `${row}.-`, `${row}--`];
 const ACT = "/partner/account-owner/token";
 const SUBSCRIPTIONS = "/partner/webhooks";
@@ -151,18 +154,18 @@ const OWN_ACCOUNT = { account_id: p1.accounts[0].id };
 const FOREIGN_ACCOUNT = { account_id: p2.accounts[0].id };
 const planId = (await db.select({ id: plans.id }).from(plans))[0]?.id;
 
-type Row = readonly [what: string, rows: readonly string[], attempt: Attempt];
+type Row = readonly [title: string, rows: readonly string[], attempt: Attempt];
 const NOBODY: readonly string[] = [];
-// In the order of `CALLER_KINDS`: own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
+// The letters stand for own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
 const ALL_SCOPES = "y-y---.-";
-/** In person alone (contract 3.10). */
+/** Allowed only to a user that signed in directly (contract 3.10). */
 const PERSON = "y-----.-";
 const BY_SCOPE = "yyyy--.-";
 const CLIENTS: readonly Row[] = [
   ["make a client like itself", ["yyyyyy.-", "yyyyyy.-"], (as) => madeClient(as, {})],
-  ["make one of all scopes", ["y-y-y-.-", "y-y-y-.-"], (as) => madeClient(as, { scopes: ["*"] })],
+  ["make one with all scopes", ["y-y-y-.-", "y-y-y-.-"], (as) => madeClient(as, { scopes: ["*"] })],
   [
-    "make one of another scope",
+    "make one with another scope",
     ["y-y-y-.-", "y-y-y-.-"],
     (as) => madeClient(as, { scopes: ["impersonate"] }),
   ],
@@ -171,41 +174,49 @@ const CLIENTS: readonly Row[] = [
     [PERSON],
     (as) => madeClient(as, { first_party: true, scopes: [NARROW] }),
   ],
-  ["make one that sees passwords", NOBODY, (as) => madeClient(as, { grant_types: ["password"] })],
-  ["see one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "GET")],
-  ["list one of all scopes", [ALL_SCOPES, ALL_SCOPES], listing(wide)],
-  ["redirect one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "PATCH", "", URIS)],
   [
-    "take the secret of one of all scopes",
+    "make one with the password grant",
+    NOBODY,
+    (as) => madeClient(as, { grant_types: ["password"] }),
+  ],
+  ["see one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "GET")],
+  ["list one with all scopes", [ALL_SCOPES, ALL_SCOPES], listing(wide)],
+  ["redirect one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "PATCH", "", URIS)],
+  [
+    "replace the secret of one with all scopes",
     [ALL_SCOPES, ALL_SCOPES],
     toClient(wide, "POST", "/secret", {}),
   ],
-  ["delete one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "DELETE")],
+  ["delete one with all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "DELETE")],
   ["see a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "GET")],
   ["list a narrow one", [BY_SCOPE, BY_SCOPE], listing(narrow)],
   ["redirect a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "PATCH", "", URIS)],
   ["widen a narrow one", [ALL_SCOPES, ALL_SCOPES], toClient(narrow, "PATCH", "", WIDER)],
   [
-    "take the secret of a narrow one",
+    "replace the secret of a narrow one",
     [BY_SCOPE, BY_SCOPE],
     toClient(narrow, "POST", "/secret", {}),
   ],
   ["delete a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "DELETE")],
-  ["trust a narrow one", [PERSON], toClient(narrow, "PATCH", "", { first_party: true })],
+  ["make a narrow one first-party", [PERSON], toClient(narrow, "PATCH", "", { first_party: true })],
   ["see a first-party one", [ALL_SCOPES, ALL_SCOPES], toClient(trusted, "GET")],
   ["list a first-party one", [ALL_SCOPES, ALL_SCOPES], listing(trusted)],
   ["redirect a first-party one", [PERSON], toClient(trusted, "POST", "", URIS)],
-  ["take the secret of a first-party one", [PERSON], toClient(trusted, "POST", "/secret", {})],
+  ["replace the secret of a first-party one", [PERSON], toClient(trusted, "POST", "/secret", {})],
   ["delete a first-party one", [PERSON], toClient(trusted, "DELETE")],
   [
-    "redirect one that its client made",
+    "redirect one that the caller's client made",
     ["yyyyyy.-", "yyyyyy.-"],
     toClient(made, "PATCH", "", URIS),
   ],
-  ["list one that its client made", ["yyyyyy.-", "yyyyyy.-"], listing(made)],
-  ["widen one that its client made", ["y-y-y-.-", "y-y-y-.-"], toClient(made, "PATCH", "", WIDER)],
+  ["list one that the caller's client made", ["yyyyyy.-", "yyyyyy.-"], listing(made)],
   [
-    "take the secret of the client that holds it",
+    "widen one that the caller's client made",
+    ["y-y-y-.-", "y-y-y-.-"],
+    toClient(made, "PATCH", "", WIDER),
+  ],
+  [
+    "replace the secret of the caller's own client",
     NOBODY,
     async (as) =>
       as.clientId !== null && call(as, "POST", `${clientsOf(as)}/${as.clientId}/secret`, {}),
@@ -215,17 +226,21 @@ const CLIENTS: readonly Row[] = [
 const PERSONAL_TOKENS: readonly Row[] = [
   ["make a token like itself", every("yy----"), (as) => call(as, "POST", PATS, { name: "x" })],
   [
-    "make one of all scopes",
+    "make one with all scopes",
     every("y-----"),
     (as) => call(as, "POST", PATS, { name: "x", scopes: ["*"] }),
   ],
-  ["list one of all scopes", every("y-----"), listingToken("*")],
-  ["delete one of all scopes", every("y-----"), deletingToken("*")],
+  ["list one with all scopes", every("y-----"), listingToken("*")],
+  ["delete one with all scopes", every("y-----"), deletingToken("*")],
   ["list a narrow one", every("yy----"), listingToken(NARROW)],
   ["delete a narrow one", every("yy----"), deletingToken(NARROW)],
-  ["make the dashboard's", every("y-----"), (as) => call(as, "POST", "/account/api-token", {})],
   [
-    "see the dashboard's",
+    "make the dashboard's API token",
+    every("y-----"),
+    (as) => call(as, "POST", "/account/api-token", {}),
+  ],
+  [
+    "see the dashboard's API token",
     NOBODY,
     async (as) => as.kind !== "own" && call(as, "GET", "/account/api-token"),
   ],
@@ -236,7 +251,11 @@ const PERSONAL_TOKENS: readonly Row[] = [
     (as) => call(as, "POST", "/reset-password", { password: "another fine horse" }),
   ],
   ["act as the owner of an account", ["", "y-y-y-.-"], (as) => call(as, "POST", ACT, OWN_ACCOUNT)],
-  ["act as the owner of another tenant's", NOBODY, (as) => call(as, "POST", ACT, FOREIGN_ACCOUNT)],
+  [
+    "act as the owner of another tenant's account",
+    NOBODY,
+    (as) => call(as, "POST", ACT, FOREIGN_ACCOUNT),
+  ],
 ];
 const SUBSCRIBING: readonly Row[] = [
   [
@@ -248,13 +267,13 @@ const SUBSCRIBING: readonly Row[] = [
     },
   ],
   [
-    "send a subscription elsewhere",
+    "change the URL of a subscription",
     ["", "y-y-y-.-"],
     toSubscription("PATCH", "", { webhook_url: "http://127.0.0.1:8/" }),
   ],
   ["see its secret", ["", "y-y-y-.-"], toSubscription("POST", "/secret", {})],
-  ["take its secret", ["", "y-y-y-.-"], toSubscription("POST", "/rotate-secret", {})],
-  ["end it", ["", "y-y-y-.-"], toSubscription("DELETE", "")],
+  ["rotate its secret", ["", "y-y-y-.-"], toSubscription("POST", "/rotate-secret", {})],
+  ["delete it", ["", "y-y-y-.-"], toSubscription("DELETE", "")],
 ];
 const ADMINISTRATION: readonly Row[] = [
   ["make a super-admin", newUser("super_admin", tenants.superAdmin.companyId)],
@@ -272,20 +291,20 @@ const ADMINISTRATION: readonly Row[] = [
     "connect an identity provider",
     (as: TestCaller) => call(as, "POST", "/admin/sso-connections", newConnection()),
   ],
-  ["send a connection elsewhere", toConnection("PATCH", { issuer: "https://evil.example" })],
+  ["change the issuer of a connection", toConnection("PATCH", { issuer: "https://evil.example" })],
   ["delete a connection", toConnection("DELETE")],
   [
     "make a review site",
     (as: TestCaller) => call(as, "POST", "/admin/providers", { slug: fresh("site"), name: "x" }),
   ],
   [
-    "take the secret of a review site",
+    "replace the secret of a review site",
     async (as: TestCaller) => {
       const { id } = await addProvider(db, api.deps.box, fresh("site"));
       return call(as, "POST", `/admin/providers/${id}/secret`, {});
     },
   ],
-].map(([what, attempt]) => [what, [PERSON], attempt] as Row);
+].map(([title, attempt]) => [title, [PERSON], attempt] as Row);
 const PROVISIONING: readonly Row[] = [
   ["make a plan", [ALL_SCOPES], (as) => call(as, "POST", "/admin/plans", { name: fresh("x") })],
   [
@@ -305,7 +324,7 @@ const toTeammate =
 const OF_ACCOUNT = { companyId: p1.accounts[0].id, role: "account_user" } as const;
 const TEAM: readonly Row[] = [
   [
-    "invite somebody",
+    "invite a teammate",
     ["", PERSON],
     (as) =>
       call(as, "POST", "/partner/users", {
@@ -316,10 +335,14 @@ const TEAM: readonly Row[] = [
   ],
   ["invite again", ["", PERSON], toTeammate("invite", {}, { passwordHash: null })],
   ["make an owner", ["", PERSON], toTeammate("role", { role: "partner_owner" })],
-  ["end a teammate", ["", PERSON], toTeammate("deactivate")],
-  ["bring a teammate back", ["", PERSON], toTeammate("activate")],
-  ["end somebody of another tenant", NOBODY, toTeammate("deactivate", {}, { companyId: p2.id })],
-  ["end somebody of an account", NOBODY, toTeammate("deactivate", {}, OF_ACCOUNT)],
+  ["deactivate a teammate", ["", PERSON], toTeammate("deactivate")],
+  ["activate a teammate", ["", PERSON], toTeammate("activate")],
+  [
+    "deactivate a user of another tenant",
+    NOBODY,
+    toTeammate("deactivate", {}, { companyId: p2.id }),
+  ],
+  ["deactivate a user of an account", NOBODY, toTeammate("deactivate", {}, OF_ACCOUNT)],
 ];
 const ORIGINS = { origins: ["https://tools.example.com"] };
 const teamToken = (kind: "api_pat" | "impersonation") => async (as: TestCaller) => {
@@ -335,28 +358,32 @@ const LOOKING: readonly Row[] = [
   ["see the stores", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/stores")],
   ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
   ["see the tokens", ["", PERSON], (as) => call(as, "GET", "/partner/tokens")],
-  ["end a token of the team", ["", PERSON], teamToken("api_pat")],
-  ["end a token that acts for an account", ["", PERSON], teamToken("impersonation")],
-  ["see who may frame the portal", ["", ALL_SCOPES], (as) => call(as, "GET", "/partner/embedding")],
+  ["revoke a token of the team", ["", PERSON], teamToken("api_pat")],
+  ["revoke a token that acts for an account", ["", PERSON], teamToken("impersonation")],
   [
-    "say who may frame the portal",
+    "see the origins that may frame the portal",
+    ["", ALL_SCOPES],
+    (as) => call(as, "GET", "/partner/embedding"),
+  ],
+  [
+    "set the origins that may frame the portal",
     ["", PERSON],
     (as) => call(as, "PATCH", "/partner/embedding", ORIGINS),
   ],
-  ["see who is behind", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
+  ["see the backlogs of all partners", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
   [
     "see a partner's subscriptions",
     ["y-y-y-.-"],
     (as) => call(as, "GET", `/admin/partners/${p1.id}/webhooks`),
   ],
   [
-    "open a partner's pages",
+    "make a link into a partner's portal",
     [PERSON],
     (as) => call(as, "POST", `/admin/partners/${p1.id}/portal-links`, { pages: ["webhooks"] }),
   ],
 ];
 
-describe.each(LEVELS)("of the %s", (level) => {
+describe.each(LEVELS)("users of the %s level", (level) => {
   const rows = {
     CLIENTS,
     PERSONAL_TOKENS,
@@ -367,7 +394,7 @@ describe.each(LEVELS)("of the %s", (level) => {
     LOOKING,
   };
   for (const [group, attempts] of Object.entries(rows))
-    test.each(attempts)(`${group}: %s`, async (_what, expected, attempt) => {
+    test.each(attempts)(`${group}: %s`, async (_title, expected, attempt) => {
       let row = "";
       for (const kind of CALLER_KINDS) row += await letterOf(level, kind, attempt);
       const refused = level === "account" ? "--------" : "------.-";

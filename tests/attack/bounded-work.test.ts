@@ -1,13 +1,13 @@
 import { afterAll, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
 import { PASSWORD } from "../support/api.ts";
 import { mainThreadMs } from "../hostile/thread-time.ts";
 import { worstRequests, type WorstRequest } from "../hostile/worst-requests.ts";
 
 /*
- * Every route of the description gets the worst shapes of what it reads, small and large. What the event loop spends on
- * the large one stays in proportion: of a square it would be 256 times as much.
+ * Every route of the OpenAPI document gets the worst inputs for its readers, in 4 KiB and in 64 KiB. The CPU time of the
+ * event loop must grow about as much as the input, 16 times; quadratic work would grow 256 times.
  */
 
 const SMALL = 4 * 1024;
@@ -16,7 +16,7 @@ const TIMES = LARGE / SMALL;
 const SLACK = 4;
 const TRIES = 2;
 const ROUNDS = 8;
-/** These end the token that asks. */
+/** Routes that revoke the caller's token. */
 const ENDS_THE_TOKEN = /^(GET \/api\/v1\/(logout|sso\/revoking-token))|DELETE .*\/sessions/;
 
 const { api, tenants, stop } = await startAttackedApi();
@@ -27,13 +27,16 @@ async function tokenOf(email: string): Promise<string> {
   return String((await api.login(email, PASSWORD)).body["token"]);
 }
 
-/** What one request of so many bytes cost the event loop on average: a thread that still runs tells its time late. */
+/**
+ * Measures the average CPU time of the event loop for one request of `bytes`. It averages over several requests, because
+ * the system reports the time of a running thread late.
+ */
 async function costOf(worst: WorstRequest, bytes: number): Promise<number> {
   const before = mainThreadMs(api.pid);
   for (let i = 0; i < TRIES; i++) {
     const { path, init } = worst.make(bytes);
     const response = await fetch(api.root + path, init);
-    // A stream that is let in has no end.
+    // An accepted event stream never ends.
     await (response.headers.get("content-type") === "text/event-stream"
       ? response.body?.cancel()
       : response.arrayBuffer());
@@ -55,7 +58,7 @@ function isLinear({ small, large }: Costs): boolean {
   return large < small * TIMES * SLACK;
 }
 
-/** A collection of garbage falls into either of them, now and then; a square is one every time. */
+/** Repeats the measurement until it is linear: garbage collection may spoil some rounds, quadratic work fails all. */
 async function untilLinear(worst: WorstRequest): Promise<Costs> {
   let costs = { small: 0, large: Number.POSITIVE_INFINITY };
   for (let i = 0; i < ROUNDS && !isLinear(costs); i++)
@@ -63,7 +66,7 @@ async function untilLinear(worst: WorstRequest): Promise<Costs> {
   return costs;
 }
 
-async function holdToLinear(token?: string): Promise<number> {
+async function expectLinearCosts(token?: string): Promise<number> {
   const all = worstRequests(description, token).filter(
     ({ route }) => token === undefined || !ENDS_THE_TOKEN.test(route),
   );
@@ -79,16 +82,21 @@ async function holdToLinear(token?: string): Promise<number> {
 }
 
 test("a stranger's worst request to any route costs in proportion to its bytes", async () => {
-  expect(await holdToLinear()).toBeGreaterThan(500);
+  expect(await expectLinearCosts()).toBeGreaterThan(500);
   expect(api.said).not.toContain("request.failed");
 });
 
-test.each(["owner", "root"] as const)("so does that of who has signed in: %s", async (who) => {
-  const [partner] = tenants.partners;
-  const { email } = who === "root" ? tenants.superAdmin : partner.owner;
-  const token = await tokenOf(email);
-  expect(await holdToLinear(token)).toBeGreaterThan(500);
-  const headers = { Authorization: `Bearer ${token}` };
-  expect((await api.call("GET", `${api.root}/api/v1/verify-token`, { headers })).status).toBe(200);
-  expect(api.said).not.toContain("request.failed");
-});
+test.each(["owner", "root"] as const)(
+  "the worst request of a signed-in user to any route costs in proportion to its bytes: %s",
+  async (who) => {
+    const [partner] = tenants.partners;
+    const { email } = who === "root" ? tenants.superAdmin : partner.owner;
+    const token = await tokenOf(email);
+    expect(await expectLinearCosts(token)).toBeGreaterThan(500);
+    const headers = { Authorization: `Bearer ${token}` };
+    expect((await api.call("GET", `${api.root}/api/v1/verify-token`, { headers })).status).toBe(
+      200,
+    );
+    expect(api.said).not.toContain("request.failed");
+  },
+);

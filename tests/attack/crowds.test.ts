@@ -4,11 +4,11 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 
 import { PASSWORD } from "../support/api.ts";
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
-import { until } from "../support/receiver.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
+import { until } from "../support/network/receiver.ts";
 
-/* Strangers who come in numbers, with nothing but addresses: they keep nobody else from the service. */
+/* Crowds of unauthenticated clients with many addresses must not keep other clients from the service. */
 
 const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
 const { api, tenants } = world;
@@ -16,7 +16,7 @@ afterAll(() => world.stop());
 
 const JSON_TYPE = "Content-Type: application/json\r\n";
 
-/** One sign-in on a connection of its own; answers its status. */
+/** Signs in on a separate connection; answers the status. */
 async function signIn(from: string, email: string, password: string): Promise<number | undefined> {
   const body = JSON.stringify({ email, password });
   const headers = `${JSON_TYPE}X-Forwarded-For: ${from}\r\nContent-Length: ${body.length}\r\n`;
@@ -40,7 +40,7 @@ test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other networ
     }
   };
   for (let i = 0; i < CROWD; i++) void keepTrying(`2001:db8:0:${(i % 256).toString(16)}::1`);
-  // Refusals say that the queue is full.
+  // A 503 shows that the queue of sign-ins is full.
   while (!seen.has(503)) await Bun.sleep(10);
   const people = tenants.partners.flatMap(({ owner, admin }) => [owner.email, admin.email]);
   const answers = await Promise.all(
@@ -59,7 +59,7 @@ const EVENTS = "POST /api/v1/providers/any/events HTTP/1.1";
 const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
 const HALF_SENT = 1_040_000;
 
-/** Sends a body but for its last byte; `said` is what was answered so far. */
+/** Sends a body without its last byte. `said` collects the response. */
 function halfSend(from: string, headers = SIGNED) {
   const { hostname, port } = new URL(api.root);
   const socket = connect(Number(port), hostname);
@@ -76,12 +76,12 @@ const statusOf = ({ said }: { said: string }) => said.slice(9, 12);
 const residentMb = () =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${api.pid}/status`, "utf8"))?.[1]) / 1024;
 
-/** 64 MiB hold so many of these bodies. */
+/** The number of these bodies that fit into the bound of 64 MiB for unverified bodies. */
 const HELD = Math.floor((64 * 1024 * 1024) / HALF_SENT);
 const BODIES = 500;
 
 test.skipIf(process.platform !== "linux")(
-  "500 half-sent bodies of provider events are held to 64 MiB, and those of other addresses are read",
+  "500 half-sent bodies of provider events are bounded by 64 MiB, and bodies from other addresses are read",
   async () => {
     const before = residentMb();
     const other = [halfSend("192.0.2.1"), halfSend("198.51.100.7")];
@@ -91,7 +91,7 @@ test.skipIf(process.platform !== "linux")(
       if (i % 20 === 0) await Bun.sleep(1);
     }
     const refused = () => crowd.filter((one) => statusOf(one) === "503");
-    // The two of other addresses are held as well.
+    // The two bodies from other addresses count against the bound too.
     const expected = BODIES - (HELD - other.length);
     await until("all beyond the bound are refused", () => refused().length >= expected, 30_000);
     expect(refused()[0]?.said.toLowerCase()).toContain("retry-after: 5");
@@ -112,14 +112,14 @@ test.each([
   ["one without its prefix", `X-Provider-Signature: ${"0".repeat(64)}\r\n`],
   ["one of 63 digits", `X-Provider-Signature: sha256=${"0".repeat(63)}\r\n`],
   ["one of 65 digits", `X-Provider-Signature: sha256=${"0".repeat(65)}\r\n`],
-])("events with %s are refused before their body is there", async (_, header) => {
+])("events with %s are rejected before their body has arrived", async (_, header) => {
   const half = halfSend("192.0.2.1", JSON_TYPE + header);
   await until("the refusal", () => half.said.includes("invalid_signature"));
   expect(statusOf(half)).toBe("401");
   half.end();
 });
 
-test("events without a signature are still 413 where they are too long, told or not", async () => {
+test("unsigned events above the size limit get 413, with a Content-Length or chunked", async () => {
   const long = 1024 * 1024 + 1;
   const told = requestText(EVENTS, `${JSON_TYPE}Content-Length: ${long}\r\n`, " ".repeat(long));
   const chunked = requestText(

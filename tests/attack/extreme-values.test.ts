@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { operationsIn, type DescribedParameter } from "../hostile/description.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
-/* Values that fit their schema and hardly anything behind it: each in each query parameter of each route that reads. */
+/* Values that pass the schema but may break the code or SQL behind it, in every query parameter of every GET route. */
 
 const EXTREMES: Readonly<Record<string, readonly string[]>> = {
   "date-time": [
@@ -58,7 +58,7 @@ afterAll(() => world.stop());
 
 const BASE = "/api/v1";
 
-/** Of every GET below the base: its path, and its query parameters. */
+/** Lists the GET routes below the base with their query parameters. */
 function reads(): { path: string; parameters: readonly DescribedParameter[] }[] {
   return operationsIn(description)
     .filter(({ method, path }) => method === "GET" && path.startsWith(BASE))
@@ -68,7 +68,7 @@ function reads(): { path: string; parameters: readonly DescribedParameter[] }[] 
     }));
 }
 
-test("no value of a query parameter is a 500, for whoever may ask", async () => {
+test("no value of a query parameter causes a 500, for any kind of user", async () => {
   let asked = 0;
   for (const { path, parameters } of reads())
     for (const { name, schema } of parameters)
@@ -92,7 +92,7 @@ test("no value of a query parameter is a 500, for whoever may ask", async () => 
   expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
 });
 
-test("no id in a path is a 500, for whoever may ask", async () => {
+test("no id in a path causes a 500, for any kind of user", async () => {
   const paths = Object.keys(Object(description["paths"])).filter(
     (path) => path.startsWith(BASE) && path.includes("{"),
   );
@@ -103,7 +103,7 @@ test("no id in a path is a 500, for whoever may ask", async () => {
         const segment = value === "" ? "%20" : encodeURIComponent(value.toWellFormed());
         for (const method of ["GET", "DELETE", "PATCH"]) {
           const filled = path.slice(BASE.length).replaceAll(/\{\w+\}/g, segment);
-          // An id that is somebody's would be deleted in earnest.
+          // A number may be the id of a real record, which DELETE would remove.
           if (method === "DELETE" && /^\d+$/.test(value)) continue;
           const body = method === "GET" ? {} : { body: {} };
           const { status, text } = await world.api.call(method, filled, {

@@ -1,26 +1,26 @@
 import { afterAll, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
 import { fuzzAnswers } from "../hostile/fuzz-answers.ts";
 import { fuzzEdge } from "../hostile/fuzz-edge.ts";
 
-/* A share of what `bun run fuzz` does with a million inputs, from seeds that stay the same. */
+/* A small, repeatable part of `bun run fuzz`: fixed seeds and some thousand inputs instead of a million. */
 
 const SEEDS = [1, 2, 3, 4];
 const ANSWERS = 10_000;
 const REQUESTS = 1_500;
-/** Long enough for every answer of a loaded machine, or nearly. */
+/** The time after which a request is abandoned; long enough for nearly every response on a loaded machine. */
 const LEAVE_MS = 1_000;
 
 const { api, stop } = await startAttackedApi();
 afterAll(stop);
 
-test.each(SEEDS)("receivers' answers from seed %d keep every promise of the parser", (seed) => {
+test.each(SEEDS)("responses of receivers from seed %d break no guarantee of the parser", (seed) => {
   expect(fuzzAnswers({ inputs: ANSWERS, seed })).toBeUndefined();
 });
 
 test.each(SEEDS)(
-  "requests from seed %d are no 500, no crash and no error of ours",
+  "requests from seed %d cause no 500, no crash and no logged error",
   async (seed) => {
     const { sent, statuses, broken } = await fuzzEdge(api.root, {
       inputs: REQUESTS,
@@ -29,7 +29,7 @@ test.each(SEEDS)(
     });
     expect(broken).toBeUndefined();
     expect(sent).toBe(REQUESTS);
-    // Most of them have to get past Bun's parser, or nothing of ours was tried.
+    // Enough requests must pass Bun's parser, or the test would not reach our code.
     expect((statuses[401] ?? 0) + (statuses[422] ?? 0) + (statuses[404] ?? 0)).toBeGreaterThan(
       REQUESTS / 20,
     );

@@ -5,7 +5,7 @@ import { startApi, type TestApi } from "../support/api.ts";
 import { expectLinear } from "../support/growth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
-/* The patterns of all schemas that a request is held to: none may try again and again what it has seen. */
+/* The regular expressions of all request schemas must not backtrack more than linearly. */
 
 let database: TestDatabase;
 let api: TestApi;
@@ -28,7 +28,7 @@ function collect(schema: unknown): void {
   for (const part of Object.values(schema)) collect(part);
 }
 
-/** What patterns begin with, go on with, and are disappointed by at the end. */
+/** Starts, repeated pieces and mismatching ends of inputs that almost match a pattern, which makes it backtrack. */
 const HEADS = ["", "#", "https://", "a@", "a."];
 const PIECES = [
   "a",
@@ -50,11 +50,11 @@ const PIECES = [
 ];
 const TAILS = ["", "!", "\u0000", "@"];
 
-test("no pattern of a schema is more than linear on what it almost fits", () => {
+test("no pattern of a schema takes more than linear time on inputs that almost match", () => {
   expect(patterns.size).toBeGreaterThan(5);
   for (const pattern of patterns) {
     const expression = new RegExp(pattern);
-    // All in one: what is a square for one of them stands out from all others.
+    // One measurement covers all inputs: quadratic time of a single one dominates the sum.
     expectLinear(
       (bytes) =>
         HEADS.flatMap((head) =>

@@ -1,19 +1,19 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
 
-/* The API process as a stranger meets it on a socket: no fetch stands between, so that any bytes may be sent. */
+/* Raw bytes to the socket of the API process, without an HTTP library that would refuse to send malformed requests. */
 
 const { api, stop } = await startAttackedApi({ LOG_LEVEL: "debug" });
 afterAll(stop);
 
 const LOGIN = "POST /api/v1/login HTTP/1.1";
 const JSON_TYPE = "Content-Type: application/json\r\n";
-/** What an attacker hides behind a request; whoever answers it was fooled. */
+/** A request that an attacker smuggles behind another. A response to it proves that the framing was misread. */
 const HIDDEN = requestText("GET /healthz HTTP/1.1", "X-Request-Id: hidden\r\n");
 
-describe("framing that two servers could read in two ways", () => {
+describe("framing that two servers could read differently", () => {
   const body = '{"email":"a","password":"b"}';
   const framed = (lines: string, sent: string) => requestText(LOGIN, JSON_TYPE + lines, sent);
   const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
@@ -67,14 +67,14 @@ describe("framing that two servers could read in two ways", () => {
         "1\r\nab\r\n0\r\n\r\n",
       ),
     }),
-  )("is refused, and what hides behind is no request: %s", async (_, bytes) => {
+  )("is rejected, and the bytes behind it are not read as a request: %s", async (_, bytes) => {
     const { statuses, text, isClosed } = await sendRaw(api.root, bytes + HIDDEN);
     expect([bytes, statuses.length <= 1, isClosed]).toEqual([bytes, true, true]);
     for (const status of statuses) expect([400, 505]).toContain(status);
     expect(text).not.toContain("hidden");
   });
 
-  test("is read one way where it is sound: a body is none of the next request", async () => {
+  test("is unambiguous where it is valid: a body is not read as the next request", async () => {
     const one = framed(`Content-Length: ${HIDDEN.length}\r\n`, HIDDEN);
     const two = framed(
       "Transfer-Encoding: chunked\r\n",
@@ -106,7 +106,7 @@ describe("a request head", () => {
     ],
     ["150 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(149)), 404],
     ["200 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(199)), 431],
-  ])("with %s is answered as the contract says (2.5)", async (_, bytes, status) => {
+  ])("with %s has the status of contract 2.5", async (_, bytes, status) => {
     const { statuses } = await sendRaw(api.root, bytes, { answers: 1 });
     expect(statuses).toEqual([status]);
   });
@@ -120,10 +120,10 @@ describe("a request line", () => {
       "without a version": requestText("GET /healthz"),
       "with two blanks": requestText("GET  /healthz HTTP/1.1"),
       "with a tab": requestText("GET\t/healthz HTTP/1.1"),
-      "with a target that is no path": requestText("GET healthz HTTP/1.1"),
+      "with a target without a slash": requestText("GET healthz HTTP/1.1"),
       "with an asterisk": requestText("OPTIONS * HTTP/1.1"),
       "in small letters": requestText("get /healthz HTTP/1.1"),
-      "with a method that nobody knows": requestText("FOO /healthz HTTP/1.1"),
+      "with an unknown method": requestText("FOO /healthz HTTP/1.1"),
       "with a NUL": requestText("GET /health\0z HTTP/1.1"),
       "of TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\0".repeat(64),
       "of 64 KB": requestText(`GET /${"a".repeat(65_536)} HTTP/1.1`),
@@ -136,7 +136,7 @@ describe("a request line", () => {
     for (const status of statuses) expect([400, 414, 431, 505]).toContain(status);
   });
 
-  // What the parser of Bun lets through; it ends a connection for any other word.
+  // Bun's parser accepts only these methods, and closes the connection for any other.
   test.each([
     "PUT",
     "PATCH",
@@ -151,7 +151,7 @@ describe("a request line", () => {
     "QUERY",
     "M-SEARCH",
   ])(
-    "of the method %s is 405 where the path does not have it, and 404 where there is no path",
+    "with the method %s gets 405 on a known path without that method, and 404 on an unknown path",
     async (method) => {
       for (const [path, status] of [
         ["/healthz", 405],
@@ -176,7 +176,7 @@ describe("a request line", () => {
     "/api/v1/auth/sso/callback/01JWNB9PR0ZV8X2D3F4G5H6J7K?state=x",
     "/api/v1/auth/sso/exchange?code=x",
     "/oauth/authorize/sso?ticket=x",
-  ])("of HEAD is 405 where GET has an effect: %s", async (path) => {
+  ])("with HEAD gets 405 where GET has an effect: %s", async (path) => {
     const { statuses } = await sendRaw(api.root, requestText(`HEAD ${path} HTTP/1.1`), {
       answers: 1,
       isHead: true,
@@ -223,7 +223,7 @@ describe("a Host", () => {
     "http://a",
     ",",
     "a".repeat(256),
-  ])("%p is 400, whatever is asked for", async (host) => {
+  ])("%p gets 400 on every path", async (host) => {
     for (const path of PATHS) {
       const { statuses, text } = await sendRaw(
         api.root,
@@ -245,12 +245,12 @@ describe("a Host", () => {
     "a:65535",
     "[::ffff:1.2.3.4]:80",
     "a".repeat(255),
-    // These no URL may have.
+    // These hosts are valid in the header, although no URL may have them.
     "a.1",
     "1.2.3.4.5",
     "256.256.256.256",
     "xn--a",
-  ])("%p is one, with an origin and without", async (host) => {
+  ])("%p is accepted, with and without an Origin", async (host) => {
     for (const origin of ["", "Origin: null\r\n", "Origin: https://app.example\r\n"])
       for (const [path, status] of [
         ["/healthz", 200],
@@ -263,7 +263,7 @@ describe("a Host", () => {
       }
   });
 
-  test("that comes twice is 400, even where both are the same, and so is none", async () => {
+  test("gets 400 if it occurs twice, even with the same value, or not at all", async () => {
     for (const headers of [
       "Host: a\r\nHost: b\r\n",
       "Host: a\r\nHost: a\r\n",
@@ -283,9 +283,9 @@ describe("a Host", () => {
     }
   });
 
-  test("is in no answer: every URL that we make is of our own root", async () => {
+  test("appears in no response: every URL in it begins with our own root", async () => {
     const evil = "evil.example";
-    // The first one waits for the pages to be built.
+    // The server builds the dashboard at the first request, so this one waits until it is there.
     await (await fetch(`${api.root}/dashboard/`)).text();
     for (const path of [
       ...PATHS,
@@ -311,7 +311,7 @@ describe("a client that leaves", () => {
   const half = (path: string, type: string) =>
     requestText(`POST ${path} HTTP/1.1`, `Content-Type: ${type}\r\nContent-Length: 100\r\n`, "{");
 
-  test("in the middle of its body, or ends it with bytes that are no chunk, is no error of ours", async () => {
+  test("in the middle of its body, or sends an invalid chunk, causes no logged error", async () => {
     for (const [path, type] of [
       ["/api/v1/login", "application/json"],
       ["/oauth/token", "application/x-www-form-urlencoded"],

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { ApiProcess } from "../support/api-process.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
-import { DispatcherProcess } from "../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import {
   resolverFault,
   startNameServer,
@@ -14,14 +14,14 @@ import {
 } from "../../scripts/chaos/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { startProxy, type TestProxy } from "../support/proxy.ts";
-import { startRawReceiver, type RawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { startProxy, type TestProxy } from "../support/network/proxy.ts";
+import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
 
 /*
- * Names whose owner answers as it suits them, asked for by the running processes from a real name server. 127.0.0.2 plays
- * the public address; 127.0.0.1 is the inside of our network, where something listens on the same port, and hears nothing.
+ * DNS rebinding against the running processes, with a real name server that an attacker controls. 127.0.0.2 stands for a
+ * public address. 127.0.0.1 stands for our internal network: a server listens there on the same port and must get nothing.
  */
 
 const PUBLIC = "127.0.0.2";
@@ -31,7 +31,7 @@ const to =
   () => ({ addresses });
 const as = (alias: string) => () => ({ alias });
 
-/** Names, and what the attempt to one is recorded as. */
+/** The names, each with the recorded outcome of an attempt and its DNS answers. */
 const NAMES: Readonly<Record<string, readonly [ends: string, zone: Zone[string]]>> = {
   "public.test": ["delivered", to(PUBLIC)],
   "alias.test": ["delivered", as("public.test")],
@@ -50,7 +50,7 @@ const NAMES: Readonly<Record<string, readonly [ends: string, zone: Zone[string]]
   "failure.test": ["dns", () => "failure"],
   "silent.test": ["dns", () => "silence"],
   "empty.test": ["dns", to()],
-  // Public when it is registered, and once more when the first attempt is made.
+  // The name is public at its registration and at the first attempt, and internal afterwards.
   "rebinds.test": ["delivered", (nth) => ({ addresses: [nth <= 2 ? PUBLIC : INSIDE] })],
 };
 
@@ -103,7 +103,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
 
   const urlOf = (name: string, path = "/") => `http://${name}:${outside.port}${path}`;
 
-  /** A subscription of a new partner to each URL, with one event; answers how each attempt is recorded. */
+  /** Delivers one event to each URL, each for a new partner; answers the recorded outcomes of the first attempts. */
   async function deliver(urls: readonly string[]): Promise<Record<string, string>> {
     const { db } = database;
     const ids = new Map<string, string>();
@@ -123,7 +123,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
     return Object.fromEntries(rows.map(({ id, ending }) => [ids.get(id) ?? "", ending]));
   }
 
-  test("is looked up when it is registered, and refused where it leads inside", async () => {
+  test("is looked up at registration, and rejected if it resolves to an internal address", async () => {
     const api = await ApiProcess.start(env, names.prefix);
     try {
       const { body } = await api.login("owner@p1.test", PASSWORD);
@@ -146,7 +146,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
     expect(inside.accepted + outside.accepted).toBe(0);
   });
 
-  test("is looked up anew for each connection, and no answer leads inside", async () => {
+  test("is looked up again for each connection, and never connects to an internal address", async () => {
     const dispatcher = new DispatcherProcess(env, names.prefix);
     dispatcher.start();
     try {
@@ -166,7 +166,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
     expect(outside.requests.every((one) => !one.includes(INSIDE))).toBe(true);
   });
 
-  test("is looked up by us even where a proxy connects, which hears of checked addresses alone", async () => {
+  test("is looked up by the dispatcher even behind a proxy, which gets only checked addresses", async () => {
     const proxy: TestProxy = await startProxy();
     const url = `http://${INSIDE}:${proxy.port}`;
     const dispatcher = new DispatcherProcess({ ...env, WEBHOOK_PROXY_URL: url }, names.prefix);

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { ApiProcess } from "../support/api-process.ts";
+import { ApiProcess } from "../support/processes/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
-import { DispatcherProcess } from "../support/dispatcher-process.ts";
+import { DispatcherProcess } from "../support/processes/dispatcher-process.ts";
 import {
   resolverFault,
   startNameServer,
@@ -14,24 +14,24 @@ import {
 } from "../../scripts/chaos/name-server.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { startRawReceiver, type RawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { startRawReceiver, type RawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import { addTenants } from "../support/tenants.ts";
 
 /*
- * A tenant chooses the names that are looked up, and with them a name server, which may be silent: a look-up then lasts
- * until it is given up. What the running processes do beside it has to go on.
+ * A tenant chooses host names and with them a name server, which may never answer. A lookup then lasts until its timeout.
+ * The other work of the processes must continue meanwhile.
  */
 
 const SILENT = 32;
-/** As `beside-silent-names.ts` calls them, too. */
+/** The same names as in `beside-silent-names.ts`. */
 const SILENT_NAMES = Array.from({ length: SILENT }, (_, n) => `silent-${n}.test`);
 const GOOD = "good.test";
 
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
 
-describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
+describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name server`, () => {
   const masterKey = randomBytes(32);
   const box = createSecretBox({ current: masterKey });
   let database: TestDatabase;
@@ -70,8 +70,8 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
 
   const askedForSilent = () => SILENT_NAMES.reduce((sum, name) => sum + names.asked(name), 0);
 
-  test("a look-up, a password hash and a file read of the same process end first", async () => {
-    const script = ["tests/support/beside-silent-names.ts", String(SILENT)];
+  test("a lookup, a password hash and a file read of the same process end before the silent lookups", async () => {
+    const script = ["tests/support/processes/beside-silent-names.ts", String(SILENT)];
     const child = Bun.spawn(
       [...names.prefix, process.execPath, ...script, `http://${GOOD}:${receiver.port}/`],
       { stdout: "pipe", stderr: "inherit" },
@@ -83,7 +83,7 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
     });
   });
 
-  test("of 32 tenants a healthy receiver, looked up for each event, has them before the first of those is given up", async () => {
+  test("of 32 tenants, a healthy receiver gets its ten events before the first silent lookup times out", async () => {
     const { db } = database;
     const { schedule } = stores;
     const subscribe = async (host: string) => {
@@ -128,7 +128,7 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
     }
   });
 
-  test("a sign-in at another partner is answered before the updates that register them", async () => {
+  test("a sign-in at another partner is answered before the updates that register these names", async () => {
     const api = await ApiProcess.start(env, names.prefix);
     try {
       const { body } = await api.login("owner@p1.test", PASSWORD);
@@ -150,7 +150,8 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} silent names`, () => {
           headers,
           body: JSON.stringify({ webhook_url: `http://${name}/` }),
         });
-      // Each update waits 2 s for its name. On a machine so busy that a sign-in takes longer, once more.
+      // Each update waits 2 s for its lookup. If the machine is so busy that a sign-in takes longer, the test tries
+      // again.
       await until("a sign-in is answered before the updates", async () => {
         const asked = askedForSilent();
         let answered = 0;

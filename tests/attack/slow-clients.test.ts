@@ -2,17 +2,17 @@ import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 
-import { startAttackedApi } from "../support/attacked-api.ts";
-import { requestText, sendRaw } from "../support/raw-http.ts";
-import { until } from "../support/receiver.ts";
+import { startAttackedApi } from "../support/processes/attacked-api.ts";
+import { requestText, sendRaw } from "../support/network/raw-http.ts";
+import { until } from "../support/network/receiver.ts";
 
-/* Clients that begin and never finish: they hold their connections, and nobody else's time. */
+/* Clients that begin a request and never finish it occupy connections, but must not delay other clients. */
 
 const CLIENTS = 100;
-/** Clients that do not read, and how often each of them asks. */
+/** The number of clients that never read, and the number of requests that each of them sends. */
 const READERS = 20;
 const ASKED = 200;
-/** Ends the test: the server lets an idle connection go after half a minute at the most. */
+/** The time limit of the test. The server closes an idle connection after at most 30 s. */
 const LET_GO_MS = 150_000;
 const HALVES = {
   "nothing at all": "",
@@ -33,13 +33,13 @@ async function open(bytes: string): Promise<Socket> {
   const socket = connect(Number(port), hostname);
   await new Promise<void>((resolve) => socket.once("connect", () => resolve()));
   socket.on("error", () => {});
-  // The end of the connection is noticed only by who reads.
+  // A socket notices the end of its connection only while it reads.
   socket.resume();
   socket.write(bytes, "latin1");
   return socket;
 }
 
-test("clients that begin and stop there, or trickle, keep nobody waiting, and are let go in the end", async () => {
+test("clients that stop in a request, or send it byte by byte, delay no others and are disconnected in the end", async () => {
   const halves = Object.values(HALVES).flatMap((half) =>
     Array.from({ length: CLIENTS }, () => half),
   );
@@ -61,7 +61,7 @@ test("clients that begin and stop there, or trickle, keep nobody waiting, and ar
   expect(api.said).not.toContain("request.failed");
 });
 
-/** Half-sent bodies that fill the 64 MiB of unverified ones, and which the server lets go. */
+/** Half-sent bodies: `FILLING` of them fill the bound of 64 MiB for unverified bodies. */
 const EVENTS_BYTES = 1_040_000;
 const FILLING = 64;
 const HALF_EVENTS = requestText(
@@ -71,7 +71,7 @@ const HALF_EVENTS = requestText(
 );
 
 test(
-  "half-sent bodies that were let go make room for as many others",
+  "half-sent bodies free their memory when the server closes their connections",
   async () => {
     for (let round = 0; round < 2; round++) {
       const sockets = await Promise.all(
@@ -82,9 +82,9 @@ test(
         one.on("data", (chunk: Buffer) => {
           if (chunk.includes("HTTP/1.1 503")) refused++;
         });
-      await until("the one too many is refused", () => refused > 0);
+      await until("the body beyond the bound is rejected", () => refused > 0);
       await until(
-        "the others are let go",
+        "the server has closed the others",
         () => sockets.filter((one) => one.closed).length >= FILLING,
         LET_GO_MS,
       );
@@ -96,7 +96,7 @@ test(
 );
 
 test.skipIf(process.platform !== "linux")(
-  "clients that ask for the longest answer again and again, and read none of it, cost no memory",
+  "clients that request the longest response 200 times and never read use less than 100 MB in all",
   async () => {
     const before = residentMb(api.pid);
     const { hostname, port } = new URL(api.root);
@@ -107,14 +107,14 @@ test.skipIf(process.platform !== "linux")(
       socket.write(requestText("GET /openapi.json HTTP/1.1").repeat(ASKED));
       return socket;
     });
-    // The loop of the server comes round to each of them between these.
+    // These requests give the event loop time to serve the clients above.
     for (let i = 0; i < 200; i++) {
       const { statuses } = await sendRaw(api.root, requestText("GET /healthz HTTP/1.1"), {
         answers: 1,
       });
       expect(statuses).toEqual([200]);
     }
-    // All of it would be a gigabyte.
+    // All responses together would take a gigabyte.
     expect(residentMb(api.pid) - before).toBeLessThan(100);
     for (const socket of sockets) socket.destroy();
   },

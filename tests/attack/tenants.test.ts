@@ -10,14 +10,14 @@ import type { TestUser } from "../support/tenants.ts";
 import { settleIn, type Belongings } from "../support/victims.ts";
 
 /*
- * Every route of the description that takes an id, in its path, its query or its body, gets those of another tenant from
- * every kind of caller. The answer is that of an id that never was or the bare denial, it tells nothing of the other
- * tenant, and nothing has changed.
+ * Tenant isolation. Every kind of caller sends the ids of another tenant to every route that takes an id in its path, query
+ * or body. The response must equal that for an unknown id, or be a bare 403. It must reveal nothing of the other tenant,
+ * and the database must not change.
  */
 
 const BASE = "/api/v1";
-/** These end the token that asks, or lead into a sign-in and know no tenant. */
-const APART = /^\/(logout|sso\/revoking-token|auth\/)/;
+/** Routes that are left out: they revoke the caller's token, or belong to a sign-in and know no tenant. */
+const EXCLUDED = /^\/(logout|sso\/revoking-token|auth\/)/;
 type Role = "owner" | "admin" | "account owner" | "account user" | "location user";
 const FULL: readonly Role[] = ["owner", "account owner", "location user"];
 const CALLERS: readonly (readonly [Role, CallerKind])[] = [
@@ -28,11 +28,11 @@ const CALLERS: readonly (readonly [Role, CallerKind])[] = [
 
 interface Operation {
   readonly method: string;
-  /** Below the base. */
+  /** The path below `/api/v1`. */
   readonly path: string;
-  /** Parameters of the query that are ids. */
+  /** The names of the query parameters that are ids. */
   readonly query: readonly string[];
-  /** The example of the description. */
+  /** The example body of the OpenAPI document. */
   readonly body: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -52,7 +52,7 @@ afterAll(() => world.stop());
 function operationsOf(description: unknown): Operation[] {
   return operationsIn(description).flatMap(({ method, path, parameters, content }) => {
     const below = path.slice(BASE.length);
-    if (!path.startsWith(BASE) || APART.test(below)) return [];
+    if (!path.startsWith(BASE) || EXCLUDED.test(below)) return [];
     const query = parameters.flatMap((one) =>
       one.in === "query" && theirs.has(one.name) ? [one.name] : [],
     );
@@ -61,7 +61,7 @@ function operationsOf(description: unknown): Operation[] {
   });
 }
 
-/** One that has the form of the other, and was never given to anybody. */
+/** Makes an unknown id of the same form as `id`. */
 const never = (id: string | number): string | number => {
   if (typeof id === "number") return 2_000_000_000;
   return id.includes("-") ? crypto.randomUUID() : ulid();
@@ -73,7 +73,7 @@ interface Attack {
   readonly body?: unknown;
 }
 
-/** The operation with each of its ids in turn from `idOf`, all others the caller's own. */
+/** Builds one request per id of an operation. That id comes from `idOf`, all others are the caller's own. */
 function attacksOn(operation: Operation, idOf: (name: string) => string | number): Attack[] {
   const { method, path, query, body } = operation;
   const [prefix] = /^\/[\w-]+\/[\w-]+\/\{\w+\}/.exec(path) ?? [];
@@ -101,14 +101,17 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
 const pick = (place: string | undefined, name: string, id: string | number) =>
   place === name ? id : (mine.get(place ?? "") ?? "");
 
-/** Elsewhere than on webhooks a record of another tenant is this, with an audit row (contract 2.6). */
+/**
+ * The response to a record of another tenant, except below /partner/webhooks; it also writes an audit row (contract
+ * 2.6).
+ */
 const DENIED = '403 {"message":"This action is not allowed for your user.","code":"forbidden",}';
 
-/** What a caller learns from an answer: all of it but what is of this request alone. */
+/** Reduces a response to its information: the status and the text without the request id. */
 const learned = ({ status, text }: Answer): string =>
   `${status} ${text.replaceAll(/"request_id":"[^"]*"/g, "")}`;
 
-/** Of every table, all rows; but for what says that somebody asked. */
+/** Hashes all rows of all tables, except the audit log and the times of last use, which every request may change. */
 async function snapshot(): Promise<string> {
   const { sql } = world.database.db;
   const tables = await sql<{ name: string }[]>`
@@ -138,19 +141,19 @@ function userOf(role: Role, nth: 0 | 1 = 0): TestUser {
   return users[role];
 }
 
-test("each path with an id is known to this test", () => {
+test("every path parameter is an id of this test, except the provider", () => {
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
       .replaceAll(/\{(?:eventId|subscriptionId)\}/g, "")
       .includes("{"),
   );
-  // Its callers are providers, who sign what they send.
+  // This route has no tenants as callers: providers sign their requests.
   expect(unknown.map(({ path }) => path)).toEqual(["/providers/{provider}/events"]);
   expect(operations.flatMap((one) => attacksOn(one, never)).length).toBeGreaterThan(60);
 });
 
-test("the other tenant itself reads by these ids", async () => {
+test("the other tenant can read its own records by these ids", async () => {
   const read = new Set<string>();
   for (const role of ["owner", "account owner"] as const) {
     const token = await world.api.login(userOf(role, 1).email);
@@ -177,10 +180,10 @@ test("the other tenant itself reads by these ids", async () => {
 });
 
 test.each(CALLERS)(
-  "the %s of one tenant learns and changes nothing of another, as %s",
+  "the %s of one tenant learns and changes nothing of another, with a token of kind %s",
   async (role, kind) => {
     const caller = await callerOf(world, userOf(role), kind);
-    // Nobody acts as a partner.
+    // Partners cannot be impersonated.
     if (caller === null) return;
     const { token } = caller;
     const before = await snapshot();

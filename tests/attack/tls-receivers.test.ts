@@ -6,26 +6,26 @@ import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { checkedRequest } from "../../src/lib/checked-http.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
-import { EXPIRED, HOOK_TEST, MANY_NAMES, SELF_SIGNED } from "../support/certificates.ts";
-import { listen, startRawReceiver } from "../support/raw-receiver.ts";
-import { until } from "../support/receiver.ts";
+import { EXPIRED, HOOK_TEST, MANY_NAMES, SELF_SIGNED } from "../support/network/certificates.ts";
+import { listen, startRawReceiver } from "../support/network/raw-receiver.ts";
+import { until } from "../support/network/receiver.ts";
 import {
   COMMON_NAME,
   ROOT,
   serverOf,
-  SOUND,
+  VALID_CHAIN,
   WORTHLESS,
-} from "../support/worthless-certificates.ts";
+} from "../support/network/worthless-certificates.ts";
 
 /*
- * Receivers whose TLS is worth nothing, as both of our HTTP clients meet them: that of webhooks, and that of identity
- * providers. Not a byte of a request reaches them, and nothing of ours is left with them.
+ * Receivers with invalid TLS against both of our HTTP clients: the one for webhooks and the one for identity providers.
+ * They must get no byte of a request, and no connection to them may stay open.
  */
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
 const PATIENT_MS = 30_000;
-/** For what has to end by the deadline. */
+/** The deadline for handshakes that never end without one. */
 const HASTY_MS = 200;
 
 const cleanups: (() => void)[] = [];
@@ -33,7 +33,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
-/** Asks the receiver by both clients; answers what each of them has to say. */
+/** Sends a request with each client; answers the outcome of the webhook and the status or error code of the other. */
 async function ask(port: number, timeoutMs = PATIENT_MS): Promise<string[]> {
   const url = `https://hook.test:${port}/`;
   const lookup = async () => ["127.0.0.1"];
@@ -66,29 +66,36 @@ async function expectRefusal(tls: object): Promise<void> {
   expect(receiver.requests).toEqual([]);
 }
 
-// The second is Node's own reading: an authority of ours would have to make one without alternative names.
+// Node accepts a name in the subject only in a certificate without alternative names, which no public authority issues.
 test.each(
-  Object.entries({ "with its whole chain": SOUND, "with its name in the subject": COMMON_NAME }),
-)("a certificate %s is good enough", async (_, cert) => {
+  Object.entries({
+    "with its whole chain": VALID_CHAIN,
+    "with its name in the subject": COMMON_NAME,
+  }),
+)("a certificate %s is accepted", async (_, cert) => {
   const receiver = await startRawReceiver(OK, { tls: serverOf(cert) });
   cleanups.push(() => receiver.stop());
   expect(await ask(receiver.port)).toEqual(["accepted", "200"]);
 });
 
 describe("a certificate", () => {
-  test.each(Object.entries(WORTHLESS))("%s is none", (_, cert) => expectRefusal(serverOf(cert)));
+  test.each(Object.entries(WORTHLESS))("%s is rejected", (_, cert) =>
+    expectRefusal(serverOf(cert)),
+  );
 
   test.each(
     Object.entries({ EXPIRED, SELF_SIGNED, MANY_NAMES, "of another authority": HOOK_TEST }),
-  )("%s is none", (_, certificate) => expectRefusal(certificate));
+  )("%s is rejected", (_, certificate) => expectRefusal(certificate));
 });
 
-test.each(["TLSv1", "TLSv1.1"] as const)("a receiver of %s at best gets nothing", (version) =>
-  expectRefusal({ ...serverOf(SOUND), minVersion: "TLSv1", maxVersion: version }),
+test.each(["TLSv1", "TLSv1.1"] as const)(
+  "a receiver that supports at most %s gets no request",
+  (version) =>
+    expectRefusal({ ...serverOf(VALID_CHAIN), minVersion: "TLSv1", maxVersion: version }),
 );
 
 describe("a handshake", () => {
-  /** An alert, and headers of records that announce a handshake. */
+  /** A TLS alert (handshake_failure). `record` builds the header of a handshake record of a given length. */
   const ALERT = Buffer.from([0x15, 3, 3, 0, 2, 2, 40]);
   const record = (length: number) => Buffer.from([0x16, 3, 3, length >> 8, length & 255]);
   const drip = (socket: Socket) => {
@@ -106,7 +113,7 @@ describe("a handshake", () => {
     ["of zeros", (socket) => void socket.write(Buffer.alloc(100_000)), PATIENT_MS],
     ["that is closed", (socket) => void socket.end(), PATIENT_MS],
     ["that is reset", (socket) => void socket.resetAndDestroy(), PATIENT_MS],
-  ])("%s ends, and nothing was said in it", async (_, answer, timeoutMs) => {
+  ])("%s fails, and nothing secret is sent in it", async (_, answer, timeoutMs) => {
     const sockets = new Set<Socket>();
     let heard = "";
     const server = createServer((socket) => {

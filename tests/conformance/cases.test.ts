@@ -56,22 +56,22 @@ function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome 
   };
 }
 
-/** Makes it the holder of all free shards. */
+/** Makes a dispatcher the holder of all free shards. */
 async function holds(dispatcher: string): Promise<void> {
   await stores.join(dispatcher);
   await stores.assign(dispatcher);
 }
 
-/** The holder of every shard dies, and another one ends its lease and claims them. */
+/** Expires the lease of the holder of every shard, and has another dispatcher claim the shards. */
 async function takeOver(): Promise<void> {
   const [dead] = await stores.heartbeats();
   if (dead === undefined) throw new Error("Nobody is there.");
   await stores.join("survivor");
-  expect(await stores.bury(dead)).toBe(64);
+  expect(await stores.expire(dead)).toBe(64);
   await stores.assign("survivor");
 }
 
-/** How many shards each dispatcher holds, and how many of them are orphaned. */
+/** Counts the shards of each dispatcher, and the orphaned ones of them. */
 function holdings(): Record<string, [held: number, orphaned: number]> {
   const held: Record<string, [number, number]> = {};
   for (const { owner, orphaned } of stores.tables.shards) {
@@ -102,7 +102,7 @@ describe("a load", () => {
     await stores.commit("dispatcher", waits);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     const loaded = await stores.load(ask);
-    // The 17th, which is due now, and the 15 whose turn comes first.
+    // The 17th test is due now; the other 15 are due first.
     expect(loaded?.tests.map((one) => one.event)).toEqual(
       Array.from({ length: 16 }, (_, n) => `T${n + 2}`),
     );
@@ -154,7 +154,7 @@ describe("a load", () => {
     expect(answered).toEqual(["two", "one"]);
   });
 
-  test("shows no row before what the log has of the same review behind its window", async () => {
+  test("shows no row before log events of the same review behind the window", async () => {
     await subscribed({ ordering: "review" });
     await append([1, ...Array.from({ length: WINDOW + 1 }, () => 0), 1]);
     await stores.join("dispatcher");
@@ -176,7 +176,7 @@ describe("a load", () => {
 });
 
 describe("a commit", () => {
-  test("gives what its offset passes a row, though it has an entry twice", async () => {
+  test("gives rows to the entries that the offset passes, even with an entry twice", async () => {
     await subscribed({ ordering: "review" });
     await append([0, 1, 2]);
     await stores.join("dispatcher");
@@ -188,8 +188,8 @@ describe("a commit", () => {
   });
 });
 
-describe("whoever ends a lease", () => {
-  test("finds the shards orphaned and records nothing", async () => {
+describe("an expiry of a lease", () => {
+  test("finds the shards unclean and records nothing", async () => {
     await subscribed();
     await append([0, 0]);
     await holds("holder");
@@ -199,7 +199,7 @@ describe("whoever ends a lease", () => {
     expect(stores.subscription("one").attempts).toEqual([]);
   });
 
-  test("fences the commits of the dead", async () => {
+  test("fences the commits of the expired dispatcher", async () => {
     await subscribed();
     await append([0]);
     await holds("holder");
@@ -209,22 +209,22 @@ describe("whoever ends a lease", () => {
     expect(await stores.renew("holder")).toBeNull();
   });
 
-  test("leaves alone whoever renewed since it was seen", async () => {
+  test("does not expire a lease that was renewed since it was read", async () => {
     await subscribed();
     await holds("holder");
     const [seen] = await stores.heartbeats();
     if (seen === undefined) throw new Error("Nobody is there.");
     expect(await stores.renew("holder")).toBe(0);
-    expect(await stores.bury(seen)).toBeUndefined();
+    expect(await stores.expire(seen)).toBeUndefined();
     expect(holdings()).toEqual({ holder: [64, 0] });
   });
 
-  test("comes too late where somebody else was faster", async () => {
+  test("comes too late if another process was faster", async () => {
     await subscribed();
     await holds("holder");
     const [seen] = await stores.heartbeats();
     if (seen === undefined) throw new Error("Nobody is there.");
-    expect([await stores.bury(seen), await stores.bury(seen)]).toEqual([64, undefined]);
+    expect([await stores.expire(seen), await stores.expire(seen)]).toEqual([64, undefined]);
   });
 });
 
@@ -239,7 +239,7 @@ test("a renewal moves the heartbeat on although the clock of Postgres stands sti
   expect(seen).toEqual([1, 2, 3]);
 });
 
-describe("an orphaned shard", () => {
+describe("an unclean shard", () => {
   test("stays one when it is given up before its entries were repeated, and is none afterwards", async () => {
     await subscribed();
     await holds("holder");
@@ -247,7 +247,7 @@ describe("an orphaned shard", () => {
     const { owned } = await stores.assign("survivor");
     const left = Array.from(
       owned,
-      ([shard, claim]) => [shard, { ...claim, orphaned: shard < 10 }] as const,
+      ([shard, claim]) => [shard, { ...claim, unclean: shard < 10 }] as const,
     );
     await stores.release("survivor", new Map(left));
     expect(holdings()).toEqual({ nobody: [64, 10] });
@@ -264,7 +264,7 @@ describe("an orphaned shard", () => {
   });
 });
 
-test("a release that comes late leaves alone what was claimed again", async () => {
+test("a late release does not change shards that were claimed again", async () => {
   await subscribed();
   await stores.join("one");
   const { owned } = await stores.assign("one");
@@ -276,7 +276,7 @@ test("a release that comes late leaves alone what was claimed again", async () =
 });
 
 describe("a batch", () => {
-  test("takes what waits, review by review, and moves on its grid", async () => {
+  test("takes the waiting events review by review, and moves on its grid", async () => {
     await subscribed({ kind: "batch" });
     await append([1, 0, null, 1, 2, 0]);
     await stores.join("dispatcher");
@@ -288,7 +288,7 @@ describe("a batch", () => {
     expect(cursor).toMatchObject({ lastBatchAtMs: 2_300, nextBatchAtMs: 3_000 });
   });
 
-  test("of more than a chunk goes on with the review that the chunk was cut in", async () => {
+  test("of more than a chunk continues with the review in which the chunk ended", async () => {
     await subscribed({ kind: "batch" });
     await append(Array.from({ length: CHUNK + 30 }, (_, n) => n % 3));
     await stores.join("dispatcher");
@@ -299,7 +299,7 @@ describe("a batch", () => {
     expect([reviews.length, changes.length]).toEqual([CHUNK + 30, 3]);
   });
 
-  test("is not dispatched before it is due, nor for somebody who is dead", async () => {
+  test("is not dispatched before it is due, nor for an expired dispatcher", async () => {
     await subscribed({ kind: "batch" });
     await append([0]);
     await stores.join("dispatcher");
@@ -345,7 +345,7 @@ describe("a skip", () => {
     expect(new Set(ended.slice(1).map((one) => one.reason))).toEqual(new Set(["skipped"]));
   });
 
-  test("shows a load only what was appended after it", async () => {
+  test("leaves only later entries to the loads", async () => {
     await skipped();
     await stores.append([{ name: "late", partner: 0, review: 1 }]);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
@@ -368,7 +368,7 @@ describe("a skip", () => {
 });
 
 describe("a delete", () => {
-  test("settles what is queued, and nothing is appended after it", async () => {
+  test("settles the queued entries, and nothing is appended after it", async () => {
     await subscribed();
     await append([0, 1]);
     await stores.remove("one");

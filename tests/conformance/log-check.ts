@@ -3,7 +3,7 @@ import type { RawDb } from "../../db/client.ts";
 interface Place {
   readonly subscriptionId: string;
   readonly sequence: number;
-  /** Where it stands: more than one name is an error. */
+  /** The tables that have the entry. More than one is an error. */
   readonly places: string;
 }
 
@@ -16,11 +16,9 @@ interface Offset {
 }
 
 /**
- * Holds the tables of the log against its invariants, after every statement:
- *
- * - What is queued is the log behind the offset and the rows that nobody has skipped, and nothing is in both.
- * - Each sequence that was given out is queued, or skipped, or settled by one attempt.
- * - No offset falls.
+ * Checks the invariants of the log in the tables after every statement: - The queued entries are the log after the
+ * offset and the rows that are not skipped. No entry is in both. - Each assigned sequence is queued, skipped, or
+ * settled by one attempt. - No offset decreases.
  */
 export class LogCheck {
   readonly #db: RawDb;
@@ -51,7 +49,7 @@ export class LogCheck {
       select subscription_id, sequence, 'settled' from delivery_attempts where recorded_at is not null`;
   }
 
-  /** What is queued, by the tables and not by the view. */
+  /** Computes the queued entries from the tables and not from the view. */
   #queued() {
     return this.#db.sql`
       select o.subscription_id, o.sequence
@@ -83,7 +81,7 @@ export class LogCheck {
   #checkOffset(now: Offset): void {
     const { id, settledThrough, skippedThrough, placed } = now;
     const before = this.#before.get(id);
-    // The sequence of a deleted subscription is gone, and gave out nothing more.
+    // The row of a deleted subscription is gone, and no further sequence was assigned.
     const last = now.lastSequence ?? before?.lastSequence ?? placed;
     if (placed !== last) throw wrong(id, `of ${last} sequences ${placed} are anywhere`);
     if (settledThrough > last || skippedThrough > last) throw wrong(id, "its offset is too far");

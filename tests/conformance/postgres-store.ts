@@ -24,11 +24,11 @@ import {
   type TestedStore,
 } from "./tested-store.ts";
 
-/** Who may change the subscriptions of a partner. */
+/** The users who may change the subscriptions of a partner. */
 const ACTING: readonly Who[] = ["owner", "other"];
-/** A real database with two partners and the API over it. */
+/** A real database with two partners, and the API on it. */
 export interface Postgres {
-  /** The same database with an empty outbox. */
+  /** Returns the same database with an empty outbox. */
   empty(): Promise<TestedStore>;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** Leases run on the clock of Postgres, so for these connections `now()` answers what the test set. */
+/** Connects with a `now()` that returns the time which the test has set, because leases use the clock of PostgreSQL. */
 async function withClock({ db, connect }: TestDatabase): Promise<RawDb> {
   await db.sql.unsafe(`
     create schema test;

@@ -46,11 +46,11 @@ interface AttemptRow {
   readonly attempt: number;
   readonly outcome: AttemptEntry["outcome"];
   readonly nextAttemptAt: Date | null;
-  /** It ended its entry. */
+  /** The attempt has ended its entry. */
   readonly ends: boolean;
 }
 
-/** What stands in the tables of the outbox, by the names of the test. */
+/** Reads the tables of the outbox, with the names of the test in place of ids. */
 export async function postgresTables(db: RawDb, names: Context): Promise<TablesState> {
   const [subscriptions, queued, skipped, attempts, waiting, leases] = await Promise.all([
     subscriptionRows(db),
@@ -116,7 +116,7 @@ function skippedEntry({ sequence, eventId, round, reason, at }: SkippedRow, name
   return entry;
 }
 
-/** The entry that an attempt ended, if it did. */
+/** Returns the entry that an attempt has ended, if it has. */
 function endedEntry({ sequence, eventId, round, outcome, ends }: AttemptRow, names: Context) {
   if (!ends || outcome === "retry" || outcome === "interrupted") return [];
   const event = names.events.nameOf(eventId);

@@ -1,24 +1,23 @@
-import type { Claim } from "../../dispatcher/shards/leases.ts";
-import { LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
+import { type Claim, LEASE_TTL_MS } from "../../dispatcher/shards/lease-queries.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Draw, DrawnOutcome, Slot, Step } from "./steps.ts";
 import type { QueuedEntry } from "./tables.ts";
 import { REVIEWS, type Outcome, type Partner } from "./tested-store.ts";
 import type { TwoStores } from "./two-stores.ts";
 
-/** The last attempt that an entry may have. */
+/** The highest attempt number of an entry. */
 const ATTEMPTS = 4;
 const MOST_DISPATCHERS = 3;
 
-/** Takes the steps of a random sequence on both stores; a step that nothing is there for is left out. */
+/** Takes the steps of a random sequence on both stores, and omits a step that has no target. */
 export class Sequence {
   readonly #stores: TwoStores;
-  /** By partner and kind: the subscription that fills the slot. */
+  /** The subscription of each slot, by partner and kind. */
   readonly #slots = new Map<string, string>();
   readonly #partners = new Map<string, Partner>();
   #lastGroup: { readonly outcomes: Outcome[]; readonly by: string } | undefined;
 
-  /** The entries that were ever read from the log. */
+  /** Every entry that was read from the log. */
   readonly #logged = new Map<string, QueuedEntry>();
 
   constructor(stores: TwoStores) {
@@ -126,21 +125,21 @@ export class Sequence {
       recordedAtMs: entry.recordedAtMs,
       sequence: entry.sequence,
       round: entry.round,
-      // The log has first attempts alone.
+      // Log entries are always at their first attempt.
       attempt: isLogged ? 1 : attemptOf(entry, drawn),
       kind: drawn.kind === "retry" && entry.attempt === ATTEMPTS ? "failed" : drawn.kind,
       delayMs: drawn.delayMs,
     };
   }
 
-  /** An event of the log that is no longer queued: some other process sent it, too. */
+  /** Returns a log event that is not queued any more: another process has sent it, too. */
   #endedOf(name: string | undefined, draw: Draw): QueuedEntry | undefined {
     if (name === undefined) return undefined;
     const { ended } = this.#stores.subscription(name);
     return this.#logged.get(`${name} ${pick(ended, draw)?.sequence}`);
   }
 
-  /** The answer to the last commit was lost, so it is sent again. */
+  /** Repeats the last commit, as after a lost response. */
   async #repeat(): Promise<void> {
     const last = this.#lastGroup;
     if (last !== undefined) await this.#stores.commit(last.by, last.outcomes);
@@ -186,7 +185,7 @@ export class Sequence {
     const now = await this.#stores.renew(dispatcher);
     if (isWatchful)
       for (const other of await this.#stores.heartbeats())
-        if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.bury(other);
+        if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.expire(other);
     await this.#stores.assign(dispatcher);
   }
 
@@ -195,7 +194,10 @@ export class Sequence {
     await this.#stores.release(dispatcher, claims);
   }
 
-  /** The first ones, or claims of these before the present ones; of the orphaned every other one is repeated by now. */
+  /**
+   * Returns the first claims of a dispatcher, or older claims of the same shards. Every other unclean shard has no
+   * attempt in doubt any more.
+   */
   #claimsOf(
     dispatcher: string,
     { count, late }: { count: number; late: number },
@@ -203,7 +205,7 @@ export class Sequence {
     const own = this.#stores.tables.shards.filter(({ owner }) => owner === dispatcher);
     return new Map(
       own.slice(0, count).map(({ shard, epoch, orphaned }) => {
-        const claim = { epoch: epoch - late, orphaned: orphaned && shard % 2 === 0 };
+        const claim = { epoch: epoch - late, unclean: orphaned && shard % 2 === 0 };
         return [shard, claim];
       }),
     );

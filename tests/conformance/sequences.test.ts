@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-/** Where one fails, fast-check prints its seed, the path to it, and the shortest sequence that fails. */
+/** fast-check prints the seed of a failure, the path, and the shortest failing sequence. */
 describe("the simulated store and Postgres answer and hold the same", () => {
   for (const seed of SEEDS) {
     test(
@@ -30,7 +30,7 @@ describe("the simulated store and Postgres answer and hold the same", () => {
         await fc.assert(property, {
           seed,
           numRuns: RUNS,
-          // Where it fails, shrinking ends before the test does.
+          // Ends shrinking before the time limit of the test.
           interruptAfterTimeLimit: TIMEOUT_MS / 2,
           markInterruptAsFailure: true,
         });

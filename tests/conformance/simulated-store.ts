@@ -34,7 +34,7 @@ import {
   type TestedStore,
 } from "./tested-store.ts";
 
-/** Nothing takes time and nothing goes wrong: what is asked for happens at once. */
+/** A random generator that makes every call immediate and faultless. */
 class Still extends Prng {
   override latency(): number {
     return 0;
@@ -67,7 +67,7 @@ const SETTINGS: Settings = {
   limits: LIMITS,
 };
 
-/** The store that the dispatcher is simulated on, without the simulation. */
+/** The simulated store of the dispatcher, without the rest of the simulation. */
 export class SimulatedStore implements TestedStore {
   readonly store: DispatchStore;
   readonly leases: Leases;
@@ -88,7 +88,7 @@ export class SimulatedStore implements TestedStore {
       tables,
       network: new Network(world),
       postgres: new Server("postgres", { typicalMs: 0, worstMs: 0, inOrder: false }),
-      // Nobody asks the monitor what it saw: its invariants are about dispatchers, and there are none.
+      // The violations of the monitor are not read: its invariants are about dispatchers, and there are none.
       monitor: new Monitor(world, tables),
       redis: new Redis(world),
     };
@@ -123,7 +123,7 @@ export class SimulatedStore implements TestedStore {
     loop.runWhile(() => true);
   }
 
-  /** Runs the virtual clock, at its present instant, until the work is done. */
+  /** Runs the due timers of the virtual clock until the work is done. */
   async settle<T>(work: Promise<T>): Promise<T> {
     let isDone = false;
     void Promise.allSettled([work]).then(() => (isDone = true));
@@ -189,7 +189,7 @@ export class SimulatedStore implements TestedStore {
     return this.#deps.tables.subscription(this.subscriptions.idOf(name));
   }
 
-  /** Whether the work gave out a sequence. */
+  /** Returns whether the work assigned a sequence. */
   async #queues(name: string, work: Promise<void>): Promise<boolean> {
     const before = this.#row(name).lastSequence;
     await this.settle(work);

@@ -3,8 +3,8 @@ import * as fc from "fast-check";
 import { PARTNERS, REVIEWS, type Partner } from "./tested-store.ts";
 
 /**
- * Chooses one of a list that is known only when the step is taken: so a sequence stays one when fast-check leaves out
- * some of its steps to find the shortest that fails.
+ * A choice from a list that is known only when the step is taken. A sequence stays valid when fast-check omits some of
+ * its steps to find the shortest failing one.
  */
 export type Draw = number;
 
@@ -19,9 +19,9 @@ export interface DrawnOutcome {
   readonly entry: Draw;
   readonly kind: "delivered" | "failed" | "retry" | "interrupted";
   readonly delayMs: number;
-  /** Of an attempt that its entry is no longer at, or of an entry that has ended. */
+  /** The record belongs to an earlier attempt, or to an entry that has ended. */
   readonly isLate: boolean;
-  /** It was read before the offset passed it, if that has passed it. */
+  /** The entry was read before the offset passed it. */
   readonly isEarly: boolean;
 }
 
@@ -66,7 +66,7 @@ export type Step =
       readonly kind: "release";
       readonly dispatcher: Draw;
       readonly count: number;
-      /** Of claims before the present ones. */
+      /** The claims are older than the present ones. */
       readonly isLate: boolean;
     }
   | { readonly kind: "leave"; readonly dispatcher: Draw };
@@ -98,7 +98,7 @@ const outcome: fc.Arbitrary<DrawnOutcome> = fc.record({
   isEarly: fc.boolean(),
 });
 
-/** How often each step comes, in proportion. */
+/** The kinds of steps, weighted by frequency. */
 const step: fc.Arbitrary<Step> = fc.oneof(
   of(8, { kind: is("append"), events: fc.array(drawnEvent, { minLength: 1, maxLength: 6 }) }),
   of(10, {
@@ -143,10 +143,10 @@ function of<T>(weight: number, fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) {
   return { weight, arbitrary: fc.record(fields) as fc.Arbitrary<T> };
 }
 
-/** Steps of one sequence. */
+/** The number of steps of one sequence. */
 const LENGTH = 60;
 
-/** All slots are filled, and two dispatchers have their shares. */
+/** The first steps: all slots are filled, and two dispatchers have their shares. */
 const opening: fc.Arbitrary<Step[]> = fc.tuple(
   ...PARTNERS.flatMap((owner) =>
     (["immediate", "batch"] as const).map((kind) =>
@@ -163,7 +163,7 @@ const opening: fc.Arbitrary<Step[]> = fc.tuple(
   ]),
 );
 
-/** A step that fast-check leaves out while it shrinks a sequence is undefined. */
+/** Random sequences. A step that fast-check omits while it shrinks is undefined. */
 export const sequences: fc.Arbitrary<(Step | undefined)[]> = fc
   .tuple(
     opening,

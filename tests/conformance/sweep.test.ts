@@ -66,7 +66,7 @@ describe("a sweep", () => {
     });
   }
 
-  test("finds what can be sent now, what waits, and the batch to come", async () => {
+  test("finds entries that can be sent now, waiting entries, and the next batch", async () => {
     await subscribedTwice();
     await append([0, 0]);
     await stores.join("dispatcher");
@@ -79,7 +79,7 @@ describe("a sweep", () => {
     expect(await stores.sweep([7])).toEqual([{ ...waiting, dueInMs: 0 }]);
   });
 
-  test("leaves for a later one what is due after the next", async () => {
+  test("leaves entries that are due after the next sweep to a later one", async () => {
     await subscribedTwice();
     await append([0]);
     await stores.join("dispatcher");
@@ -100,7 +100,7 @@ describe("a sweep", () => {
     for (let sweep = 1; sweep <= 3; sweep++) expect(await stores.sweep([7])).toEqual(found);
   });
 
-  test("goes by the test that is due first, and by what stands behind a test that waits", async () => {
+  test("follows the test that is due first, and the entries behind a test that waits", async () => {
     await subscribed();
     await stores.join("dispatcher");
     await sendTests(2);

@@ -1,11 +1,11 @@
 /*
- * The tables of the outbox as both stores have to hold them. Subscriptions, events, reviews and dispatchers go by the
- * names that the test gave them, because each store has ids of its own; instants are ms since the test began.
+ * The tables of the outbox that both stores must have. Subscriptions, events, reviews and dispatchers have the names of
+ * the test, because each store has different ids. Instants are ms since the start of the test.
  */
 
 export interface QueuedEntry {
   readonly sequence: number;
-  /** It is in the log behind the offset; else it has a row of `outbox`. */
+  /** The entry is in the log after the offset; otherwise it has a row of `outbox`. */
   readonly isLogged: boolean;
   readonly event: string;
   readonly isTest: boolean;
@@ -21,7 +21,7 @@ export interface EndedEntry {
   readonly event: string;
   readonly round: number;
   readonly state: "delivered" | "failed" | "skipped";
-  /** Of a skipped one, why and when. */
+  /** The reason of a skip. */
   readonly reason: "deleted" | "skipped" | null;
   readonly skippedAtMs: number | null;
 }
@@ -41,7 +41,7 @@ export interface SubscriptionState {
   readonly ordering: "subscription" | "review";
   readonly nextBatchAtMs: number | null;
   readonly lastBatchAtMs: number | null;
-  /** The last sequence given out; null once nothing can be appended any more. */
+  /** The last assigned sequence; null once nothing can be appended any more. */
   readonly lastSequence: number | null;
   /** The offset of its log. */
   readonly settledThrough: number;
@@ -49,7 +49,7 @@ export interface SubscriptionState {
   readonly queued: readonly QueuedEntry[];
   readonly ended: readonly EndedEntry[];
   readonly attempts: readonly AttemptEntry[];
-  /** The events that wait for the next batch, in the order in which they were recorded. */
+  /** The events that wait for the next batch, in the order of their recording. */
   readonly waiting: readonly string[];
 }
 
@@ -61,14 +61,14 @@ interface ShardState {
 }
 
 export interface TablesState {
-  /** By name. */
+  /** The subscriptions, sorted by name. */
   readonly subscriptions: readonly SubscriptionState[];
   readonly dispatchers: readonly string[];
-  /** All that were ever claimed. */
+  /** All shards that were claimed at least once. */
   readonly shards: readonly ShardState[];
 }
 
-/** Brings the rows of a table into one order, whatever order a store answers them in. */
+/** Sorts the rows of a table, because stores return them in different orders. */
 export function inOrder<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string): Row[] {
   return [...rows].toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

@@ -1,8 +1,7 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { Loaded } from "../../dispatcher/actor/event.ts";
-import type { Claim } from "../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { Claim, Leases } from "../../dispatcher/shards/lease-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { Loader } from "../../dispatcher/store/loader.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Clock } from "../../src/lib/clock.ts";
@@ -11,12 +10,12 @@ import type { Wake } from "../../src/outbox/schedule.ts";
 import { silentLog } from "../support/dispatch.ts";
 import { inOrder, type TablesState } from "./tables.ts";
 
-/** How long an hour of a batch interval is, in both stores. */
+/** The length of an hour of a batch interval, in both stores. */
 export const BATCH_HOUR_MS = 1_000;
 
 export type Partner = 0 | 1;
 export const PARTNERS: readonly Partner[] = [0, 1];
-/** Reviews of each partner. */
+/** The number of reviews of each partner. */
 export const REVIEWS = 3;
 
 export interface NewSubscription {
@@ -25,35 +24,35 @@ export interface NewSubscription {
   readonly kind: "immediate" | "batch";
   readonly ordering: "subscription" | "review";
   readonly shard: number;
-  /** Permanent failures in a row behind it. */
+  /** The number of permanent failures in a row at the start. */
   readonly failures: number;
-  /** For a batch subscription. */
+  /** The interval of a batch subscription. */
   readonly intervalHours: number;
 }
 
 export interface NewEvent {
   readonly name: string;
   readonly partner: Partner;
-  /** From 0; null for an event about a site, which no batch has. */
+  /** The index of the review, from 0; null for an event about a site, which no batch has. */
   readonly review: number | null;
 }
 
-/** What became of one POST. */
+/** The result of one POST. */
 export interface Outcome {
-  /** Of the attempt, the same in both stores. */
+  /** The id of the attempt, the same in both stores. */
   readonly id: string;
   readonly subscription: string;
   readonly event: string;
   readonly isTest: boolean;
-  /** It was read from the log. */
+  /** The entry was read from the log. */
   readonly isLogged: boolean;
-  /** When its entry was recorded. */
+  /** The time at which the entry was recorded. */
   readonly recordedAtMs: number;
   readonly sequence: number;
   readonly round: number;
   readonly attempt: number;
   readonly kind: Decision["kind"];
-  /** For a retry. */
+  /** The delay of a retry. */
   readonly delayMs: number;
 }
 
@@ -91,7 +90,10 @@ export class Names<Id extends string | number> {
   }
 }
 
-/** One of the two stores, with all that the dispatcher and the API do to it. Dispatchers have their names for ids. */
+/**
+ * One of the two stores, with everything that the dispatcher and the API do to it. The names of dispatchers are their
+ * ids.
+ */
 export interface TestedStore {
   readonly store: DispatchStore;
   readonly leases: Leases;
@@ -102,17 +104,17 @@ export interface TestedStore {
   shardOf(subscription: string): number;
   now(): Date;
   monotonicMs(): number;
-  /** When the test began. */
+  /** The start of the test. */
   readonly startMs: number;
-  /** Moves the clock of the processes and that of Postgres. */
+  /** Moves the clock of the processes and that of PostgreSQL. */
   pass(ms: number): Promise<void>;
-  /** Waits for what a store has begun to do. */
+  /** Waits for work that a store has begun. */
   settle<T>(work: Promise<T>): Promise<T>;
 
   create(subscription: NewSubscription): Promise<void>;
-  /** Records events in one transaction; answers whom to wake. */
+  /** Records events in one transaction and returns the subscriptions to wake. */
   append(events: readonly NewEvent[]): Promise<readonly Wake[]>;
-  /** False if it is refused, as for a disabled subscription. */
+  /** Returns false if the test is rejected, for example for a disabled subscription. */
   sendTest(subscription: string, event: string): Promise<boolean>;
   redeliver(subscription: string, event: string): Promise<boolean>;
   enable(subscription: string, held: "deliver" | "skip"): Promise<void>;
@@ -122,7 +124,7 @@ export interface TestedStore {
   tables(): Promise<TablesState>;
 }
 
-/** What the record of an event keeps of its request, and that of a test, of which there is no history. */
+/** The request columns in the record of an event, and in that of a test, which has no history. */
 const COMPOSED_REQUEST = {
   composer: 1,
   host: "partner.example",
@@ -140,7 +142,7 @@ const KEPT_REQUEST = {
   requestBody: "{}",
 };
 
-/** A store that is asked by names and answers by names, so that the answers of both can be compared. */
+/** A store with names in place of ids, so that the results of both stores can be compared. */
 export class NamedStore {
   readonly on: TestedStore;
   readonly #loader: Loader;
@@ -186,7 +188,7 @@ export class NamedStore {
     };
   }
 
-  /** Loads in one group; answers the subscriptions in the order in which their answers come. */
+  /** Loads several subscriptions in one group and returns them in the order of their results. */
   async loadTogether(loads: readonly Load[]): Promise<string[]> {
     const names: string[] = [];
     const all = loads.map((load) => this.#loaded(load).then(() => names.push(load.subscription)));
@@ -214,7 +216,7 @@ export class NamedStore {
       [...new Set(ids.map((id) => this.on.subscriptions.nameOf(id)))].toSorted();
     return {
       fenced: result.fenced,
-      // What a fenced commit says of its subscriptions, nobody uses.
+      // The list of a fenced commit is not used.
       inactive: result.fenced ? [] : named(result.inactive),
       disabled: named(result.disabled),
     };
@@ -284,9 +286,9 @@ export class NamedStore {
     return inOrder(named, ({ id }) => id);
   }
 
-  bury({ id, renewedMs }: { readonly id: string; readonly renewedMs: number }) {
+  expire({ id, renewedMs }: { readonly id: string; readonly renewedMs: number }) {
     const renewedAt = new Date(this.on.startMs + renewedMs);
-    return this.on.settle(this.on.leases.bury({ id, renewedAt }));
+    return this.on.settle(this.on.leases.expire({ id, renewedAt }));
   }
 
   release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {

@@ -4,10 +4,10 @@ import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 
-/** f: failed for good, d: delivered, r: to be retried, i: interrupted. */
+/** The letters of outcomes. f: failed permanently, d: delivered, r: retry, i: interrupted. */
 const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
 
-/** The rule of the 20th failure (contract 6.3): outcomes of one commit, in their order, after so many failures. */
+/** The rule of the 20th failure (contract 6.3): the failures before a commit, its outcomes in order, and the result. */
 const CASES: [before: number, outcomes: string, after: number, state: "active" | "disabled"][] = [
   [0, "f", 1, "active"],
   [18, "f", 19, "active"],
@@ -15,11 +15,11 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
   [0, "f".repeat(19), 19, "active"],
   [0, "f".repeat(20), 20, "disabled"],
   [5, "f".repeat(15), 20, "disabled"],
-  // The counter stops at 20, whatever failed with it.
+  // The counter stops at 20, however many more fail in the same commit.
   [18, "fffff", 20, "disabled"],
-  // A success ends the run, also one that another process was told of later.
+  // A success ends the run, also if another process reports it later.
   [19, "d", 0, "active"],
-  // So does a single failure.
+  // A success also ends a run of a single failure.
   [1, "d", 0, "active"],
   [19, "df", 1, "active"],
   [19, "fd", 20, "disabled"],
@@ -35,7 +35,7 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
   [0, "d" + "f".repeat(21) + "dff", 20, "disabled"],
   [19, "df".repeat(3) + "f".repeat(19) + "d", 20, "disabled"],
   [5, "f".repeat(14) + "d" + "f".repeat(19) + "d" + "f".repeat(3), 3, "active"],
-  // Neither a retry nor what we broke off counts, in either direction.
+  // Neither a retry nor an interrupted attempt counts, in either direction.
   [19, "r", 19, "active"],
   [19, "i", 19, "active"],
   [19, "rif", 20, "disabled"],
@@ -71,7 +71,7 @@ async function subscribed(failures: number, events: number): Promise<TwoStores> 
   return stores;
 }
 
-/** One outcome for each of the first entries. */
+/** Makes one outcome for each of the first entries. */
 function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
   const { queued } = stores.subscription("one");
   return Array.from(kinds, (kind, at) => {
@@ -117,7 +117,7 @@ describe("permanent failures in a row", () => {
     expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
   });
 
-  test("leave the counter of a disabled subscription alone, as do successes", async () => {
+  test("do not change the counter of a disabled subscription, and neither do successes", async () => {
     const stores = await subscribed(19, 3);
     const [first, ...late] = outcomesOf(stores, "ffd");
     await stores.commit("dispatcher", first === undefined ? [] : [first]);

@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 
-import type { Claim } from "../../dispatcher/shards/leases.ts";
+import type { Claim } from "../../dispatcher/shards/lease-queries.ts";
 import type { Postgres } from "./postgres-store.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 import type { SubscriptionState, TablesState } from "./tables.ts";
@@ -12,7 +12,7 @@ import {
   type Outcome,
 } from "./tested-store.ts";
 
-/** Both stores, which are asked the same and have to answer and to hold the same. */
+/** Both stores. Every call goes to both, and their results and tables have to be equal. */
 export class TwoStores {
   readonly #real: NamedStore;
   readonly #simulated = new NamedStore(new SimulatedStore());
@@ -27,7 +27,7 @@ export class TwoStores {
     return new TwoStores(new NamedStore(await postgres.empty()));
   }
 
-  /** What both hold since the last comparison. */
+  /** The tables at the last comparison. */
   get tables(): TablesState {
     return this.#tables;
   }
@@ -38,7 +38,7 @@ export class TwoStores {
     return found;
   }
 
-  /** A name that nothing has yet; a ULID's length, as ids of attempts and batches have to have. */
+  /** Returns an unused name with the length of a ULID, which ids of attempts and batches must have. */
   newName(kind: string): string {
     return kind + String(++this.#named).padStart(26 - kind.length, "0");
   }
@@ -100,7 +100,7 @@ export class TwoStores {
     return this.#both((store) => store.leave(dispatcher, claims));
   }
 
-  /** Answers the time by the clock of Postgres, from the beginning; null for the dead. */
+  /** Returns the time of PostgreSQL since the start; null for an expired lease. */
   renew(dispatcher: string) {
     return this.#both((store) => store.renew(dispatcher));
   }
@@ -113,8 +113,8 @@ export class TwoStores {
     return this.#both((store) => store.heartbeats());
   }
 
-  bury(dead: { readonly id: string; readonly renewedMs: number }) {
-    return this.#both((store) => store.bury(dead));
+  expire(dead: { readonly id: string; readonly renewedMs: number }) {
+    return this.#both((store) => store.expire(dead));
   }
 
   release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {
@@ -125,7 +125,7 @@ export class TwoStores {
     return this.#both(({ on }) => on.pass(ms));
   }
 
-  /** Asks both, and compares their answers and then their tables. */
+  /** Calls both stores and compares first their results and then their tables. */
   async #both<Answer>(ask: (store: NamedStore) => Promise<Answer>): Promise<Answer> {
     const real = await ask(this.#real);
     const simulated = await ask(this.#simulated);

@@ -1,4 +1,4 @@
-/** A parameter of an operation, whether it stands there or among the components. */
+/** A parameter of an operation, declared there or in the components of the document. */
 export interface DescribedParameter {
   readonly name: string;
   readonly in: string;
@@ -6,18 +6,18 @@ export interface DescribedParameter {
 }
 
 export interface DescribedOperation {
-  /** In capitals. */
+  /** The method in upper case. */
   readonly method: string;
   readonly path: string;
   readonly parameters: readonly DescribedParameter[];
-  /** By content type. */
+  /** The media types of the request body, by content type. */
   readonly content: Readonly<Record<string, unknown>>;
   readonly security: readonly object[];
 }
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
-/** Every operation of an OpenAPI document, with what it refers to. */
+/** Lists all operations of an OpenAPI document, with their references resolved. */
 export function operationsIn(description: unknown): DescribedOperation[] {
   const { paths, security: usual } = Object(description);
   return Object.entries(Object(paths)).flatMap(([path, item]) =>
@@ -36,7 +36,7 @@ export function operationsIn(description: unknown): DescribedOperation[] {
   );
 }
 
-/** What a reference into the document leads to; anything else as it is. */
+/** Resolves a `$ref` into the document; answers any other part unchanged. */
 export function referred(description: unknown, part: unknown): unknown {
   const { $ref } = Object(part);
   if (typeof $ref !== "string") return part;

@@ -1,12 +1,12 @@
 import { MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
-import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/response.ts";
+import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/message.ts";
 import { Prng } from "../simulation/prng.ts";
 import { cut, mutate, type Corpus } from "./mutate.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
 
-/** Answers of receivers, good and bad; what a fuzz ever found is added here. */
+/** Responses of receivers, valid and invalid. Every input in which a fuzz run found a bug is added here. */
 const CORPUS: Corpus = {
   seeds: [
     `${OK}Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello`,
@@ -54,13 +54,13 @@ const CORPUS: Corpus = {
   ],
 };
 
-/** An input that broke a promise of the parser, with the promise. */
+/** An input that broke a guarantee, with the guarantee. */
 export interface Broken {
   readonly input: string;
   readonly promise: string;
 }
 
-/** Feeds the parser of receivers' answers from one seed; the first input that breaks a promise ends it. */
+/** Feeds mutated responses to the response parser, and stops at the first input that breaks a guarantee. */
 export function fuzzAnswers({
   inputs,
   seed,
@@ -96,7 +96,10 @@ function read(pieces: readonly string[]): ResponseParser {
   return parser;
 }
 
-/** All that a reader may rely on. The reason for a refusal may differ by the cut, the refusal may not. */
+/**
+ * Summarizes the parts of a parsed response that must not depend on how the network cuts it. The text of an error may depend
+ * on the cut, so it is left out.
+ */
 function verdictOf({ state, head, body, isReusable }: ResponseParser): string {
   const text = body.bytes().toString("latin1");
   const { statusCode, headers, framing, keepAlive } = head ?? {};

@@ -10,7 +10,10 @@ const form = (path: string, body: string, more = "") =>
   `POST ${path} HTTP/1.1\r\n${HOST}Content-Type: application/x-www-form-urlencoded\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`;
 const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
 
-/** Requests to every kind of reader that strangers reach; what a fuzz ever found is added here. */
+/**
+ * Requests to every kind of parser that needs no authentication. Every input in which a fuzz run found a bug is added
+ * here.
+ */
 const CORPUS: Corpus = {
   seeds: [
     get("/healthz"),
@@ -124,26 +127,26 @@ const CORPUS: Corpus = {
 };
 
 const WORKERS = 48;
-/** A server that does not answer a sound request for so long hangs. */
+/** The time without a response to a valid request after which the server counts as hung. */
 const HANG_MS = 30_000;
 const LOOK_EVERY = 2_000;
 
 export interface EdgeReport {
   readonly sent: number;
-  /** Status → how often; 0 where the connection closed without an answer, or was left. */
+  /** The count of each status; 0 counts connections without a response. */
   readonly statuses: Readonly<Record<number, number>>;
-  /** Why it ended early, with the input, if it did. */
+  /** The guarantee that ended the run early, with the input that broke it. */
   readonly broken?: { readonly input: string; readonly promise: string };
 }
 
 interface EdgeOptions {
   readonly inputs: number;
   readonly seed: number;
-  /** What is incomplete gets no answer: it is left after so long. */
+  /** The time after which a request is abandoned. Incomplete requests get no response. */
   readonly leaveMs: number;
 }
 
-/** Sends mutated requests to a running API; the first 500, or a server that answers nothing any more, ends it. */
+/** Sends mutated requests to a running API, and stops at the first 500 or as soon as the server no longer responds. */
 export async function fuzzEdge(
   root: string,
   { inputs, seed, leaveMs }: EdgeOptions,
@@ -175,7 +178,7 @@ async function answers(root: string): Promise<boolean> {
   return answer?.status === 200;
 }
 
-/** Of all answers to one input, which may hold several requests. */
+/** Sends one input, which may contain several requests, and answers the statuses of its responses. */
 function statusesAfter(root: string, input: string, leaveMs: number): Promise<number[]> {
   const { hostname, port } = new URL(root);
   return new Promise((resolve) => {
@@ -192,7 +195,7 @@ function statusesAfter(root: string, input: string, leaveMs: number): Promise<nu
     const timer = setTimeout(leave, leaveMs);
     socket.on("data", (chunk: Buffer) => {
       text += chunk.toString("latin1");
-      // What else it may answer stands in its log, where an error of ours is one.
+      // The first final response suffices. Errors of later requests show in the log, which the tests check.
       if (/^HTTP\/1\.1 [2-5]\d\d/m.test(text)) leave();
     });
     socket.on("close", leave);

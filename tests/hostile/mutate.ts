@@ -1,6 +1,6 @@
 import type { Prng } from "../simulation/prng.ts";
 
-/** What a fuzz begins with, and what it puts in: one character per byte. */
+/** The inputs that a fuzz mutates, and the tokens that it inserts; one character per byte. */
 export interface Corpus {
   readonly seeds: readonly string[];
   readonly tokens: readonly string[];
@@ -9,10 +9,13 @@ export interface Corpus {
 const MAX_EDITS = 4;
 const MAX_REPEATS = 600;
 
-/** A seed with some damage: bytes and tokens put in, parts taken out, doubled, or replaced by a part of another seed. */
+/**
+ * Mutates a seed: inserts bytes and tokens, and removes parts, doubles them, or replaces them by parts of other
+ * seeds.
+ */
 export function mutate({ seeds, tokens }: Corpus, prng: Prng): string {
   let text = prng.pick(seeds);
-  // One edit mostly: of many, the first reader refuses the first, and nobody behind it sees the others.
+  // Mostly one edit: a parser rejects the first damage, and later code never sees the others.
   const edits = prng.chance(0.6) ? 1 : prng.int(2, MAX_EDITS);
   for (let i = 0; i < edits; i++) {
     const [from, to] = span(text, prng);
@@ -24,7 +27,7 @@ export function mutate({ seeds, tokens }: Corpus, prng: Prng): string {
   return text;
 }
 
-/** A place or a short part mostly, and sometimes a long one. */
+/** Chooses the part to edit: mostly up to 3 bytes, sometimes longer. */
 function span(text: string, prng: Prng): [from: number, to: number] {
   const from = prng.int(0, text.length);
   const length = prng.chance(0.1) ? prng.int(0, text.length) : prng.int(0, 3);
@@ -45,7 +48,7 @@ function replacement(part: string, { seeds, tokens }: Corpus, prng: Prng): strin
   return part + prng.pick(tokens);
 }
 
-/** The text in pieces, as a network might cut it. */
+/** Cuts a text into pieces, as a network might deliver it. */
 export function cut(text: string, prng: Prng): string[] {
   const places = Array.from({ length: prng.int(1, 6) }, () => prng.int(0, text.length));
   const edges = [0, ...places.toSorted((a, b) => a - b), text.length];

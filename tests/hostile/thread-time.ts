@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 const NS_PER_MS = 1e6;
 
 /**
- * The CPU time in ms that the main thread of a process has spent so far: what holds its event loop. Where the system does
- * not tell it is the time that passed.
+ * Reads the CPU time in ms of the main thread of a process, which runs its event loop. Systems without /proc give the wall
+ * time instead.
  */
 export function mainThreadMs(pid: number): number {
   try {

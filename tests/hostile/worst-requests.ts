@@ -1,22 +1,22 @@
-import { maxValues } from "../../src/http/json.ts";
-import { MAX_PARAMETERS } from "../../src/http/parameters.ts";
+import { maxValues } from "../../src/http/body.ts";
+import { MAX_PARAMETERS } from "../../src/http/text.ts";
 import { operationsIn, referred } from "./description.ts";
 
-/* The worst that a stranger may ask of each route, made from the API's own description. */
+/* The most expensive inputs for each route, generated from the OpenAPI document of the API. */
 
-/** What a request line and its headers may hold, less what the others of them need. */
+/** The bytes of a request head that one long query or header may use; the other headers need the rest. */
 const HEAD_BYTES = 12 * 1024;
 const BODY_LIMIT = 64 * 1024;
 
 export interface WorstRequest {
-  /** Such as `POST /api/v1/login`. */
+  /** The method and path, such as `POST /api/v1/login`. */
   readonly route: string;
   readonly shape: string;
-  /** A request whose worst part has so many bytes, as far as the part may have them. */
+  /** Builds a request whose expensive part has `bytes` bytes, or as many as this part may have. */
   make(bytes: number): { readonly path: string; readonly init: RequestInit };
 }
 
-/** An operation of the description, as far as it is looked at. */
+/** The parts of an operation that the shapes use. */
 interface Operation {
   readonly method: string;
   readonly path: string;
@@ -27,13 +27,13 @@ interface Operation {
 
 type Shape = (bytes: number, operation: Operation) => string;
 
-/** A piece again and again. */
+/** Builds a shape that repeats one piece. */
 const repeat =
   (piece: string): Shape =>
   (bytes) =>
     piece.repeat(Math.ceil(bytes / piece.length)).slice(0, bytes);
 
-/** Pieces that all differ. */
+/** Joins up to `most` different pieces, until they have `bytes` bytes. */
 function distinct(
   bytes: number,
   most: number,
@@ -79,7 +79,7 @@ const FORMS: Readonly<Record<string, Shape>> = {
   "distinct names": (bytes) => distinct(bytes, Number.POSITIVE_INFINITY, [(i) => `a${i}=`, "&"]),
   "distinct names up to the bound": (bytes) =>
     distinct(bytes, MAX_PARAMETERS, [(i) => `a${i}=${padded(bytes, MAX_PARAMETERS)}`, "&"]),
-  "one name again and again": repeat("a=1&"),
+  "one repeated name": repeat("a=1&"),
   escapes: repeat("%61a"),
   "long values": (bytes, { parameters, fields }) => {
     const names = [...parameters, ...fields];
@@ -105,7 +105,9 @@ const NONE: Operation = {
   type: "application/json",
 };
 
-/** Every route with every shape of the parts that it reads; `token` stands in those that bring no header of their own. */
+/**
+ * Builds a request for each route and each shape of its query, headers and body. `token` is the bearer token, if any.
+ */
 export function worstRequests(description: unknown, token?: string): WorstRequest[] {
   return operationsOf(description).flatMap((operation) => {
     const route = `${operation.method} ${operation.path}`;

@@ -1,4 +1,4 @@
-"""Runs beside the client that was made; its types are checked with it where mypy is present."""
+"""Uses the generated Python client from sign-in to delivery. Where mypy is installed, it type-checks this file too."""
 
 import json
 import sys

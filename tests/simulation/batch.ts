@@ -18,7 +18,7 @@ type Step = BatchResult & { readonly more: boolean };
 
 const NOTHING: Step = { fenced: false, jobs: 0, more: false };
 
-/** `dispatchBatch`, a transaction for each chunk. */
+/** Simulates `dispatchBatch`, with a transaction per chunk. */
 export async function dispatchBatch(
   deps: BatchDeps,
   batch: Batch,
@@ -32,7 +32,7 @@ export async function dispatchBatch(
   }
 }
 
-/** Statement by statement: it holds its lease and the sequence until its commit. */
+/** Dispatches a chunk statement by statement. It locks its lease and the sequence until its commit. */
 async function dispatchChunk(deps: BatchDeps, batch: Batch, session: Session): Promise<Step> {
   const { tables, world } = deps;
   const lease = tables.dispatchers.get(batch.dispatcherId);
@@ -63,7 +63,7 @@ async function dispatch(
   const taken = chunkOf(subscription, window, world.settings.chunk);
   await session.pass(random.latency(2, 80));
   await session.pass(random.latency(1, 20));
-  // The real statement holds the row of the subscription, and a disabling waits for it. Here the disabling wins.
+  // The real statement locks the subscription, and a disabling waits for it. Here the disabling comes first.
   if (!subscription.open || subscription.state !== "active") return NOTHING;
   const entries = toEntries(world, subscription, taken);
   const gone = new Set(taken);
@@ -80,7 +80,7 @@ async function dispatch(
   return { fenced: false, jobs: begun.size, more };
 }
 
-/** The window that somebody has begun, or else a new one, if the batch is due. */
+/** Returns the open window, or a new one if the batch is due. */
 function windowOf(subscription: SubscriptionRow, { id, now }: Batch): WindowRow | undefined {
   const { nextBatchAtMs, window } = subscription;
   if (nextBatchAtMs === null) return undefined;
@@ -90,7 +90,7 @@ function windowOf(subscription: SubscriptionRow, { id, now }: Batch): WindowRow 
   return { id, openedAtMs: now.getTime(), through, reviewId: null };
 }
 
-/** The events that a window takes: all that wait, whenever they were recorded. */
+/** Returns the events of a window: all that wait, whenever they were recorded. */
 export function visibleEvents({ batch }: SubscriptionRow): readonly HistoryRow[] {
   return batch;
 }
@@ -109,8 +109,8 @@ function closeWindow(
 }
 
 /**
- * The next events of a window: review by review, in the order of the first event of each, and first the review that the
- * last chunk was cut in.
+ * Returns the next events of a window: review by review, in the order of the first event of each. The review in which
+ * the last chunk ended comes first.
  */
 export function chunkOf(
   subscription: SubscriptionRow,

@@ -12,7 +12,7 @@ import { SHARDS } from "../../src/outbox/schedule.ts";
 
 const MANY_TESTS = 20;
 
-/** What partners do with their subscriptions: the transactions of the API that change them. */
+/** The transactions of the API in which partners change their subscriptions. */
 export class Changes {
   readonly #deps: ApiDeps;
   readonly #writers: Writers;
@@ -31,7 +31,7 @@ export class Changes {
     const row = newSubscription({
       id,
       partnerId,
-      // Few shards now and then, so that subscriptions share them; the last ones are the first to move.
+      // Some runs have few shards, so that subscriptions share them; the last shards are the first to move.
       shard: random.chance(0.6) ? SHARDS - random.int(1, 2) : random.int(0, SHARDS - 1),
       host: random.chance(0.2) ? "shared.example" : `${id.toLowerCase()}.example`,
       kind,
@@ -45,7 +45,7 @@ export class Changes {
     world.trace("api", `creates ${id} ${kind} ${row.ordering} in shard ${row.shard}`);
   }
 
-  /** Does something to one of a partner's subscriptions. */
+  /** Makes a random change to a subscription of a partner. */
   async change(partnerId: number): Promise<void> {
     const { world, tables } = this.#deps;
     const target = tables.slot(partnerId, world.workload.chance(0.7) ? "immediate" : "batch");
@@ -66,7 +66,7 @@ export class Changes {
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 100));
       if (target.state === "deleted") return;
-      // The run of failures ends whatever the state is.
+      // The run of failures ends in every state.
       target.failures = 0;
       monitor.enabled(target.id);
       if (target.state === "active") return;
@@ -89,7 +89,7 @@ export class Changes {
     this.#wake(target);
   }
 
-  /** Deletes it, and fills the slot again: a race with what is queued and under way. */
+  /** Deletes a subscription and fills its slot again, while entries are queued and under way. */
   async #replace(target: SubscriptionRow): Promise<void> {
     await this.remove(target);
     const { tables } = this.#deps;
@@ -120,7 +120,7 @@ export class Changes {
     target.batch = [];
   }
 
-  /** One test, or more than are loaded at once. */
+  /** Sends one test, or more than a load returns. */
   async #sendTests(target: SubscriptionRow): Promise<void> {
     const count = this.#deps.world.workload.chance(0.1) ? MANY_TESTS : 1;
     for (let n = 0; n < count; n++) await this.sendTest(target, this.#writers.nextEventId());
@@ -151,7 +151,7 @@ export class Changes {
       const row = choose([...target.settled.values()]);
       if (row === undefined || [...queueOf(target)].some((one) => one.eventId === row.eventId))
         return;
-      // The body of a test says when it was asked for.
+      // The body of a test contains the time of its request.
       const recordedAtMs = row.isTest ? row.recordedAtMs : world.wallMs;
       this.#append(target, { ...row, round: row.round + 1, recordedAtMs });
     });
@@ -196,7 +196,7 @@ export class Changes {
     if (this.#deps.world.workload.chance(0.5)) this.#wake(target);
   }
 
-  /** Another URL, or another interval. */
+  /** Changes the URL or the interval. */
   async #change(target: SubscriptionRow): Promise<void> {
     const { world } = this.#deps;
     await this.#session().work(world.workload.latency(3, 50));

@@ -13,26 +13,29 @@ export interface CheckDeps {
   readonly watch: Watch;
 }
 
-/** How many tests the actor allows at once, said here again, so that a change of it is noticed. */
+/** The most tests at once of an actor, repeated here so that a change of it fails a check. */
 export const PARALLEL_TESTS = 4;
-/** SETTINGS_MAX_AGE_MS of the actor, CLOCKS_APART_MS of a suspension, and the rounding to the millisecond. */
+/** SETTINGS_MAX_AGE_MS of the actor, CLOCK_TOLERANCE_MS of a suspension, and the rounding to the millisecond. */
 const SETTINGS_AGE_MS = 1_501;
-/** For how long nothing must have gone wrong before lateness counts. */
+/** The time without a fault after which lateness counts. */
 const CALM_MS = 20_000;
-/** How long after a process came or went a shard may still move in which a request hangs: PATIENCE_MS and a bit. */
+/**
+ * The time after the start or end of a process in which a shard with a hanging request may still move: PATIENCE_MS and
+ * a margin.
+ */
 const LATE_MOVE_MS = 25_000;
-/** How late an idle dispatcher may be; what was changed has to be loaded within this time too. */
+/** The most that an idle dispatcher may be late, and the limit for the load of changed settings. */
 const RETRY_LATE_MS = 250;
 const FRESH_LATE_MS = 250;
-/** How long the splitting may take, and for how long after a row was locked or a record refused that counts. */
+/** The longest time to split a group, and the time after a row lock or a rejected record for which that counts. */
 const SPLIT_MS = 1_500;
 const SPLIT_EXCUSE_MS = 4_000;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
 /**
- * Only the holder of the shard sends: an owner stops before anybody can take over. It has a bounded number of attempts
- * of a subscription, over all lanes, whose records are not committed.
+ * Checks that only the holder of the shard sends, because a holder stops before another process can take over, and that
+ * it has a bounded number of unrecorded attempts of the subscription, over all lanes.
  */
 export function checkLeaving(deps: CheckDeps, post: Post): void {
   const { tables, watch } = deps;
@@ -47,7 +50,7 @@ export function checkLeaving(deps: CheckDeps, post: Post): void {
     say(deps, post, "bounded attempts without a record", `the ${unrecorded.size}th`);
 }
 
-/** Everything that has to be true when a POST begins. */
+/** Checks everything that must be true when a POST begins. */
 export function checkPost(deps: CheckDeps, post: Post): void {
   for (const check of CHECKS) check(deps, post);
 }
@@ -66,7 +69,7 @@ function say(
 const checkEntry: Check = (deps, post) => {
   const { entry, subscription, attempt, process } = post;
   if (attempt < 1 || attempt > ATTEMPTS) say(deps, post, "right attempt", "which no entry has");
-  // Decided to be skipped, whether it stands in the outbox or not.
+  // The entry was skipped, whether its row is still in the outbox or not.
   const { watch } = deps;
   const isSkipped = entry.sequence <= watch.skippedThrough;
   const settled = subscription.settled.get(entry.sequence);
@@ -84,7 +87,10 @@ const checkEntry: Check = (deps, post) => {
     say(deps, post, "never early", `${earlyMs} ms before it is due`);
 };
 
-/** After a delete, a disabling or a change, only what a load from before has answered is sent, and not for long. */
+/**
+ * Checks that after a delete, a disabling or a change only entries of an earlier load are sent, and only for a short
+ * time.
+ */
 const checkSettings: Check = (deps, post) => {
   const { subscription, process } = post;
   const read = deps.watch.settings.get(process);
@@ -111,7 +117,7 @@ const checkOverlap: Check = (deps, post) => {
   if (running >= limit) say(deps, post, "bounded requests", `beside ${running} others`);
 };
 
-/** Every entry before it in its lane is settled, or was answered 2xx to this very process. */
+/** Checks that every earlier entry of the lane is settled, or was answered with 2xx to this very process. */
 const checkOrder: Check = (deps, post) => {
   const { entry, subscription, dispatcherId } = post;
   if (entry.isTest) return;
@@ -127,7 +133,7 @@ const checkOrder: Check = (deps, post) => {
     say(deps, post, "bounded send-ahead", `ahead of ${ahead} uncommitted entries`);
 };
 
-/** Nobody makes the same attempt twice; after a death others repeat it, and of few entries. */
+/** Checks that no attempt is made twice, except that other processes repeat a few entries after a crash. */
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
@@ -143,18 +149,18 @@ const checkRepeat: Check = (deps, post) => {
   }
 };
 
-/** When the entry became the head of its lane, or when one more request was allowed. */
+/** Returns the time at which the entry became the head of its lane, or one more request was allowed. */
 function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
   const progressMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
   const laneMs = Math.max(progressMs, watch.dispatchedMs);
-  if (entry.isTest) return Math.max(laneMs, watch.testsCrowdedMs);
-  return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
+  if (entry.isTest) return Math.max(laneMs, watch.testsSaturatedMs);
+  return ordering === "review" ? Math.max(laneMs, watch.saturatedMs) : watch.progressMs;
 }
 
-/** Of the loads that one waits for on a slow server. */
+/** The number of rows in the loads that a load waits for on a slow server. */
 const COSTLY_ROWS = 4_000;
 
-/** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
+/** Checks that the head of a lane is sent on time if no fault occurred for a while. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, subscription } = post;
   if (deps.world.settings.limits !== LIMITS) return;
@@ -163,12 +169,12 @@ const checkPunctual: Check = (deps, post) => {
   const headMs = headSinceMs(deps, post);
   const readyMs = Math.max(dueMs, headMs, subscription.changedMs, deps.watch.hinderedMs);
   const lateMs = deps.world.nowMs - readyMs;
-  // A commit that waited for a row of another subscription is split until that one is alone.
+  // A commit that waited for a row of another subscription is split until only that one is left.
   const splitMs = deps.world.nowMs - deps.world.hinderedMs < SPLIT_EXCUSE_MS ? SPLIT_MS : 0;
-  // Where rows cost time, a load of another subscription may come before.
+  // A load of another subscription may come first, and rows take time in some runs.
   const costMs = deps.world.settings.rowMs * COSTLY_ROWS;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
-  // The new ordering holds once everything that was sent in the old one has ended.
+  // The new ordering holds once every request of the old one has ended.
   const { troubleMs, movedMs } = deps.world;
   const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
   if (lateMs > limitMs + splitMs + costMs && calmSinceMs < readyMs - CALM_MS)

@@ -1,4 +1,4 @@
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
 import { queueOf } from "./log.ts";
@@ -10,18 +10,18 @@ interface Commit {
   readonly dispatcherId: string;
   readonly record: AttemptRecord;
   readonly subscription: SubscriptionRow;
-  /** The entry is there, and at the attempt that the record is about. */
+  /** The entry exists and is at the attempt of the record. */
   readonly moves: boolean;
-  /** The record is there already: the answer to its commit was lost. */
+  /** The record exists already, because the response to its commit was lost. */
   readonly isRepeat: boolean;
-  /** When the retry is due, if one is. */
+  /** The due time of the retry, if there is one. */
   readonly dueAtMs: number | null;
 }
 
-/** Entries may still be under way in lanes of the old ordering for so long after it was changed. */
+/** The time after a change of the ordering for which entries may be under way in lanes of the old ordering. */
 const REORDER_EXCUSE_MS = 60_000;
 
-/** Of the record of a POST: there was such a POST, the decision follows from it, and its entry was still there. */
+/** Checks the record of a POST: the POST exists, the decision follows from its result, and its entry existed. */
 export function checkRecord(deps: CheckDeps, commit: Commit): void {
   const { record, subscription, moves, isRepeat, dispatcherId } = commit;
   const say = (invariant: string, what: string) => {
@@ -30,7 +30,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   };
   if (!deps.tables.dispatchers.has(dispatcherId)) say("fencing", "after it was declared dead");
   const post = findPost(deps, commit);
-  // An attempt that failed before its first byte left was one all the same.
+  // An attempt that failed before its first byte is an attempt, too.
   if (post === undefined || (post.leftMs === undefined && post.outcome !== "failed"))
     return say("no invented record", "without a POST");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
@@ -38,7 +38,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (record.decision.kind !== expected.kind || delayMs !== expected.delayMs)
     say("schedule", `after ${delayMs}; it should be ${expected.kind} after ${expected.delayMs}`);
   if (commit.dueAtMs !== null) checkDue(deps, { ...commit, post, dueAtMs: commit.dueAtMs }, say);
-  if (!isRepeat) checkTold(deps, { ...commit, post }, say);
+  if (!isRepeat) checkFlagged(deps, { ...commit, post }, say);
   post.recorded = true;
   deps.watch.unrecorded.get(dispatcherId)?.delete(post);
   if (moves && isEnd(record) && overtakes(commit, post))
@@ -52,7 +52,7 @@ function isEnd({ decision }: AttemptRecord): boolean {
   return decision.kind === "delivered" || decision.kind === "failed";
 }
 
-/** Whether an entry before it in its lane is not settled. */
+/** Whether an earlier entry of the lane is not settled. */
 function overtakes({ record, subscription }: Commit, { entry, ordering }: Post): boolean {
   if (entry.isTest) return false;
   for (const row of queueOf(subscription)) {
@@ -63,7 +63,7 @@ function overtakes({ record, subscription }: Commit, { entry, ordering }: Post):
 }
 
 function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post | undefined {
-  // Where the clock went back, an earlier POST may bear the same time.
+  // An earlier POST may have the same time after a step back of the clock.
   return watch.posts
     .get(record.sequence)
     ?.findLast(
@@ -77,7 +77,10 @@ function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post 
 
 type Say = (invariant: string, what: string) => void;
 
-/** A retry is due its delay after the end of the POST, by the clock of Postgres; the way of the commit may add to it. */
+/**
+ * Checks that a retry is due its delay after the end of the POST, by the clock of PostgreSQL. The duration of the
+ * commit may be added.
+ */
 function checkDue(
   { world }: CheckDeps,
   { record, post, dueAtMs }: Commit & { post: Post; dueAtMs: number },
@@ -90,21 +93,24 @@ function checkDue(
     say("schedule", `due at ${dueAtMs}, ${Math.round(dueAtMs - earliestMs)} ms from its delay`);
 }
 
-/** The record of a repeat says that it may be one; no other says so but of what a dead process may have sent. */
-function checkTold(
+/**
+ * Checks that the record of a repeat is flagged as possible, and that other records are flagged only if a crashed
+ * process may have made the attempt.
+ */
+function checkFlagged(
   { world, watch }: CheckDeps,
   { record, post, subscription }: Commit & { post: Post },
   say: Say,
 ): void {
   const { sequence, attempt, round, possiblyRepeated } = record;
   if (possiblyRepeated && !watch.mayRepeat.has(sequence))
-    say("possible repeats told", "as a possible repeat, which it cannot be");
+    say("possible repeats flagged", "as a possible repeat, which it cannot be");
   const which = `${sequence}/${round}/${attempt}`;
-  if (possiblyRepeated) watch.told.add(which);
-  // One record tells, also if the attempt that it is about was broken off and is made once more.
-  if (watch.told.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
-  // What is disabled while its shard is taken over is not seen by the first sweep.
-  if (!watch.wasActive || subscription.changedMs > watch.buriedMs) return;
+  if (possiblyRepeated) watch.flagged.add(which);
+  // One flagged record is enough, also if its attempt was aborted and is made once more.
+  if (watch.flagged.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
+  // The first sweep does not see a subscription that is disabled during the takeover.
+  if (!watch.wasActive || subscription.changedMs > watch.expiredMs) return;
   const unrecorded = watch.posts
     .get(sequence)
     ?.find(
@@ -115,17 +121,17 @@ function checkTold(
         one.leftMs !== undefined &&
         !one.recorded,
     );
-  // A process that has not heard of a step back yet sends what is not due by the clock of the one that follows it.
+  // A process that has not noticed a step back yet may send entries that are not due for its successor.
   if (unrecorded === undefined || world.steppedMs + STEP_EXCUSE_MS > unrecorded.startedMs) return;
-  // The first of the lanes that there were then may stand behind others in the lanes that there are.
+  // The first entries of the former lanes may not be the first ones of the present lanes.
   if (watch.reorderedMs > unrecorded.startedMs) return;
   if (!waitedSince(watch, unrecorded))
-    say("possible repeats told", `as if ${unrecorded.dispatcherId} had not sent it`);
+    say("possible repeats flagged", `as if ${unrecorded.dispatcherId} had not sent it`);
 }
 
 /**
- * What stands behind a head whose repeat failed waits with it, and is forgotten if the shard changes hands once more
- * meanwhile: a sweep shows nothing of what is not due (docs/decisions.md).
+ * Whether the entry waited behind a head whose repeat failed. Such an entry is not known any more if the shard moves
+ * again meanwhile, because a sweep does not show entries that are not due (docs/decisions.md).
  */
 function waitedSince({ posts }: CheckDeps["watch"], sent: Post): boolean {
   const failed = (one: Post) =>
@@ -146,7 +152,7 @@ function expectedDecision(
   return { kind: "retry", delayMs: retryDelaysMs[post.attempt - 1] ?? 0 };
 }
 
-/** A batch has each event once, review by review, and in order within each, whatever its chunks. */
+/** Checks that a batch has each event once, review by review and in order within each, over all its chunks. */
 export function checkDispatch(
   deps: CheckDeps,
   subscription: SubscriptionRow,
@@ -171,7 +177,7 @@ export function checkDispatch(
   let { last } = watch.window;
   for (const entry of entries) {
     if (deps.watch.dispatched.has(entry.eventId)) say(`${entry.eventId} a second time`);
-    // What commits while the chunks follow may still be taken; real rows of one review never overtake each other.
+    // An event that commits between two chunks may be in the batch; events of one review never overtake each other.
     if ((watch.batchedMs.get(entry.eventId) ?? 0) > openedMs) continue;
     if (entry.reviewId === last?.reviewId) {
       if ((entry.history?.id ?? 0) <= (last.history?.id ?? 0)) say(`${entry.eventId} out of order`);

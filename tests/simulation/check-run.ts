@@ -14,21 +14,21 @@ interface RunDeps {
 }
 
 /**
- * How long after the last trouble everything that is due must be under way: a lease that runs out (4 s), one more for
- * those who could not watch, the sweep (3 s), and a shard that moves once more.
+ * The time after the last fault within which all due work must be under way: an expiring lease (4 s), one more for
+ * processes that could not watch, the sweep (3 s), and one more move of a shard.
  */
 const STARVED_MS = 30_000;
 /**
- * How long a subscription may wait without any trouble, though shards move and requests hang: CLOSING_MS of the
+ * The longest wait of a subscription without any fault, though shards move and requests hang: CLOSING_MS of the
  * dispatcher, a claim, and the sweep.
  */
 const PAUSE_MS = 8_000;
-/** The same where few requests may be under way at once, and each may hang for 15 s. */
-const CROWDED_PAUSE_MS = 120_000;
-/** How long after a crash another dispatcher must have taken over. */
+/** The longest wait in runs with few requests at once, each of which may hang for 15 s. */
+const SATURATED_PAUSE_MS = 120_000;
+/** The time after a crash within which another dispatcher must have taken over. */
 const TAKEOVER_MS = 8_000;
 
-/** Checks what has to be true at any time; called every second. */
+/** Checks the invariants of any time; called every second. */
 export function checkRun(deps: RunDeps): void {
   checkTakeover(deps);
   for (const subscription of deps.tables.subscriptions.values()) {
@@ -44,8 +44,8 @@ function checkTakeover({ world, tables, cluster }: RunDeps): void {
   if (cluster.serving.length === 0 || world.nowMs - sinceMs <= TAKEOVER_MS) return;
   const living = cluster.running.filter((one) => one.process.alive);
   const ids = new Set(living.map((one) => one.process.dispatcherId));
-  const orphan = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
-  if (orphan >= 0) world.violate("takeover", `shard ${orphan} is of ${tables.owners[orphan]}`);
+  const lost = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
+  if (lost >= 0) world.violate("takeover", `shard ${lost} is of ${tables.owners[lost]}`);
 }
 
 function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
@@ -53,7 +53,7 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const watch = monitor.watch(subscription.id);
   const { progressMs, reorderedMs, hinderedMs } = watch;
   const sinceMs = Math.max(progressMs, subscription.changedMs, reorderedMs, hinderedMs);
-  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : CROWDED_PAUSE_MS;
+  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : SATURATED_PAUSE_MS;
   if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= pauseMs) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
   const limitMs = world.nowMs - pauseMs;
@@ -88,7 +88,7 @@ function readyMs({ stepMs }: World, { dueAtMs, visibleMs }: OutboxRow): number {
   return dueAtMs === null ? visibleMs : dueAtMs - EPOCH_MS - stepMs;
 }
 
-/** Checks what has to be true once everything has settled. */
+/** Checks the invariants of a settled system. */
 export function checkEnd({ world, tables, monitor }: RunDeps): void {
   for (const subscription of tables.subscriptions.values()) {
     monitor.checkPlaces(subscription);
@@ -103,7 +103,7 @@ export function checkEnd({ world, tables, monitor }: RunDeps): void {
   }
 }
 
-/** First arrivals follow the commits, in each lane. */
+/** Checks that first arrivals follow the order of commits in each lane. */
 function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch): void {
   const ordering = watch.reorderedMs > 0 ? "review" : subscription.ordering;
   const latest = new Map<LaneKey, { sequence: number; atMs: number }>();
@@ -125,7 +125,7 @@ function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch
   }
 }
 
-/** Whether nothing is left to do for any active subscription, and nothing is queued for a deleted one. */
+/** Whether no active subscription has work, and no deleted one has queued entries. */
 export function isSettled({ tables }: Pick<RunDeps, "tables">): boolean {
   for (const subscription of tables.subscriptions.values()) {
     const { state, nextBatchAtMs, batch } = subscription;

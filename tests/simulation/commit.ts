@@ -1,6 +1,6 @@
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
-import type { CommitResult } from "../../dispatcher/store/commit.ts";
+import type { CommitResult } from "../../dispatcher/store/committer.ts";
 import type { Monitor } from "./monitor.ts";
 import { REFUSED, SqlError, type Session } from "./network.ts";
 import { moveOf, noteEnd } from "./log.ts";
@@ -19,18 +19,18 @@ interface Commit {
   readonly monitor: Monitor;
   readonly dispatcherId: string;
   readonly records: readonly AttemptRecord[];
-  /** When the process sent them, by its monotonic clock. */
+  /** The time of the commit by the monotonic clock of the process. */
   readonly monotonicMs: number;
 }
 
-/** Of the real statement. */
+/** The `lock_timeout` of the real statement. */
 const LOCK_TIMEOUT_MS = 100;
 
 const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
 
 /**
- * `commitAttempts`: it locks its lease, takes its time, and then changes everything at one instant. `inactive` is
- * answered as of its beginning, as the snapshot of the real statement does.
+ * Simulates `commitAttempts`: locks the lease, takes time, and then changes everything at one instant. `inactive` is
+ * that of the beginning, as in the snapshot of the real statement.
  */
 export async function commitAttempts(commit: Commit, session: Session): Promise<CommitResult> {
   const { world, tables, dispatcherId, records } = commit;
@@ -39,12 +39,12 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   const touched = subscriptionsOf(commit);
   const inactive = touched.filter((one) => one.state !== "active").map((one) => one.id);
   lease.holders += 1;
-  // What `now()` answers in the whole transaction.
+  // The value of `now()` in the whole transaction.
   const nowMs = world.postgresMs;
   try {
     await session.work(world.random.latency(3, 60) + world.settings.rowMs * records.length);
     await waitForRows(commit, touched, session);
-    // A commit that might disable is a transaction, with the mail in it.
+    // A commit that may disable a subscription takes longer.
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit, nowMs);
@@ -57,7 +57,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   }
 }
 
-/** Fails as the real statement does: after its lock_timeout, or for a record that Postgres refuses. */
+/** Fails like the real statement: after its lock_timeout, or for a record that PostgreSQL rejects. */
 async function waitForRows(
   { world, records }: Commit,
   touched: readonly SubscriptionRow[],
@@ -75,7 +75,7 @@ async function waitForRows(
   if (refused !== undefined) throw new SqlError(REFUSED);
 }
 
-/** The row that a commit locks; undefined if its dispatcher was declared dead. */
+/** Returns the row that a commit locks; undefined if the lease of its dispatcher has expired. */
 export function leaseOf(tables: Tables, dispatcherId: string): DispatcherRow | undefined {
   return tables.dispatchers.get(dispatcherId);
 }
@@ -110,7 +110,10 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
   return settled;
 }
 
-/** By the clock of Postgres, when a retry is due: the rest of its delay from now on. Null where none follows. */
+/**
+ * Returns the due time of a retry by the clock of PostgreSQL: the rest of its delay from now. Null if there is no
+ * retry.
+ */
 function dueAt(record: AttemptRecord, monotonicMs: number, nowMs: number): number | null {
   const { decision, endedMs } = record;
   if (decision.kind !== "retry") return null;
@@ -122,7 +125,7 @@ function attemptRow(record: AttemptRecord, nextAttemptAtMs: number | null): Atte
   return { sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
 }
 
-/** The counters of the statement, computed the way it does: by runs of failures, each to the next success. */
+/** Computes the failure counters like the statement: by runs of failures, each up to the next success. */
 export function countFailures(world: World, settled: readonly Settled[]): string[] {
   const disabled: string[] = [];
   for (const [subscription, own] of Map.groupBy(settled, (one) => one.subscription)) {

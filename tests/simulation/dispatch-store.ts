@@ -1,13 +1,12 @@
-import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
+import type { Entry, LoadRequest, Subscription } from "../../dispatcher/actor/event.ts";
 import type { Answer, DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
-import type { Monitor } from "./monitor.ts";
-import { SqlError, UNREADABLE, type Network, type Server } from "./network.ts";
-import type { Process } from "./process.ts";
 import { isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
+import type { Monitor } from "./monitor.ts";
+import { type Network, type Server, SqlError, UNREADABLE } from "./network.ts";
+import type { Process } from "./process.ts";
 import type { OutboxRow, QueuedRow, SubscriptionRow, Tables } from "./tables.ts";
 import type { World } from "./world.ts";
 
@@ -21,7 +20,7 @@ export interface StoreDeps {
 
 const TESTS_LIMIT = 16;
 
-/** The simulated Postgres as one dispatcher process sees it: what `createStore` is over the real one. */
+/** The simulated PostgreSQL for one dispatcher process; the real one is `createStore` of the dispatcher. */
 export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   const { network, postgres: server, tables, world, monitor } = deps;
   return {
@@ -41,7 +40,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
     },
     passWindow: (id) =>
       network.call(process, { server, name: "pass window" }, async (session) => {
-        // Entries behind a long queue of reviews that are left out are late by as much as it takes to pass that.
+        // Entries after a long queue of left-out reviews are late by the time that it takes to pass the queue.
         const watch = monitor.watch(id);
         watch.hinderedMs = Math.max(watch.hinderedMs, world.nowMs);
         await session.work(world.random.latency(1, 20));
@@ -68,13 +67,13 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   };
 }
 
-/** Fails as the real statement does, for all that is asked, if a row of one subscription is damaged. */
+/** Fails like the real statement, for the whole group, if a row of one subscription is damaged. */
 function failIfUnreadable(
   { world, tables }: Pick<StoreDeps, "world" | "tables">,
   requests: readonly LoadRequest[],
 ): void {
   if (!requests.some(({ id }) => tables.subscription(id).unreadableUntilMs > world.nowMs)) return;
-  // Only that one may be late: whoever is asked for with it is soon asked for without it.
+  // Only that subscription may be late: the others are soon read without it.
   if (requests.length === 1) world.hinderedMs = world.nowMs;
   throw new SqlError(UNREADABLE);
 }
@@ -82,11 +81,11 @@ function failIfUnreadable(
 interface Read {
   readonly answer: Answer;
   readonly snapshotMs: number;
-  /** How many rows and events were looked at. */
+  /** The number of rows and events that were read. */
   readonly walked: number;
 }
 
-/** Subscription and entries as they are at one moment. */
+/** Reads a subscription and its entries at one instant. */
 function read({ tables, world }: StoreDeps, request: LoadRequest): Read {
   const row = tables.subscription(request.id);
   const snapshotMs = world.nowMs;
@@ -119,12 +118,12 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
   };
 }
 
-/** The path names the subscription and the version of the settings, so that a POST tells them. */
+/** Returns a URL whose path has the subscription and the version of the settings, so that a POST shows them. */
 function urlOf(row: SubscriptionRow): string {
   return `http://${row.host}/${row.id}/${row.version}`;
 }
 
-/** Those that are due first: tests that wait for a retry take no place from the others. */
+/** Returns the tests that are due first, so that tests which wait for a retry take no place of the others. */
 export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
   return outbox
     .filter((row) => row.isTest)
@@ -148,7 +147,7 @@ function toEntry(row: QueuedRow): Entry {
     round: row.round,
     attempt: row.attempt,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
-    // Nobody looks at what the body says beyond the event.
+    // Only the event id of the body is read.
     source: {
       kind: "test",
       event: "webhook.test",
@@ -159,7 +158,7 @@ function toEntry(row: QueuedRow): Entry {
   };
 }
 
-/** What is due now or so soon that the next sweep may be late for it. */
+/** The time ahead for which the sweep reports due work, because the next sweep may be late. */
 const SOON_MS = 6_000;
 
 export function sweepShards(
@@ -191,7 +190,7 @@ export function sweepShards(
   return found.filter(({ dueInMs }) => dueInMs <= SOON_MS);
 }
 
-/** When one of its lanes may be due; with lanes by review any of them may be. */
+/** Returns the time at which a lane may be due; with a lane per review any of them may be. */
 function dueAtMs(row: SubscriptionRow, nowMs: number): number {
   if (row.ordering === "review" && !isQueueEmpty(row)) return nowMs;
   const queue = [...queueOf(row)];

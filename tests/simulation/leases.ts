@@ -1,7 +1,9 @@
-import type { Claim } from "../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../dispatcher/shards/lease-queries.ts";
-import { fairShare } from "../../dispatcher/shards/leases.ts";
-import { bury, heartbeatsOf } from "./bury.ts";
+import {
+  type Claim,
+  fairShare,
+  type Heartbeat,
+  type Leases,
+} from "../../dispatcher/shards/lease-queries.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Process } from "./process.ts";
@@ -9,7 +11,7 @@ import type { Tables } from "./tables.ts";
 
 type ClaimedShard = [shard: number, claim: Claim];
 
-/** The leases as `createLeases` keeps them, statement by statement; the share is computed by the real rule. */
+/** Simulates `createLeases` statement by statement; the share is computed by the real rule. */
 export function createLeases(deps: StoreDeps, process: Process): Leases {
   const { world, network, postgres: server, tables } = deps;
   const ask = <T>(name: string, serve: (session: Session) => T | Promise<T>) =>
@@ -44,12 +46,12 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
       return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
     heartbeats: () => ask("heartbeats", () => heartbeatsOf(tables)),
-    bury: (dead) => ask("bury", (session) => bury(deps, dead, session)),
+    expire: (dead) => ask("expire", (session) => expireLease(deps, dead, session)),
     release,
     async leave(id, claims) {
       if (claims.size > 0) await release(id, claims);
       await ask("leave", async (session) => {
-        // A commit that is under way holds the row.
+        // A running commit locks the row.
         while ((tables.dispatchers.get(id)?.holders ?? 0) > 0) await session.work(1);
         tables.deleteDispatcher(id);
       });
@@ -66,7 +68,7 @@ function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
 }
 
 export function claimOf({ epochs, orphaned }: Tables, shard: number): Claim {
-  return { epoch: epochs[shard] ?? 0, orphaned: orphaned[shard] ?? false };
+  return { epoch: epochs[shard] ?? 0, unclean: orphaned[shard] ?? false };
 }
 
 function claimShards(
@@ -90,9 +92,45 @@ export function releaseShards(
   id: string,
   claims: ReadonlyMap<number, Claim>,
 ): void {
-  for (const [shard, { epoch, orphaned }] of claims) {
+  for (const [shard, { epoch, unclean }] of claims) {
     if (tables.owners[shard] !== id || tables.epochs[shard] !== epoch) continue;
     tables.owners[shard] = null;
-    tables.orphaned[shard] = orphaned;
+    tables.orphaned[shard] = unclean;
   }
+}
+
+/** Returns the rows of the dispatchers. */
+function heartbeatsOf({ dispatchers }: Tables): Heartbeat[] {
+  return Array.from(dispatchers.values(), ({ id, renewedMs }) => ({
+    id,
+    renewedAt: new Date(renewedMs),
+  }));
+}
+
+/**
+ * Expires a lease and frees its shards. It waits for the statements that lock the row; a lease that was renewed after
+ * all stays.
+ */
+async function expireLease(
+  deps: StoreDeps,
+  dead: Heartbeat,
+  session: Session,
+): Promise<number | undefined> {
+  const { tables, world, monitor } = deps;
+  const isHeld = () => (tables.dispatchers.get(dead.id)?.holders ?? 0) > 0;
+  while (isHeld()) await session.work(1);
+  await session.pass(world.random.latency(2, 30));
+  const row = tables.dispatchers.get(dead.id);
+  if (row?.renewedMs !== dead.renewedAt.getTime() || isHeld()) return undefined;
+  world.trace("postgres", `declares ${dead.id} dead`);
+  const shards = freeAsUnclean(tables, dead.id);
+  monitor.expired(row, shards);
+  tables.deleteDispatcher(dead.id);
+  return shards.length;
+}
+
+export function freeAsUnclean(tables: Tables, id: string): number[] {
+  const shards = tables.owners.flatMap((owner, shard) => (owner === id ? [shard] : []));
+  for (const shard of shards) tables.orphaned[shard] = true;
+  return shards;
 }

@@ -1,10 +1,10 @@
 /*
- * A model of the log of one subscription, small enough to visit every state: appends, loads, sends, commits that wait for
- * the offset or whose answer is lost, skips, a change of the ordering, and a second dispatcher that takes over. It says
- * the rules once more, without tables, and holds each state against the invariants of the log.
+ * A model of the log of one subscription, small enough to visit every state: appends, loads, sends, commits that wait
+ * for the offset or lose their response, skips, a change of the ordering, and a takeover by a second dispatcher. It
+ * states the rules once more, without tables, and checks each state against the invariants of the log.
  */
 
-export const MODEL_PLANTS = [
+export const MODEL_FAULTS = [
   "rowless-pass",
   "forgotten-retry",
   "doubled-entry",
@@ -17,12 +17,18 @@ export const MODEL_PLANTS = [
 ] as const;
 
 export interface ModelOptions {
-  /** An entry per letter, which is its review: a capital stands for an event of the log, others have rows at once. */
+  /**
+   * One entry per letter, which is its review. A capital stands for a log event, any other letter for an entry that has
+   * a row at once.
+   */
   readonly entries: string;
   readonly ordering: "subscription" | "review";
-  /** What happens at any moment, once each: a commit that waits, a skip, a takeover, another order, appends by and by. */
+  /**
+   * Events that may happen at any time, once each: a waiting commit, a skip, a takeover, another ordering, appends one
+   * by one.
+   */
   readonly events: string;
-  readonly plant?: (typeof MODEL_PLANTS)[number] | undefined;
+  readonly injected?: (typeof MODEL_FAULTS)[number] | undefined;
 }
 
 /** An entry in the memory of a dispatcher. */
@@ -33,36 +39,36 @@ interface Held {
 }
 type Memory = readonly (Held | undefined)[];
 
-/** A commit that waits for the offset: it sees the rows as they were when it began. */
+/** A commit that waits for the offset. It sees the rows as of its beginning. */
 interface Commit {
   readonly by: 0 | 1;
   readonly records: Memory;
   readonly seenThrough: number;
   readonly seenRows: readonly number[];
-  /** Its process was told that it failed, and commits again. */
+  /** The process was told that the commit failed, and commits again. */
   readonly isLost: boolean;
 }
 
-/** Entries go by their place, from 0: sequence n is at n - 1. */
+/** A state. Entries are indexed from 0: sequence n has the index n - 1. */
 interface State {
   readonly appended: number;
   readonly ordering: ModelOptions["ordering"];
   readonly settledThrough: number;
   readonly skippedThrough: number;
-  /** The attempt of each row; 0 where there is none. */
+  /** The attempt of each row; 0 without a row. */
   readonly rows: readonly number[];
   readonly ended: readonly boolean[];
   /** The attempt whose success is recorded; 0 for none. */
   readonly succeeded: readonly number[];
   readonly held: readonly [Memory, Memory];
   readonly holder: 0 | 1;
-  /** One that waits; the others happen at once. */
+  /** The commit that waits; other commits are immediate. */
   readonly commit: Commit | undefined;
-  /** What may still happen, each of them once. */
+  /** The events that may still happen, each of them once. */
   readonly left: string;
 }
 
-/** So many events of the log a load looks through where it leaves out reviews, and a pass passes. */
+/** The number of log events that a load searches if it leaves out reviews, and that one pass passes. */
 const WINDOW = 1;
 
 export interface ModelResult {
@@ -70,7 +76,7 @@ export interface ModelResult {
   readonly violation: string | undefined;
 }
 
-/** Visits every state, or those up to the first that breaks an invariant. */
+/** Visits every state, or all up to the first one that violates an invariant. */
 export function explore(options: ModelOptions): ModelResult {
   const none: Memory = Array.from(options.entries, () => undefined);
   const begun = options.events.includes("append") ? 0 : none.length;
@@ -124,7 +130,7 @@ function keyOf({ rows, ended, succeeded, held: [a, b], commit, ...rest }: State)
 
 const isInLog = ({ entries }: ModelOptions, i: number) => /[A-Z]/.test(entries[i] ?? "");
 
-/** Each entry is in one place: in the log behind the offset, in a row, or ended. */
+/** Checks that each entry is in one place: in the log after the offset, in a row, or ended. */
 function checkPlaces(state: State, options: ModelOptions): void {
   const { appended, rows, ended, settledThrough, skippedThrough } = state;
   for (let i = 0; i < appended; i++) {
@@ -180,23 +186,26 @@ class Step {
     return this.#with({ held: by === 0 ? [own, held[1]] : [held[0], own] });
   }
 
-  /** With lanes by review reads those that have nothing in memory, else what stands behind what is there. */
+  /**
+   * Loads entries: with a lane per review those of reviews that have none in memory, otherwise those after the ones in
+   * memory.
+   */
   *#load(): Generator<State> {
     const { appended, rows, held, holder, ordering, settledThrough, skippedThrough } = this.#state;
-    const { plant } = this.#options;
+    const { injected } = this.#options;
     const own = held[holder];
     const byReview = ordering === "review";
     if (!byReview && own.some((one) => one?.phase === "retry")) return;
     const after = byReview ? -1 : own.findLastIndex(Boolean);
     const busy = new Set(byReview ? own.flatMap((one, i) => (one ? [this.#laneOf(i)] : [])) : []);
     const isAsked = (i: number) => !busy.has(this.#laneOf(i));
-    const begin = Math.max(after + 1, settledThrough - (plant === "early-load" ? 1 : 0));
+    const begin = Math.max(after + 1, settledThrough - (injected === "early-load" ? 1 : 0));
     const places = Array.from({ length: appended }, (_, i) => i);
     const logged = places.filter((i) => this.#isLogged(i) && i >= begin);
     const window = busy.size > 0 ? logged.slice(0, WINDOW) : logged;
     const events = window.filter(isAsked);
-    // Behind the window nothing is shown of what has a row.
-    const isCut = window.length < logged.length && plant !== "rows-ahead";
+    // No entry with a row is shown after the window.
+    const isCut = window.length < logged.length && injected !== "rows-ahead";
     const end = isCut ? (events.at(-1) ?? settledThrough - 1) : appended;
     const shown = new Map<number, Held>();
     for (const i of places)
@@ -209,7 +218,7 @@ class Step {
     if (shown.size > 0) yield this.#hold(holder, (one, i) => shown.get(i) ?? one);
   }
 
-  /** Sends the head of a lane, and hears of the answer at once: until its commit nobody else does. */
+  /** Sends the head of a lane and takes the response at once. No other process knows of it until the commit. */
   *#send(): Generator<State> {
     const { held, holder, ended } = this.#state;
     const own = held[holder];
@@ -239,7 +248,7 @@ class Step {
     yield this.#with({ commit: { ...begun, isLost: true } }, "wait");
   }
 
-  /** What a commit changes, and what its process forgets if it hears of it. */
+  /** Applies a commit, and removes its entries from the memory of the process if the response arrives. */
   #apply(commit: Commit, isLost: boolean): State {
     const { records, by } = commit;
     const waiting = this.#state.commit === commit ? undefined : this.#state.commit;
@@ -248,20 +257,20 @@ class Step {
     const lanes = new Set(
       records.flatMap((one, i) => (one?.phase === "retry" ? [this.#laneOf(i)] : [])),
     );
-    // What is queued behind an entry that waits is read again.
+    // Entries behind one that waits are read again.
     return new Step(changed, this.#options).#hold(by, (one, i) =>
       records[i] !== undefined || lanes.has(this.#laneOf(i)) ? undefined : one,
     );
   }
 
   #changes({ records, seenThrough, seenRows }: Commit): Partial<State> {
-    const { plant } = this.#options;
+    const { injected } = this.#options;
     const { settledThrough, skippedThrough } = this.#state;
     const [rows, ended] = [[...this.#state.rows], [...this.#state.ended]];
     const succeeded = [...this.#state.succeeded];
-    const isBlind = plant === "unseen-rows" && seenThrough !== settledThrough;
+    const isBlind = injected === "unseen-rows" && seenThrough !== settledThrough;
     const moved = records.map((one, i) => {
-      const isAhead = i >= settledThrough || plant === "offset-twice";
+      const isAhead = i >= settledThrough || injected === "offset-twice";
       return one?.isLogged === true && isAhead;
     });
     const last = moved.includes(true) ? moved.lastIndexOf(true) + 1 : settledThrough;
@@ -273,17 +282,18 @@ class Step {
       const isThere = i >= skippedThrough && rows[i] === attempt;
       if (!moved[i] && (!isThere || (isBlind && seenRows[i] !== attempt))) continue;
       if (phase === "delivered") [rows[i], ended[i]] = [0, true];
-      else rows[i] = plant === "forgotten-retry" && moved[i] ? 0 : attempt + 1;
+      else rows[i] = injected === "forgotten-retry" && moved[i] ? 0 : attempt + 1;
     }
     return { rows, ended, succeeded, settledThrough: last };
   }
 
-  /** Rows for the events that the offset passes and that are not recorded with it. */
+  /** Gives rows to the events that the offset passes and the commit does not record. */
   #giveRows(rows: number[], last: number, recorded: readonly boolean[] = []): void {
-    const { plant } = this.#options;
-    if (plant === "rowless-pass") return;
+    const { injected } = this.#options;
+    if (injected === "rowless-pass") return;
     for (let i = this.#state.settledThrough; i < last; i++)
-      if (this.#isLogged(i) && recorded[i] !== true) rows[i] = plant === "skipping-attempt" ? 2 : 1;
+      if (this.#isLogged(i) && recorded[i] !== true)
+        rows[i] = injected === "skipping-attempt" ? 2 : 1;
   }
 
   *#pass(): Generator<State> {
@@ -293,20 +303,20 @@ class Step {
     if (last === appended) return;
     const rows = [...this.#state.rows];
     this.#giveRows(rows, last + WINDOW);
-    const isMoved = this.#options.plant !== "doubled-entry";
+    const isMoved = this.#options.injected !== "doubled-entry";
     yield this.#with({ rows, settledThrough: isMoved ? last + WINDOW : settledThrough });
   }
 
   #skip(): State {
     const { appended, settledThrough, ended } = this.#state;
-    const moved = this.#options.plant === "unmoved-skip" ? settledThrough : appended;
+    const moved = this.#options.injected === "unmoved-skip" ? settledThrough : appended;
     const all = ended.map((one, i) => one || i < appended);
     return this.#with({ settledThrough: moved, skippedThrough: appended, ended: all }, "skip");
   }
 
   /**
-   * The other one gets the shard: from the dead, whose commits have ended and whose records nobody writes any more, or from
-   * one that has given it up and still has successes to record.
+   * Moves the shard to the other dispatcher: from a crashed one, whose records are lost, or from one that has released
+   * it and still has successes to record.
    */
   *#takeOver(): Generator<State> {
     const { held, commit } = this.#state;

@@ -1,9 +1,9 @@
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import type { End, OutboxRow, QueuedRow, SettledRow, SubscriptionRow } from "./tables.ts";
 
 /*
- * The log of a subscription with its offset and the rows of `outbox`, by the rules of db/log.ts and of the statements of
- * dispatcher/store. Each rule is a function of its own, so that a plant can put an error in its place.
+ * The log of a subscription with its offset and the rows of `outbox`, by the rules of db/log.ts and of the statements
+ * in dispatcher/store. Each rule is a separate function, so that an injected fault can replace it.
  */
 
 type Kind = "logged" | "row";
@@ -25,7 +25,7 @@ function insert(into: OutboxRow[], row: OutboxRow): void {
   into.splice(indexFrom(into, row.sequence), 0, row);
 }
 
-/** Where the first entry of this sequence or a later one stands. */
+/** Returns the index of the first entry with this sequence or a later one. */
 function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -41,7 +41,7 @@ function find(rows: readonly OutboxRow[], sequence: number): OutboxRow | undefin
   return row?.sequence === sequence ? row : undefined;
 }
 
-/** The entries from a sequence on that are to be delivered, in their order: what the view queued_entries shows. */
+/** Returns the deliverable entries from a sequence on, in order, like the view queued_entries. */
 export function* queueOf(target: SubscriptionRow, from = 0): Generator<OutboxRow, void> {
   const { outbox, log, settledThrough, skippedThrough } = target;
   let at = indexFrom(outbox, Math.max(from, skippedThrough + 1));
@@ -57,7 +57,7 @@ export function* queueOf(target: SubscriptionRow, from = 0): Generator<OutboxRow
   }
 }
 
-/** The entry of this sequence, if it is to be delivered. */
+/** Returns the entry of this sequence, if it is deliverable. */
 export function entryOf(target: SubscriptionRow, sequence: number): OutboxRow | undefined {
   const { outbox, log, settledThrough, skippedThrough } = target;
   if (sequence <= skippedThrough) return undefined;
@@ -68,7 +68,7 @@ export function isQueueEmpty(target: SubscriptionRow): boolean {
   return queueOf(target).next().done === true;
 }
 
-/** From where on a load reads the log. */
+/** Returns the sequence after which a load reads the log. */
 export function logBegin({ settledThrough }: SubscriptionRow, after: number): number {
   return Math.max(after, settledThrough) + 1;
 }
@@ -81,13 +81,13 @@ export interface Wanted {
 
 export interface Found {
   readonly entries: QueuedRow[];
-  /** The reviews that are left out fill the window of the log. */
+  /** The left-out reviews fill the window of the log. */
   readonly isFull: boolean;
-  /** How many rows and events were looked at. */
+  /** The number of rows and events that were read. */
   readonly walked: number;
 }
 
-/** What one load finds, tests apart: rows of `outbox`, and events of the log within its window. */
+/** Returns the entries of one load, without tests: rows of `outbox`, and log events within its window. */
 export function readQueue(target: SubscriptionRow, wanted: Wanted, window: number): Found {
   const { after, limit, exceptReviews } = wanted;
   const isAsked = (row: OutboxRow) => !row.isTest && !exceptReviews.includes(row.reviewId);
@@ -101,7 +101,7 @@ export function readQueue(target: SubscriptionRow, wanted: Wanted, window: numbe
     if (isAsked(row)) rows.push({ ...row, isLogged: false });
   }
   const first = indexFrom(log, logBegin(target, after));
-  // Without reviews that are left out, the real window is wider than any limit.
+  // If no review is left out, the real window is wider than any limit.
   const width = exceptReviews.length > 0 ? window : limit;
   const looked = limit > 0 ? log.slice(first, first + width) : [];
   const events = looked
@@ -120,12 +120,12 @@ export function readQueue(target: SubscriptionRow, wanted: Wanted, window: numbe
   return { entries, isFull: isCut && entries.length < limit, walked };
 }
 
-/** Behind the end of a window there may be events of the same reviews that come before these rows. */
+/** Removes rows after the end of the window, because log events of the same reviews may come before them. */
 export function withinWindow(entries: readonly QueuedRow[], end: number | undefined): QueuedRow[] {
   return entries.filter(({ sequence }) => end === undefined || sequence <= end);
 }
 
-/** `passLogged`: gives the next events of the log rows, and moves the offset behind them. */
+/** Simulates `passLogged`: gives rows to the next log events and moves the offset past them. */
 export function passLogged(target: SubscriptionRow, limit: number): void {
   const { log, settledThrough } = target;
   const first = indexFrom(log, settledThrough + 1);
@@ -135,7 +135,7 @@ export function passLogged(target: SubscriptionRow, limit: number): void {
   target.settledThrough = last.sequence;
 }
 
-/** Gives the events behind the offset rows, up to a sequence. */
+/** Gives rows to the events after the offset, up to a sequence. */
 export function passEvents(target: SubscriptionRow, through: number): void {
   const { log, settledThrough, outbox } = target;
   for (let at = indexFrom(log, settledThrough + 1); at < log.length; at++) {
@@ -145,15 +145,15 @@ export function passEvents(target: SubscriptionRow, through: number): void {
   }
 }
 
-/** What the record of an attempt does to its entry; `ended` is the entry, if it does. */
+/** The effect of a record on its entry; `ended` is the entry if it ends. */
 export interface Move {
   readonly moves: boolean;
   readonly apply: () => OutboxRow | undefined;
 }
 
 /**
- * The commit of one record: by an event of its log behind the offset, which it moves; or else by the row that is at the
- * attempt of the record. One by one these come to what the statement does for all at once.
+ * Returns the commit of one record: it moves the offset for a log event after it, and otherwise changes the row that is
+ * at the attempt of the record. One by one, records have the same effect as in the statement for all.
  */
 export function moveOf(
   target: SubscriptionRow,
@@ -185,7 +185,7 @@ export function moveOf(
   return { moves: true, apply };
 }
 
-/** Whether the outcome of this entry moves the offset: no other record has, and nobody has passed it. */
+/** Whether the outcome of this entry moves the offset: no other record has, and the offset has not passed it. */
 export function isAhead(
   { settledThrough }: SubscriptionRow,
   { sequence, isLogged }: Pick<AttemptRecord, "sequence" | "isLogged">,
@@ -207,7 +207,7 @@ export function noteEnd(target: SubscriptionRow, row: OutboxRow, end: End, settl
   return settled;
 }
 
-/** `skipQueued`: all that is queued, at once. */
+/** Simulates `skipQueued`: skips all queued entries at once. */
 export function skipQueued(
   target: SubscriptionRow,
   reason: "deleted" | "skipped",
@@ -223,10 +223,7 @@ export function moveBySkip(target: SubscriptionRow, through: number): void {
   target.settledThrough = Math.max(target.settledThrough, through);
 }
 
-/**
- * What is wrong with where the entries of a subscription stand: each sequence that was committed is either queued, once,
- * or it has ended.
- */
+/** Describes an entry in a wrong place: each committed sequence must be queued once, or have ended. */
 export function misplaced(target: SubscriptionRow): string | undefined {
   const { settled, sequencesOf } = target;
   let [last, queued] = [0, 0];

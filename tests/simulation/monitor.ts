@@ -1,9 +1,9 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
-import type { DeliveryRequest, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { DeliveryRequest, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
@@ -19,14 +19,14 @@ import {
 import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
 import { STEP_EXCUSE_MS, type World } from "./world.ts";
 
-/** Of one lane a process can have sent so many entries without a record. */
+/** The most entries of one lane that a process can have sent without a record. */
 const MAY_REPEAT = SEND_AHEAD + 1;
-/** How long after a claim, or after the last trouble, the first sweep of an orphaned shard may still be under way. */
+/** The time after a claim, or after the last fault, in which the first sweep of an unclean shard may still run. */
 const FIRST_SWEEP_MS = 10_000;
-/** By then a process that nothing troubles any more has renewed its lease. */
+/** The time within which an undisturbed process has renewed its lease. */
 const RENEWED_MS = 3_000;
 
-/** Sees everything that happens at the edges of the dispatchers, and holds it against the invariants. */
+/** Observes everything at the edges of the dispatchers and checks it against the invariants. */
 export class Monitor {
   readonly #world: World;
   readonly #tables: Tables;
@@ -43,7 +43,7 @@ export class Monitor {
     return watch;
   }
 
-  /** A request leaves a process. Undefined if the process is dead already, or nobody recorded the event. */
+  /** Notes a request. Returns undefined if the process is dead, or if no event was recorded for it. */
   posting(process: Process, request: DeliveryRequest): Post | undefined {
     if (!process.alive) return undefined;
     const [, , , id = "", version] = request.url.split("/");
@@ -92,31 +92,31 @@ export class Monitor {
     if (!isTest) watch.lastPosted.set(post.dispatcherId, sequence);
   }
 
-  /** The first byte of a POST leaves its process. */
+  /** Notes that the first byte of a POST leaves its process. */
   leaving(post: Post): void {
     post.leftMs = this.#world.nowMs;
     const watch = this.watch(post.subscription.id);
     checkLeaving({ world: this.#world, tables: this.#tables, watch }, post);
   }
 
-  /** The receiver took it. */
+  /** Notes that the receiver accepted the POST. */
   accepted({ subscription, entry }: Post): void {
     const { firstAccepted } = this.watch(subscription.id);
     if (!firstAccepted.has(entry.sequence)) firstAccepted.set(entry.sequence, this.#world.nowMs);
   }
 
-  /** The process was told how a POST ended. */
-  answered(post: Post, outcome: PostOutcome["kind"]): void {
+  /** Notes that the process got the result of a POST. */
+  answered(post: Post, outcome: PostResult["kind"]): void {
     const { id } = post.subscription;
     const watch = this.watch(id);
     post.ended = true;
     post.endedMs = this.#world.nowMs;
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
-    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
+    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.saturatedMs = this.#world.nowMs;
     let tests = 0;
     for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
-    if (tests >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
+    if (tests >= PARALLEL_TESTS) watch.testsSaturatedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
@@ -131,7 +131,7 @@ export class Monitor {
   loading(process: Process, requests: readonly LoadRequest[]): void {
     for (const request of requests) {
       const { id, limit, after } = request;
-      this.#inheriting(process, request);
+      this.#notePossibleRepeats(process, request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
       let queued = 0;
       for (const row of queueOf(this.#tables.subscription(id), last + 1)) {
@@ -147,7 +147,7 @@ export class Monitor {
   }
 
   loaded(process: Process, { request, found }: Loaded, snapshotMs: number): void {
-    this.#inheriting(process, request);
+    this.#notePossibleRepeats(process, request);
     const watch = this.watch(request.id);
     watch.settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
     if (found !== undefined) watch.firstLoaded.set(this.#claimOf(process, request), request);
@@ -178,7 +178,7 @@ export class Monitor {
     watch.disabled = watch.failures >= DISABLE_AFTER_FAILURES;
   }
 
-  /** No hole between the offset and the rows, and nothing in both. */
+  /** Checks that there is no gap between the offset and the rows, and no entry in both. */
   checkPlaces(subscription: SubscriptionRow): void {
     const wrong = misplaced(subscription);
     if (wrong === undefined) return;
@@ -197,16 +197,16 @@ export class Monitor {
     );
   }
 
-  /** A dispatcher is declared dead: of these shards it may have sent the first entries of each lane. */
-  buried({ id, process }: DispatcherRow, shards: readonly number[]): void {
+  /** Notes that a lease expired: the dispatcher may have sent the first entries of each lane of these shards. */
+  expired({ id, process }: DispatcherRow, shards: readonly number[]): void {
     const { nowMs, postgresDownMs } = this.#world;
     const wellMs = nowMs - Math.max(process.troubledMs, postgresDownMs);
     if (process.alive && process.dispatcherId === id && wellMs > RENEWED_MS)
-      this.#world.violate("no burial of the living", `${id} renews its lease and is buried`);
+      this.#world.violate("no expiry of a live lease", `${id} renews its lease, which is expired`);
     for (const subscription of this.#tables.subscriptions.values()) {
       if (!shards.includes(subscription.shard)) continue;
       const watch = this.watch(subscription.id);
-      watch.buriedMs = nowMs;
+      watch.expiredMs = nowMs;
       watch.wasActive = subscription.state === "active";
       this.#allowRepeats(subscription);
     }
@@ -217,10 +217,10 @@ export class Monitor {
   }
 
   /**
-   * Whoever claimed an orphaned shard looks for the first time at what it has to do there; so it does once more where it
-   * threw its queues away since it asked.
+   * Notes the entries of an unclean shard that its new holder may repeat. They are those at its first load, and once
+   * more at a load after it discarded its queues.
    */
-  #inheriting(process: Process, request: LoadRequest): void {
+  #notePossibleRepeats(process: Process, request: LoadRequest): void {
     const { id, shard, generation } = request;
     const { nowMs, troubleMs } = this.#world;
     const first = this.watch(id).firstLoaded.get(this.#claimOf(process, request));
@@ -229,7 +229,7 @@ export class Monitor {
     const untilMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs) + FIRST_SWEEP_MS;
     const subscription = this.#tables.subscription(id);
     const [head] = queueOf(subscription);
-    // The sweep has found it, but others had their turn first.
+    // The sweep has found the subscription, but others had their turn first.
     const hasWaited = head !== undefined && head.visibleMs < untilMs;
     if (nowMs < untilMs || hasWaited) this.#allowRepeats(subscription);
   }
@@ -238,20 +238,20 @@ export class Monitor {
     const { id, ordering } = subscription;
     const { mayRepeat } = this.watch(id);
     const { nowMs, steppedMs, postgresMs } = this.#world;
-    // A process that has not heard of a step yet may take any retry for one that was due.
+    // A process that has not noticed a step of the clock yet may take any retry for a due one.
     const isStepping = nowMs - steppedMs < STEP_EXCUSE_MS;
     const due = [...queueOf(subscription)].filter(
       ({ dueAtMs }) => isStepping || (dueAtMs ?? 0) <= postgresMs,
     );
-    // One more, because a head that becomes due in this moment counts here and not there.
+    // One more, because a head that becomes due at this instant counts here and not in the dispatcher.
     for (const lane of Map.groupBy(due, (row) => laneOf(ordering, row)).values())
       for (const { sequence } of lane.slice(0, MAY_REPEAT + 1)) mayRepeat.add(sequence);
   }
 
-  /** Every new attempt in the tables is one that was committed, which is held against its POST. */
+  /** Checks that every new attempt in the tables is one whose commit was checked against its POST. */
   checkRecords({ id, attempts }: SubscriptionRow): void {
     const watch = this.watch(id);
-    // Attempts are never deleted, and the iterator goes on where it stopped as long as it has not come to its end.
+    // Attempts are never deleted, so the iterator continues at the new ones.
     watch.unchecked ??= attempts.keys();
     for (; watch.checked < attempts.size; watch.checked++) {
       const attempt = watch.unchecked.next().value ?? "";
@@ -266,7 +266,7 @@ export class Monitor {
     watch.disabled = false;
   }
 
-  /** An event waits for the next batch. */
+  /** Notes that an event waits for the next batch. */
   batched(id: string, event: HistoryRow): void {
     const watch = this.watch(id);
     watch.expected.add(event.eventId);
@@ -277,28 +277,28 @@ export class Monitor {
     this.watch(id).expected.delete(eventId);
   }
 
-  /** All that is queued is skipped from now on. */
+  /** Notes that all queued entries are skipped. */
   skippedThrough({ id, lastSequence }: SubscriptionRow): void {
     const watch = this.watch(id);
     watch.skippedThrough = lastSequence;
     watch.skippedMs = this.#world.nowMs;
   }
 
-  /** Its commits cannot be made for a while. */
+  /** Notes that commits of the subscription fail for a while. */
   hindered({ id }: SubscriptionRow, forMs: number): void {
     this.#world.hinderedMs = this.#world.nowMs;
     const watch = this.watch(id);
     watch.hinderedMs = Math.max(watch.hinderedMs, this.#world.nowMs + forMs);
   }
 
-  /** The ordering was changed, so other entries than before are heads. */
+  /** Notes a change of the ordering, after which other entries are heads. */
   reordered(id: string): void {
     const watch = this.watch(id);
     watch.reorderedMs = this.#world.nowMs;
     watch.progressMs = this.#world.nowMs;
   }
 
-  /** `readMs`: when it was read which events wait. */
+  /** Notes a dispatched batch. `readMs`: the time at which its waiting events were read. */
   dispatched(
     subscription: SubscriptionRow,
     entries: readonly OutboxRow[],
@@ -319,7 +319,7 @@ function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): voi
   else known.add(dispatcherId);
 }
 
-/** The queued entry of an event, or else the last that has ended. */
+/** Returns the queued entry of an event, or its last one that has ended. */
 function findEntry(
   subscription: SubscriptionRow,
   eventId: string,

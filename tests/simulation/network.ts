@@ -1,16 +1,19 @@
 import type { Process } from "./process.ts";
 import type { World } from "./world.ts";
 
-/** A store as the network sees it. */
+/** A store on the network. */
 export class Server {
   readonly name: string;
-  /** How long a request takes, and its answer too: usually, and at worst. */
+  /** The usual and the longest time of a request and of its response. */
   readonly typicalMs: number;
   readonly worstMs: number;
-  /** When the last request of each process arrives. Undefined where requests go over many connections, in any order. */
+  /**
+   * The arrival of the last request of each process. Undefined if requests use many connections and arrive in any
+   * order.
+   */
   readonly arrivals: Map<Process, number> | undefined;
   up = true;
-  /** Counts the restarts: what was under way in an earlier life is lost. */
+  /** Counts the restarts. Work of an earlier life is lost. */
   life = 0;
 
   constructor(
@@ -24,11 +27,11 @@ export class Server {
   }
 }
 
-/** One connection as the server sees it. */
+/** One connection on the side of the server. */
 export interface Session {
-  /** Waits as long as a statement takes; throws if the server died meanwhile. */
+  /** Waits for the time of a statement; throws if the server died meanwhile. */
   work(ms: number): Promise<void>;
-  /** Waits from one statement of a transaction to the next; throws if the client died meanwhile, too. */
+  /** Waits for the next statement of a transaction; throws if the server or the client died meanwhile. */
   pass(ms: number): Promise<void>;
 }
 
@@ -36,11 +39,11 @@ class NetworkError extends Error {
   readonly code = "CONNECTION_CLOSED";
 }
 
-/** SQLSTATE of a record that Postgres refuses, and of a row that it cannot read. */
+/** SQLSTATE of a record that PostgreSQL rejects, and of a row that it cannot read. */
 export const REFUSED = "22P05";
 export const UNREADABLE = "XX001";
 
-/** What the server answers instead of doing what it was told. */
+/** An error of the server in response to a statement. */
 export class SqlError extends Error {
   readonly code: string;
 
@@ -50,18 +53,18 @@ export class SqlError extends Error {
   }
 }
 
-/** What becomes of one request. */
+/** The fate of one request. */
 type Fate = "fine" | "unsent" | "answer lost" | "late";
 
 const CONNECTION_ERROR_MS = 5;
 const LONG_LATE_MS = 30_000;
-/** Calls that are rare, because shards seldom move: with the chances of the others they would hardly ever fail. */
+/** Calls that are rare, because shards seldom move. They have a higher chance to fail, or they hardly ever would. */
 const RARE = new Set(["claim", "release"]);
 const RARE_FACTOR = 50;
 
 /**
- * Calls from a process to a server. Each takes its time, and at each something may happen: an error before or after
- * the server did it, a server that does it after the caller gave up, the death or a long pause of the caller.
+ * Calls from a process to a server. Each takes time and may suffer a fault: an error before or after the server did the
+ * work, a server that works after the caller gave up, or the death or a long pause of the caller.
  */
 export class Network {
   readonly #world: World;
@@ -87,12 +90,12 @@ export class Network {
       if (!server.up) return fail(random.between(0.1, CONNECTION_ERROR_MS), "refused");
       if (fate === "unsent") return fail(this.#latency(process, server), "connection lost");
       const thereMs = this.#way(process, server);
-      // The caller is told of an error, while the request is still on its way.
+      // The caller gets an error while the request is still on its way.
       if (fate === "late") fail(thereMs, "connection lost");
       const extraMs = fate === "late" && server.arrivals === undefined ? this.#delay() : 0;
       const wasAlive = process.alive;
       loop.after(thereMs + extraMs, () => {
-        // What a process has sent before it died arrives, but for some.
+        // Most requests that a process sent before its death arrive.
         if (wasAlive && !process.alive && random.chance(0.3)) return;
         void this.#serve(process, server, serve).then(
           (value) => {
@@ -110,7 +113,7 @@ export class Network {
     });
   }
 
-  /** A session of the API, whose processes the simulation leaves out. */
+  /** A session of the API, whose processes are not simulated. */
   session(server: Server): Session {
     return this.#open(server, () => true);
   }
@@ -140,7 +143,7 @@ export class Network {
     };
   }
 
-  /** How much later a request is carried out whose connection broke: one that waits for a lock does not notice for long. */
+  /** Returns the delay of a request whose connection broke: a request that waits for a lock notices that late. */
   #delay(): number {
     const { random, settings } = this.#world;
     const ms = random.between(1, random.chance(settings.faults.longLate) ? LONG_LATE_MS : 400);
@@ -148,7 +151,7 @@ export class Network {
     return ms;
   }
 
-  /** How long a request needs; on a single connection none overtakes another. */
+  /** Returns the travel time of a request. Requests on a single connection keep their order. */
   #way(process: Process, server: Server): number {
     const { nowMs } = this.#world;
     const ms = this.#latency(process, server);

@@ -4,10 +4,10 @@ import type { SeedRange, Tally } from "./seeds.ts";
 
 const SCRIPT = join(import.meta.dir, "../../scripts/simulate.ts");
 
-/** Runs seeds in a process of its own, so that each has a core, and a plant only that process. */
+/** Runs seeds in a child process, so that each has a core and an injected fault affects only that process. */
 export async function runChild(range: SeedRange, report: (tally: Tally) => void): Promise<void> {
   const options = ["--from", range.from, "--seeds", range.seeds, "--step", range.step].map(String);
-  if (range.plant !== undefined) options.push("--plant", range.plant);
+  if (range.injected !== undefined) options.push("--inject", range.injected);
   if (range.stopAtFailure) options.push("--first");
   const child = Bun.spawn([process.execPath, SCRIPT, "--child", ...options], {
     stdin: "ignore",
@@ -25,7 +25,7 @@ export async function runChild(range: SeedRange, report: (tally: Tally) => void)
   if (code !== 0) throw new Error(`A simulating process ended with code ${code}.`);
 }
 
-/** Spreads the seeds over so many processes. */
+/** Distributes the seeds over `workers` processes. */
 export async function runPool(
   range: Omit<SeedRange, "step">,
   workers: number,

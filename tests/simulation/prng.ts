@@ -11,11 +11,11 @@ export class Prng {
     this.#a = Math.imul(seed, 0x9e3779b1) | 0;
     this.#b = (seed ^ 0x243f6a88) | 0;
     this.#c = Math.floor(seed / 2 ** 32) | 0;
-    // The first numbers of neighbouring seeds resemble each other.
+    // Skips the first numbers, which are similar for neighbouring seeds.
     for (let n = 0; n < 15; n++) this.next();
   }
 
-  /** At least 0, below 1. */
+  /** Returns a number of at least 0 and below 1. */
   next(): number {
     const sum = (this.#a + this.#b + this.#counter) | 0;
     this.#counter = (this.#counter + 1) | 0;
@@ -29,7 +29,7 @@ export class Prng {
     return low + (high - low) * this.next();
   }
 
-  /** Both bounds included. */
+  /** Returns an integer between both bounds, inclusive. */
   int(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
@@ -44,7 +44,7 @@ export class Prng {
     return one;
   }
 
-  /** A duration as latencies are: mostly short, now and then long. */
+  /** Returns a random latency: mostly short, rarely long. */
   latency(typical: number, worst: number): number {
     return this.chance(0.02) ? this.between(typical, worst) : this.between(0.1, typical);
   }
@@ -54,7 +54,7 @@ export class Prng {
     return list.flatMap(() => left.splice(this.int(0, left.length - 1), 1));
   }
 
-  /** Numbers of its own for a part of the run, so that it does not depend on how often another part draws. */
+  /** Returns a separate generator for a part of the run, which does not depend on the draws of other parts. */
   fork(): Prng {
     return new Prng(this.int(0, 2 ** 31));
   }

@@ -2,8 +2,8 @@ import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 /**
- * A process: nothing reaches it once it is dead, and what reaches it while it stands still waits until it goes on,
- * in any order. What it has sent before is out of its hands.
+ * A process. Nothing reaches it once it is dead. Messages that arrive while it stands still wait until it continues, in
+ * any order. Requests that it has sent are not affected.
  */
 export class Process {
   readonly name: string;
@@ -11,16 +11,16 @@ export class Process {
   /** The id of its last lease. */
   dispatcherId = "";
   alive = true;
-  /** How far its wall clock is ahead of the right one. */
+  /** The error of its wall clock. */
   skewMs: number;
-  /** Until when it was last kept from renewing its lease. */
+  /** The time until which it could not renew its lease. */
   troubledMs = Number.NEGATIVE_INFINITY;
-  /** Nothing passes between it and Postgres until then. */
+  /** The time until which it is cut off from PostgreSQL. */
   cutOffUntilMs = 0;
   #pausedUntilMs = 0;
-  /** How long it was suspended in all: so far its monotonic clock is behind. */
+  /** The total time of its suspensions, by which its monotonic clock is behind. */
   #suspendedMs = 0;
-  /** What that clock shows for as long as it is suspended. What the last task has left to do may still look at it then. */
+  /** The time of the monotonic clock during a suspension, which the end of the last task may still read. */
   #stoodStillMs = 0;
   #waiting: (() => void)[] = [];
   readonly #world: World;
@@ -38,12 +38,12 @@ export class Process {
     });
   }
 
-  /** Once it goes on. */
+  /** The time of the monotonic clock after the suspension. */
   get #monotonicMs(): number {
     return this.#world.nowMs - this.#suspendedMs;
   }
 
-  /** The time that it goes by. */
+  /** The time of its wall clock. */
   get wallMs(): number {
     return this.clock.now().getTime();
   }
@@ -52,20 +52,23 @@ export class Process {
     return this.#pausedUntilMs > this.#world.nowMs;
   }
 
-  /** Ids that sort by time, as ULIDs do. */
+  /** Returns an id that sorts by time, like a ULID. */
   newUlid(atMs: number): string {
     this.#lastUlidMs = Math.max(this.#lastUlidMs, atMs);
     return `${this.#lastUlidMs.toString(36)}-${this.name}-${String(this.#ulids++).padStart(6, "0")}`;
   }
 
-  /** Runs something inside of the process, as soon as it runs at all. */
+  /** Runs a function in the process as soon as the process runs. */
   enter(run: () => void): void {
     if (!this.alive) return;
     if (this.paused || this.#waiting.length > 0) this.#waiting.push(run);
     else run();
   }
 
-  /** Stands still; half of the times its monotonic clock does, too, as when the machine is suspended. */
+  /**
+   * Makes the process stand still. In half of the cases its monotonic clock stops, too, like that of a suspended
+   * machine.
+   */
   pause(ms: number): void {
     if (!this.alive || this.paused) return;
     const { loop, random } = this.#world;
@@ -81,7 +84,7 @@ export class Process {
     loop.after(ms, () => this.#goOn());
   }
 
-  /** Something keeps it from renewing its lease for so long. */
+  /** Notes that the process cannot renew its lease for this time. */
   trouble(ms = 0): void {
     this.troubledMs = Math.max(this.troubledMs, this.#world.nowMs + ms);
   }
@@ -97,7 +100,7 @@ export class Process {
     this.#waiting = [];
   }
 
-  /** Lets in at once everything that came meanwhile, in any order. */
+  /** Delivers all messages that arrived meanwhile, in any order. */
   #goOn(): void {
     if (!this.alive) return;
     this.#world.trace(this.name, "goes on");
@@ -111,7 +114,7 @@ export class Process {
     const { loop, random } = this.#world;
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      // A timer of a busy process is late; another may be early by the rounding.
+      // A timer of a busy process is late; the rounding may also make it early.
       const jitter = ms > 2 ? random.between(-0.9, 1.5) : random.next();
       const done = () => {
         signal?.removeEventListener("abort", done);
@@ -121,7 +124,7 @@ export class Process {
       const { clock } = this;
       const endMs = clock.monotonicMs() + Math.max(0, ms) + jitter;
       let cancel = () => {};
-      // A timer goes by the monotonic clock, so it rings later by as long as the process was suspended.
+      // Timers follow the monotonic clock, so a suspension delays them.
       const wake = () => {
         const restMs = endMs - this.#monotonicMs;
         if (restMs > 0.001) cancel = loop.after(restMs, wake);

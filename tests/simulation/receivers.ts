@@ -1,4 +1,4 @@
-import type { Deliver, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { Deliver, PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Process } from "./process.ts";
 import type { Post } from "./watch.ts";
@@ -6,11 +6,11 @@ import type { World } from "./world.ts";
 
 const DEADLINE_MS = 15_000;
 
-/** How a receiver behaves for a while. `deaf`: it takes the POST, and its answer gets lost. */
+/** The behaviours of a receiver for a while. `deaf`: it accepts the POST, and its response is lost. */
 const BAD = ["fails", "gone", "hangs", "resets", "deaf", "slow", "mixed"] as const;
 type Mood = "well" | (typeof BAD)[number];
 type Answer = Exclude<Mood, "mixed"> | "unsent";
-/** Who takes the POST, whatever it answers. */
+/** The behaviours that accept the POST, whatever the process gets back. */
 const TAKES: ReadonlySet<Answer> = new Set(["well", "slow", "deaf"]);
 /** The longest wait after a failure of our own. */
 const POSTPONE_MAX_MS = 30_000;
@@ -20,7 +20,7 @@ interface Receiver {
   untilMs: number;
 }
 
-/** All receivers and the way to them. Each has a mood, which lasts for a while. */
+/** All receivers and the network to them. Each has a mood, which lasts for a while. */
 export class Receivers {
   readonly #world: World;
   readonly #monitor: Monitor;
@@ -32,7 +32,7 @@ export class Receivers {
   }
 
   deliverFor(process: Process): Deliver {
-    return (request, leave = {}) =>
+    return (request, control = {}) =>
       new Promise((resolve) => {
         const { loop, random, settings, faulty } = this.#world;
         const post = this.#monitor.posting(process, request);
@@ -41,36 +41,36 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const end = (outcome: PostOutcome) => {
-          // A process that stood still hears of the abort and of the answer at once: the first counts.
+        const end = (outcome: PostResult) => {
+          // A process that stood still gets the abort and the response at once: the first one counts.
           if (post.ended) return;
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
         };
-        const breakOff = () => {
+        const abort = () => {
           const kind = post.leftMs === undefined ? "withheld" : "aborted";
           end({ kind, ...measured(post) });
         };
         const answerIn = (ms: number, as: Answer) =>
           loop.after(ms, () => process.enter(() => end(toOutcome(as, post))));
         const cancel = answerIn(DEADLINE_MS, "hangs");
-        // The first byte leaves: a process that is dead or stands still sends none.
+        // The first byte leaves. A process that is dead or stands still sends none.
         loop.after(this.#connectMs(), () =>
           process.enter(() => {
             if (post.ended) return;
             if (answer === "unsent") return end(toOutcome(answer, post));
-            if (leave.mayBegin?.() === false) return breakOff();
+            if (control.mayBegin?.() === false) return abort();
             this.#monitor.leaving(post);
             if (TAKES.has(answer)) this.#monitor.accepted(post);
             if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
           }),
         );
-        leave.breakable?.(breakOff);
+        control.abortable?.(abort);
       });
   }
 
-  /** How long the look-up and the connection take. */
+  /** Returns the time of the look-up and the connection. */
   #connectMs(): number {
     const { random, settings, faulty } = this.#world;
     if (!faulty || !random.chance(settings.faults.slowLookup)) return random.latency(2, 100);
@@ -110,7 +110,7 @@ function measured({ process, startedMonotonicMs }: Post) {
   return { durationMs, resent: false };
 }
 
-function toOutcome(answer: Answer, post: Post): PostOutcome {
+function toOutcome(answer: Answer, post: Post): PostResult {
   const measure = measured(post);
   const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({

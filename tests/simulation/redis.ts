@@ -3,14 +3,14 @@ import { Server, type Network } from "./network.ts";
 import type { Process } from "./process.ts";
 import type { World } from "./world.ts";
 
-/** The time limit of a command, as connectRedis sets it. */
+/** The time limit of a command, as in connectRedis. */
 const COMMAND_TIMEOUT_MS = 1_000;
 const RECONNECT_MAX_MS = 2_000;
 const AT_ONCE = 0;
 
 type Listener = (wake: Wake) => void;
 
-/** The simulated Redis: a sorted set per shard, and one channel. */
+/** The simulated Redis: one sorted set per shard, and one channel. */
 export class Redis {
   readonly server = new Server("redis", { typicalMs: 0.5, worstMs: 40, inOrder: true });
   readonly #world: World;
@@ -25,7 +25,7 @@ export class Redis {
     this.#sets.clear();
   }
 
-  /** A restart loses everything, because nothing is persistent: the sets, and the subscriptions until clients come back. */
+  /** Restarts Redis. Nothing is persistent, so the sets are lost, and the subscriptions until clients reconnect. */
   stop(forMs: number): void {
     this.server.up = false;
     this.server.life += 1;
@@ -40,7 +40,7 @@ export class Redis {
     });
   }
 
-  /** What the API calls after its commit: a wake may be lost, come twice, or be heard late. */
+  /** Publishes wakes for the API after its commit. A wake may be lost, duplicated or late. */
   wake(wakes: readonly Wake[]): void {
     const { loop, random, settings, faulty } = this.#world;
     const faults = faulty ? settings.faults : undefined;
@@ -67,7 +67,7 @@ export class Redis {
       try {
         await ask(name, serve);
       } catch {
-        // The real schedule logs the error and goes on.
+        // The real schedule logs the error and continues.
       }
     };
     return {
@@ -90,7 +90,7 @@ export class Redis {
       },
       takeDue: (shard, now, limit) =>
         ask("take due", () => this.#takeDue(shard, now.getTime(), limit)),
-      // The client goes on trying, whatever became of its first try.
+      // The client retries even if its first try failed.
       onWake: (listener) => {
         this.#world.loop.after(1, () => this.#resubscribe(process, listener));
         return ask("subscribe", () => {});
@@ -104,7 +104,7 @@ export class Redis {
     else this.#world.loop.after(RECONNECT_MAX_MS, () => this.#resubscribe(process, listener));
   }
 
-  /** Keeps the earlier of two scores, as ZADD LT does. */
+  /** Keeps the earlier of two scores, like ZADD LT. */
   #add({ shard, subscriptionId }: Wake, atMs: number): void {
     let set = this.#sets.get(shard);
     if (set === undefined) this.#sets.set(shard, (set = new Map()));

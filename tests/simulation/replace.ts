@@ -1,9 +1,21 @@
-/*
- * Puts other functions in the place of those of the dispatcher and of the simulated stores, so that a run has a bug on
- * purpose. What is replaced is named by the function itself, so a rename or a move is an error of the type check.
- */
-
 import type { Settings } from "./settings.ts";
+
+/** A bug that is injected on purpose, to show that the simulation finds it. */
+export interface InjectedFault {
+  readonly name: string;
+  /** A seed that shows the bug. After changes of the code a nearby seed does. */
+  readonly seed: number;
+  readonly bug: string;
+  /** Replaces a function of the dispatcher or of the simulated stores by one with the bug. */
+  readonly inject: () => Promise<void>;
+  /** The invariants that may detect the bug, depending on the first consequence. */
+  readonly breaks: readonly string[];
+}
+
+/*
+ * Replaces functions of the dispatcher and of the simulated stores, so that a run has a bug on purpose. A replaced
+ * function is referenced directly, so a rename or a move is a type error.
+ */
 
 type AnyFunction = (...args: never[]) => unknown;
 type Setters = Map<AnyFunction, (by: AnyFunction) => void>;
@@ -16,8 +28,8 @@ const REPLACEABLE = /\/(?:dispatcher|tests\/simulation)\/.*\.ts$/;
 const EXPORTED_FUNCTION = /^export (?:async )?function (\w+)/gm;
 
 /**
- * Has every module of the dispatcher and of the simulation hand out the means to assign its exported functions anew, for
- * its importers and for itself. Only what is imported after this call does so.
+ * Makes every module of the dispatcher and of the simulation register a setter for each exported function, for its
+ * importers and itself. Affects only modules that are imported after this call.
  */
 export function makeReplaceable(): void {
   Reflect.set(globalThis, Symbol.for(REGISTRY), setters);
@@ -46,7 +58,7 @@ export function replaceFunction<F extends AnyFunction>(real: F, by: (real: F) =>
   set(by(real));
 }
 
-/** Changes the settings of all runs, so that a rare bug has the chance to show; `noFaults` are those of a calm run. */
+/** Changes the settings of all runs, so that a rare bug can show; `noFaults` are those of a calm run. */
 export async function drawInstead(
   change: (noFaults: Settings["faults"]) => Partial<Settings>,
 ): Promise<void> {

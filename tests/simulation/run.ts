@@ -1,7 +1,6 @@
-import { Chaos } from "./chaos.ts";
 import { Changes } from "./changes.ts";
+import { Chaos, Cluster } from "./cluster.ts";
 import { checkEnd, checkRun, isSettled } from "./check-run.ts";
-import { Cluster } from "./cluster.ts";
 import { queueOf } from "./log.ts";
 import { Monitor } from "./monitor.ts";
 import { Network, Server } from "./network.ts";
@@ -10,7 +9,7 @@ import { Receivers } from "./receivers.ts";
 import { Redis } from "./redis.ts";
 import { drawSettings, type Settings } from "./settings.ts";
 import { Tables } from "./tables.ts";
-import { World, type TraceLine, type Violation } from "./world.ts";
+import { type TraceLine, type Violation, World } from "./world.ts";
 import { Writers } from "./writers.ts";
 
 export interface RunResult {
@@ -24,23 +23,24 @@ export interface RunResult {
 }
 
 /*
- * Where the model is coarser than the real stores:
- * - A statement changes everything at one instant. It waits for leases and sequences, a commit also for rows that
- *   somebody from outside has locked; of two others that would wait for each other's rows either may come first. Deadlocks do not happen.
+ * The model is simpler than the real stores in these points:
+ *
+ * - A statement changes everything at one instant. It waits for leases and sequences; a commit also waits for rows that
+ *   another client has locked. If two others would wait for each other, either may come first. There are no deadlocks.
  * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
  * - A request whose connection broke is carried out within 30 s, or never.
  * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
- * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
- *   expiry of held entries are left out.
- * - A process stops only between two tasks of its event loop; suspended, its monotonic clock stops with it.
- * - The clock of Postgres steps by at most 20 s, and what was decided by the time before is excused for as long.
+ * - Bodies, signatures and addresses are real code but not checked; mails, retention, `recover`, rotation and the expiry
+ *   of held entries are left out.
+ * - A process stops only between two tasks of its event loop; its monotonic clock stops while it is suspended.
+ * - The clock of PostgreSQL steps by at most 20 s, and decisions by the time before are excused for as long.
  */
 
 const CHECK_MS = 1_000;
-/** How long settling may take beyond the longest wait for a retry and a batch. */
+/** The longest time to settle, beyond the longest wait for a retry and a batch. */
 const SETTLE_MS = 90_000;
 
-/** Runs one seed: everything in it follows from the seed. */
+/** Runs one seed, which determines everything in the run. */
 export function runSeed(seed: number, { traced = false } = {}): RunResult {
   const random = new Prng(seed);
   const settings = drawSettings(random);
@@ -145,7 +145,7 @@ class Simulation {
     });
   }
 
-  /** A transaction of the API that fails is rolled back, and its user is told: nothing else follows. */
+  /** Ignores the error of an API transaction, which is rolled back and has no consequence. */
   #ignoringErrors(transaction: Promise<void>): void {
     transaction.catch((error: Error) => this.#world.trace("api", `rolls back: ${error.message}`));
   }
@@ -156,9 +156,11 @@ class Simulation {
     this.#world.loop.after(CHECK_MS, () => this.#check());
   }
 
-  /** Ends faults and events, brings back every process and most of the disabled, and makes every receiver well. */
+  /**
+   * Ends faults and events, restarts every process, enables most disabled subscriptions, and makes every receiver well.
+   */
   #calmDown(): void {
-    // What cannot be read would be called late.
+    // Entries that cannot be read would count as late.
     for (const row of this.#tables.subscriptions.values()) row.unreadableUntilMs = 0;
     this.#world.trace("-", "calm from here on");
     this.#world.faulty = false;
@@ -180,4 +182,33 @@ class Simulation {
     }
     return `never settled: ${left.join("; ")}`;
   }
+}
+
+/** The number of trace lines that are shown before a violation. */
+const LINES = 60;
+
+export function formatLine({ atMs, who, what }: TraceLine): string {
+  return `${(atMs / 1_000).toFixed(4).padStart(10)} s  ${who.padEnd(22)} ${what}`;
+}
+
+/** Formats the events before a violation: faults, leases, and everything about its subscription. */
+export function formatFailure(result: RunResult): string {
+  const { seed, violation, trace, settings } = result;
+  if (violation === undefined) return `Seed ${seed}: nothing is wrong.`;
+  const about = violation.subscriptionId;
+  const told = trace.filter(
+    ({ who, what }) =>
+      about === undefined ||
+      who === about ||
+      what.includes(about) ||
+      who === "FAULT" ||
+      who === "VIOLATION" ||
+      /starts|exits|goes on|lease|shards|dead|calm/.test(what),
+  );
+  return [
+    `Seed ${seed} violates "${violation.invariant}" after ${(violation.atMs / 1_000).toFixed(3)} s: ${violation.message}`,
+    `Settings: ${JSON.stringify(settings)}`,
+    `The last ${Math.min(LINES, told.length)} lines${about === undefined ? "" : ` about ${about}`}:`,
+    ...told.slice(-LINES).map(formatLine),
+  ].join("\n");
 }

@@ -8,7 +8,7 @@ export interface Failure {
   readonly message: string;
 }
 
-/** Sums over some seeds, as the children report them. */
+/** Sums over some seeds, which child processes report. */
 export interface Tally {
   seeds: number;
   virtualMs: number;
@@ -25,18 +25,18 @@ export interface SeedRange {
   readonly from: number;
   readonly seeds: number;
   readonly step: number;
-  readonly plant: string | undefined;
+  readonly injected: string | undefined;
   readonly stopAtFailure: boolean;
 }
 
-/** Rejections that nobody handled: each would have ended the real process. */
+/** Unhandled rejections, each of which would have ended the real process. */
 const unhandled: unknown[] = [];
 
 export function watchRejections(): void {
   process.on("unhandledRejection", (error) => void unhandled.push(error));
 }
 
-/** Runs one seed after the other; `report` hears of each tally once, and a new one begins. */
+/** Runs one seed after the other; `report` is called once with each tally. */
 export async function runSeeds(range: SeedRange, report: (tally: Tally) => void): Promise<void> {
   let tally = createTally();
   for (let n = 0; n < range.seeds; n++) {

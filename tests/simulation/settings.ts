@@ -1,16 +1,16 @@
 import { LIMITS, type Limits } from "../../dispatcher/delivery/limits.ts";
 import type { Prng } from "./prng.ts";
 
-/** What may go wrong in a run, and how often. The first three are chances per request. */
+/** The faults of a run and their frequencies. The first three are chances per request. */
 interface Faults {
   readonly crash: number;
   readonly pause: number;
   readonly request: number;
-  /** Chance that a request whose connection broke is carried out seconds later. */
+  /** The chance that a request whose connection broke is carried out seconds later. */
   readonly longLate: number;
-  /** Chance that a POST does not get past our own proxy. */
+  /** The chance that a POST does not get past our proxy. */
   readonly unsent: number;
-  /** Chance that a look-up takes seconds. */
+  /** The chance that a look-up takes seconds. */
   readonly slowLookup: number;
   /** Chances per second. */
   readonly flush: number;
@@ -18,20 +18,20 @@ interface Faults {
   readonly postgresDown: number;
   readonly cutOff: number;
   readonly clockJump: number;
-  /** The same of Postgres' clock. */
+  /** The chance per second of a step of the clock of PostgreSQL. */
   readonly clockStep: number;
   readonly stop: number;
   readonly kill: number;
   readonly join: number;
-  /** Chances that a wake is never sent, sent twice, or heard late. */
+  /** The chances that a wake is lost, duplicated or late. */
   readonly lostWake: number;
   readonly repeatedWake: number;
   readonly lateWake: number;
-  /** How wrong wall clocks are at the most. */
+  /** The largest error of wall clocks. */
   readonly skewMs: number;
   /**
-   * Chances per second that somebody locks a row for long, that Postgres begins to refuse a record, and that the entries
-   * of a subscription cannot be read for a while.
+   * The chances per second that another client locks a row for long, that PostgreSQL begins to reject a record, and
+   * that the entries of a subscription cannot be read for a while.
    */
   readonly lock: number;
   readonly refusal: number;
@@ -41,23 +41,23 @@ interface Faults {
 export interface Settings {
   readonly processes: number;
   readonly retryDelaysMs: readonly number[];
-  /** How long the workload and the faults go on. */
+  /** The duration of the workload and the faults. */
   readonly activeMs: number;
   readonly hourMs: number;
   readonly partners: number;
   readonly reviewsPerPartner: number;
-  /** Mean ms between two transactions of one partner. */
+  /** The mean time in ms between two transactions of one partner. */
   readonly writeEveryMs: number;
   readonly eventsPerWrite: number;
-  /** Mean ms between two actions on the subscriptions of one partner. */
+  /** The mean time in ms between two changes of the subscriptions of one partner. */
   readonly changeEveryMs: number;
-  /** How many entries one statement appends. */
+  /** The number of entries that one statement appends. */
   readonly chunk: number;
-  /** How many events of a log a load looks through for those of reviews that are not left out. */
+  /** The number of log events that a load searches for reviews which are not left out. */
   readonly window: number;
-  /** What each row that a statement reads or writes costs the server, besides the statement itself. */
+  /** The time that each row of a statement costs the server, besides the statement itself. */
   readonly rowMs: number;
-  /** Chance that the next mood of a receiver is a bad one. */
+  /** The chance that the next mood of a receiver is bad. */
   readonly badReceivers: number;
   readonly faults: Faults;
   readonly limits: Limits;
@@ -88,14 +88,14 @@ export const NO_FAULTS: Faults = {
   unreadable: 0,
 };
 
-/** In a quarter of the runs the server is so slow that a load of a full window takes 50 ms longer. */
+/** The cost of a row in a quarter of the runs, in which a load of a full window takes 50 ms longer. */
 const SLOW_ROW_MS = 0.05;
-/** As many events as the dispatcher looks through. */
+/** The window of the real dispatcher. */
 const FULL_WINDOW = 1_000;
-/** More events in one write than this are a flood. */
+/** The number of events in one write above which it is a flood. */
 const FLOOD = 8;
 
-/** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
+/** Draws the settings of a run. A quarter of the runs is calm: there the schedule must be exact to the millisecond. */
 export function drawSettings(random: Prng): Settings {
   const slow = random.chance(0.05);
   const drawn = {
@@ -116,15 +116,15 @@ export function drawSettings(random: Prng): Settings {
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
   };
   if (random.chance(0.05)) return { ...drawn, ...drawHeldUp(random) };
-  // Each load reads again all rows of the reviews that are left out. With one load for every few events of a flood, a slow
-  // server would need hundreds of times as long for them as it does with the real window.
+  // Each load reads all rows of left-out reviews again. With a load for every few events of a flood, a slow server
+  // would take hundreds of times as long as with the real window.
   if (drawn.rowMs > 0 && drawn.eventsPerWrite > FLOOD) drawn.window = FULL_WINDOW;
-  // Two requests at a time take longer for a flood than a run lasts.
+  // A flood takes longer than a run with two requests at once.
   if (drawn.limits === LIMITS) return drawn;
   return { ...drawn, eventsPerWrite: Math.min(drawn.eventsPerWrite, FLOOD) };
 }
 
-/** Many reviews have events while the commits of their subscription are held up, by locks that last for seconds. */
+/** Draws runs in which many reviews have events while locks of seconds hold up the commits of their subscription. */
 function drawHeldUp(random: Prng): Partial<Settings> {
   return {
     activeMs: random.between(10_000, 20_000),
@@ -138,7 +138,7 @@ function drawHeldUp(random: Prng): Partial<Settings> {
   };
 }
 
-/** Bounds that a few subscriptions reach: then most wait for their turn, known by name alone. */
+/** Draws limits that a few subscriptions reach, so that most of them wait for their turn. */
 function drawLimits(random: Prng): Limits {
   return {
     requests: random.int(2, 6),
@@ -150,12 +150,12 @@ function drawLimits(random: Prng): Limits {
   };
 }
 
-/** Processes join without any fault too, and shards move to them. */
+/** Draws processes that join without a fault, so that shards move to them. */
 function drawJoins(random: Prng): number {
   return random.chance(0.4) ? random.between(0.005, 0.2) : 0;
 }
 
-/** The real delays are rare, because waiting for half an hour makes a run long. */
+/** Draws the retry delays. The real ones are rare, because half an hour of waiting makes a run long. */
 function drawDelays(random: Prng, slow: boolean): number[] {
   if (slow) return [60_000, 300_000, 1_800_000];
   return random.pick([
@@ -165,10 +165,10 @@ function drawDelays(random: Prng, slow: boolean): number[] {
   ]);
 }
 
-/** Faults that move shards all the time, and delay what was to move them. */
+/** Faults that move shards all the time and delay these moves. */
 const RESTLESS = { request: 0.01, longLate: 1, stop: 0.15, join: 0.3 };
 
-/** Draws some kinds of faults for a run; all of them together would hide each other. */
+/** Draws some kinds of faults for a run, because all together would hide each other. */
 function drawFaults(random: Prng): Faults {
   const some = (low: number, high: number) => (random.chance(0.4) ? random.between(low, high) : 0);
   const faults = {

@@ -1,7 +1,24 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import { Lock } from "./lock.ts";
 import type { Process } from "./process.ts";
+
+/** A row lock: first come, first served. */
+class Lock {
+  #held = false;
+  readonly #waiting: (() => void)[] = [];
+
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#held) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    this.#held = true;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#held = false;
+      else next();
+    }
+  }
+}
 
 export interface HistoryRow {
   readonly id: number;
@@ -22,14 +39,14 @@ export interface OutboxRow {
   attempt: number;
   dueAtMs: number | null;
   readonly recordedAtMs: number;
-  /** When it was committed, in virtual time, for the bounds on lateness. */
+  /** The virtual time of the commit, for the limits on lateness. */
   readonly visibleMs: number;
 }
 
-/** An entry that was read from the log has no row of its own yet. */
+/** An entry from the log may have no row yet. */
 export type QueuedRow = OutboxRow & { readonly isLogged: boolean };
 
-/** How an entry ends. */
+/** The end of an entry. */
 export type End =
   | { readonly state: "delivered" | "failed"; readonly reason: null }
   | { readonly state: "skipped"; readonly reason: "deleted" | "skipped" };
@@ -51,7 +68,7 @@ export interface WindowRow {
   readonly id: string;
   readonly openedAtMs: number;
   readonly through: number;
-  /** Whose events the last chunk ended with. */
+  /** The review in which the last chunk ended. */
   readonly reviewId: number | null;
 }
 
@@ -62,43 +79,43 @@ export interface SubscriptionRow {
   readonly host: string;
   readonly kind: "immediate" | "batch";
   readonly createdAtMs: number;
-  /** Counts the changes of its settings; part of the URL, so that a POST shows which ones it was made with. */
+  /** Counts the changes of the settings. The URL contains it, so that a POST shows its settings. */
   version: number;
   /** The ordering of each version. */
   readonly orderings: Ordering[];
   ordering: Ordering;
   state: "active" | "disabled" | "deleted";
-  /** When the state last changed, in virtual time. */
+  /** The virtual time of the last change of the state. */
   changedMs: number;
   failures: number;
   intervalHours: number;
   lastBatchAtMs: number | null;
   nextBatchAtMs: number | null;
   lastSequence: number;
-  /** The last number that an event of the log has. */
+  /** The last sequence of a log event. */
   lastLogged: number;
-  /** Whether its row of outbox_sequences is there: entries can be appended. */
+  /** Whether the row of outbox_sequences exists, so that entries can be appended. */
   open: boolean;
-  /** The events of review_history that have a sequence, in its order. None ever leaves. */
+  /** The events of review_history with a sequence, in its order. None is ever removed. */
   readonly log: OutboxRow[];
-  /** The rows of outbox, in the order of their sequences. */
+  /** The rows of outbox in the order of their sequences. */
   readonly outbox: OutboxRow[];
-  /** Its row of outbox_offsets. */
+  /** The row of outbox_offsets. */
   settledThrough: number;
   skippedThrough: number;
-  /** All the sequences that an event ever had, in the order in which they were committed. */
+  /** All sequences that an event ever had, in the order of their commits. */
   readonly sequencesOf: Map<string, number[]>;
   readonly settled: Map<number, SettledRow>;
-  /** By id. */
+  /** The attempts by id. */
   readonly attempts: Map<string, AttemptRow>;
   batch: HistoryRow[];
   window: WindowRow | undefined;
   readonly sequenceLock: Lock;
-  /** Until when somebody else holds its rows, in virtual time. */
+  /** The virtual time until which another client locks its rows. */
   lockedUntilMs: number;
-  /** Until when its entries cannot be read, in virtual time. */
+  /** The virtual time until which its entries cannot be read. */
   unreadableUntilMs: number;
-  /** The sequence whose records Postgres refuses, until it is mended. */
+  /** The sequence whose records PostgreSQL rejects until it is repaired. */
   refused: number | undefined;
 }
 
@@ -106,19 +123,19 @@ export interface DispatcherRow {
   readonly id: string;
   readonly process: Process;
   renewedMs: number;
-  /** Statements that hold the row for key share. */
+  /** The number of statements that lock the row for key share. */
   holders: number;
 }
 
-/** The rows of the simulated Postgres. Only committed state is in here; what a transaction prepares, it keeps to itself. */
+/** The committed rows of the simulated PostgreSQL. The changes of an open transaction are kept elsewhere. */
 export class Tables {
   readonly subscriptions = new Map<string, SubscriptionRow>();
   readonly dispatchers = new Map<string, DispatcherRow>();
-  /** Who holds each shard, and how often it has been claimed. */
+  /** The holder of each shard, and the number of its claims. */
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
   readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
   readonly orphaned: boolean[] = Array.from({ length: SHARDS }, () => false);
-  /** When each shard was last claimed, in virtual time. */
+  /** The virtual time of the last claim of each shard. */
   readonly claimedMs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;
 
@@ -132,7 +149,7 @@ export class Tables {
     return row;
   }
 
-  /** The subscription that fills the slot; undefined if it is free. */
+  /** Returns the subscription of a slot; undefined if the slot is free. */
   slot(partnerId: number, kind: SubscriptionRow["kind"]): SubscriptionRow | undefined {
     for (const row of this.subscriptions.values())
       if (row.partnerId === partnerId && row.kind === kind && row.state !== "deleted") return row;

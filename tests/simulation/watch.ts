@@ -1,30 +1,30 @@
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { PostOutcome } from "../../dispatcher/delivery/deliver.ts";
+import type { PostResult } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
-/** One POST, as the network saw it. */
+/** One POST as observed on the network. */
 export interface Post {
   readonly process: Process;
   readonly dispatcherId: string;
   readonly subscription: SubscriptionRow;
-  /** The entry as it stood in Postgres when the POST began. */
+  /** The entry in PostgreSQL at the start of the POST. */
   readonly entry: OutboxRow;
   readonly attempt: number;
-  /** The ordering of the settings that it was made with. */
+  /** The ordering in the settings of the POST. */
   readonly ordering: Ordering;
   readonly startedMs: number;
   readonly startedWallMs: number;
   readonly startedMonotonicMs: number;
-  /** When its first byte left; undefined until then. */
+  /** The time of the first byte; undefined before that. */
   leftMs: number | undefined;
   ended: boolean;
   endedMs: number;
   endedMonotonicMs: number;
-  /** Its record was committed. */
+  /** The record of the POST is committed. */
   recorded: boolean;
-  /** The outcome that the process was told. */
-  outcome: PostOutcome["kind"] | undefined;
+  /** The result that the process got. */
+  outcome: PostResult["kind"] | undefined;
 }
 
 interface WatchedWindow {
@@ -35,67 +35,72 @@ interface WatchedWindow {
 }
 
 interface Read {
-  /** When the statement was carried out that settings and entries come from. */
+  /** The time of the statement that read settings and entries. */
   readonly snapshotMs: number;
   readonly handedMs: number;
 }
 
-/** What the monitor remembers of one subscription. */
+/** The observations of the monitor about one subscription. */
 export interface Watch {
   readonly inFlight: Set<Post>;
-  /** By sequence. */
+  /** All POSTs by sequence. */
   readonly posts: Map<number, Post[]>;
-  /** The dispatcher ids that were told of a 2xx, by sequence. */
+  /** The dispatcher ids that got a 2xx, by sequence. */
   readonly acceptedBy: Map<number, Set<string>>;
-  /** When a receiver first answered 2xx, by sequence. */
+  /** The time of the first 2xx, by sequence. */
   readonly firstAccepted: Map<number, number>;
-  /** By dispatcher id and lane: the entries that somebody else sent again. */
+  /** The entries that another process sent again, by dispatcher id and lane. */
   readonly repeated: Map<string, Set<number>>;
-  /** By dispatcher id: the POSTs that have left and whose records are not committed. */
+  /** The POSTs that were sent and whose records are not committed, by dispatcher id. */
   readonly unrecorded: Map<string, Set<Post>>;
-  /** Of the last load of each process: when Postgres was read, and when the answer came. */
+  /** The time of the read and of the response of the last load of each process. */
   readonly settings: Map<Process, Read>;
-  /** By dispatcher id and claim: the last load that found it active. */
+  /** The first load that found the subscription active, by dispatcher id and claim. */
   readonly firstLoaded: Map<string, LoadRequest>;
-  /** By dispatcher id: the last entry that it sent from the main lane. */
+  /** The last entry of the main lane that was sent, by dispatcher id. */
   readonly lastPosted: Map<string, number>;
-  /** What the counter should be: the monitor replays outcomes one by one. */
+  /** The expected failure counter, from a replay of the outcomes one by one. */
   failures: number;
   disabled: boolean;
-  /** When the last POST ended or the last outcome was committed. */
+  /** The time at which the last POST ended or the last outcome was committed. */
   progressMs: number;
-  /** The same by lane; and when all requests that a subscription may have at once were last under way. */
+  /**
+   * The time of the last progress by lane, and the last time at which all requests that a subscription may have at once
+   * were under way.
+   */
   readonly laneProgressMs: Map<LaneKey, number>;
-  crowdedMs: number;
-  /** The same for its tests. */
-  testsCrowdedMs: number;
-  /** Events that a batch is to have, and those that one had. */
+  saturatedMs: number;
+  /** The last time at which all tests that a subscription may have at once were under way. */
+  testsSaturatedMs: number;
+  /** The events that a batch must have, and those that a batch had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
-  /** The records that were committed, by id. */
+  /** The ids of the committed records. */
   readonly recorded: Set<string>;
-  /** How many attempts in the tables were held against them, and the others. */
+  /** The number of attempts in the tables that were checked against the records, and the iterator over the others. */
   checked: number;
   unchecked: Iterator<string, undefined> | undefined;
-  /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
+  /** The entries that a crashed holder of the shard may have sent, so that a record may be flagged. */
   readonly mayRepeat: Set<number>;
-  /** The attempts of which a record said so. */
-  readonly told: Set<string>;
-  /** When a holder of its shard was last buried, and whether it was active then. */
-  buriedMs: number;
+  /** The attempts that a record has flagged as possible repeats. */
+  readonly flagged: Set<string>;
+  /**
+   * The time at which the lease of a holder of its shard last expired, and whether the subscription was active then.
+   */
+  expiredMs: number;
   wasActive: boolean;
-  /** When events were last made entries of a batch: nothing is sent until all of them are. */
+  /** The time at which events last became entries of a batch: nothing is sent until all of them are. */
   dispatchedMs: number;
-  /** Of the last batch: its reviews and its last entry so far. */
+  /** The reviews and the last entry of the last batch so far. */
   window: WatchedWindow | undefined;
-  /** When each event began to wait for a batch. */
+  /** The time at which each event began to wait for a batch. */
   readonly batchedMs: Map<string, number>;
-  /** Up to which sequence all was skipped, and when. */
+  /** The last sequence of the latest skip, and its time. */
   skippedThrough: number;
   skippedMs: number;
-  /** Until when its commits could not be made, and a while to make up for it. */
+  /** The time until which its commits failed, and a while to catch up. */
   hinderedMs: number;
-  /** When the ordering last changed; minus infinity if it never did. */
+  /** The time of the last change of the ordering; minus infinity without one. */
   reorderedMs: number;
 }
 
@@ -114,16 +119,16 @@ export function createWatch(): Watch {
     disabled: false,
     progressMs: 0,
     laneProgressMs: new Map(),
-    crowdedMs: 0,
-    testsCrowdedMs: 0,
+    saturatedMs: 0,
+    testsSaturatedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
     recorded: new Set(),
     checked: 0,
     unchecked: undefined,
     mayRepeat: new Set(),
-    told: new Set(),
-    buriedMs: Number.POSITIVE_INFINITY,
+    flagged: new Set(),
+    expiredMs: Number.POSITIVE_INFINITY,
     wasActive: true,
     dispatchedMs: 0,
     window: undefined,
@@ -135,7 +140,7 @@ export function createWatch(): Watch {
   };
 }
 
-/** Whether two entries of a subscription go one after the other. */
+/** Whether two entries of a subscription are in the same lane. */
 export function shareLane(
   ordering: Ordering,
   a: Pick<OutboxRow, "isTest" | "sequence" | "reviewId">,
@@ -145,7 +150,7 @@ export function shareLane(
   return ordering === "subscription" || a.reviewId === b.reviewId;
 }
 
-/** A test, all entries together, or those of a review or of none. */
+/** A lane: a test, all entries, or those of a review or of none. */
 export type LaneKey = `test ${number}` | "main" | number | null;
 
 export function laneOf(ordering: Ordering, entry: OutboxRow): LaneKey {

@@ -4,7 +4,7 @@ import type { Redis } from "./redis.ts";
 import { append } from "./log.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow } from "./tables.ts";
 
-/** Chance that a transaction fails after its statements. */
+/** The chance that a transaction fails after its statements. */
 const ROLLBACK = 0.03;
 
 export interface ApiDeps extends StoreDeps {
@@ -24,12 +24,12 @@ export class Writers {
     return `E${++this.#events}`;
   }
 
-  /** One transaction over the subscriptions of some partners; it fails if Postgres does. */
+  /** Runs one transaction over the subscriptions of some partners; it fails if PostgreSQL does. */
   async write(partnerIds: readonly number[], count: number): Promise<void> {
     const { world, network, postgres, redis } = this.#deps;
     const recordedAtMs = world.wallMs;
     const session = network.session(postgres);
-    // The domain change comes first: transactions begin in another order than they end.
+    // The change of the domain comes first, so transactions begin in another order than they end.
     await session.work(world.workload.latency(10, 2_000));
     const draw = () =>
       partnerIds.flatMap((partnerId) =>
@@ -46,7 +46,7 @@ export class Writers {
       id: tables.nextHistoryId(),
       eventId: this.nextEventId(),
       partnerId,
-      // An event that is about a site and not about a review.
+      // Null for an event about a site, which has no review.
       reviewId: inBatch ? world.workload.int(1, world.settings.reviewsPerPartner) : null,
       inBatch,
       recordedAtMs,
@@ -55,8 +55,8 @@ export class Writers {
 }
 
 /**
- * `recordActions`: writes events to the outbox of every subscription that wants them, and to where they wait for a
- * batch; answers the subscriptions to wake. The events are drawn while the sequences are held.
+ * Simulates `recordActions`: writes events to the outbox of every subscription that wants them, or to its waiting
+ * batch, and returns the subscriptions to wake. The events are drawn while the sequences are locked.
  */
 export async function recordEvents(
   deps: StoreDeps,
@@ -133,7 +133,7 @@ function insertBatchEntries(
   }
 }
 
-/** Takes the sequence rows one after the other, in one order for everybody, and holds them while `work` runs. */
+/** Locks the sequence rows one after the other, always in the same order, while `work` runs. */
 export function holdSequences(
   targets: readonly SubscriptionRow[],
   work: (open: readonly SubscriptionRow[]) => Promise<void>,
@@ -147,7 +147,7 @@ export function holdSequences(
 }
 
 interface DrawnSequences {
-  /** The last sequence before those that are drawn. */
+  /** Returns the last sequence before the drawn ones. */
   baseOf(target: SubscriptionRow): number;
   commit(target: SubscriptionRow): void;
 }

@@ -1,7 +1,12 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
-import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
-import type { ActorEvent, Effect, LoadRequest } from "../../dispatcher/actor/event.ts";
-import type { Inheritance } from "../../dispatcher/actor/inheritance.ts";
+import type {
+  ActorEvent,
+  Effect,
+  Entry,
+  LoadRequest,
+  Subscription,
+} from "../../dispatcher/actor/event.ts";
+import type { InDoubtAttempts } from "../../dispatcher/actor/in-doubt.ts";
 import { Actor } from "../../dispatcher/actor/state.ts";
 import { step } from "../../dispatcher/actor/step.ts";
 
@@ -52,7 +57,7 @@ export const sends = (effects: readonly Effect[]) =>
 export const sent = (effects: readonly Effect[]) =>
   sends(effects).map((effect) => effect.entry.sequence);
 
-/** The load that these effects ask for. */
+/** Finds the load that the effects request; throws if there is none. */
 export function load(effects: readonly Effect[]): LoadRequest {
   const found = effects.find((effect) => effect.kind === "load");
   if (found === undefined) throw new Error(`No load in ${kinds(effects).join(", ")}`);
@@ -66,13 +71,13 @@ export interface Found {
   readonly lastSequence?: number;
 }
 
-/** An actor with a clock that stands still. */
+/** An actor without a dispatcher around it. Its clock moves only when a test sets `now`. */
 export class DrivenActor {
   readonly actor: Actor;
   now = start;
 
-  constructor(inheritance?: Inheritance) {
-    this.actor = new Actor("S", 1, inheritance);
+  constructor(inDoubt?: InDoubtAttempts) {
+    this.actor = new Actor("S", 1, inDoubt);
   }
 
   tell(event: ActorEvent): Effect[] {
@@ -83,7 +88,7 @@ export class DrivenActor {
     return this.tell({ kind: "woken" });
   }
 
-  /** Answers a load; without `found`, the subscription is not active. */
+  /** Answers a load request. Without `found` the subscription counts as inactive. */
   show(request: LoadRequest, found?: Found): Effect[] {
     const { entries = [], tests = [], settings, lastSequence = 0 } = found ?? {};
     const shown = { subscription: { ...subscription, ...settings }, entries, tests, lastSequence };
@@ -103,7 +108,7 @@ export class DrivenActor {
     return this.tell({ kind: "committed", lane, decision, active: true });
   }
 
-  /** Answers what is under way in a lane, and commits it. */
+  /** Ends the POST that is under way in a lane with a decision, and commits the attempt. */
   end(lane: string, decision?: Decision): Effect[] {
     return [...this.answer(lane, decision), ...this.commit(lane, decision)];
   }

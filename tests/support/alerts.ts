@@ -7,7 +7,7 @@ import { parseNetworks } from "../../src/lib/egress.ts";
 import { silentLog } from "./dispatch.ts";
 import type { WebhookWorld } from "./webhooks.ts";
 
-/** What a dispatcher does about alerts, at a quick pace. */
+/** Runs a dispatcher's alerts job every 100 ms, with retry delays of 100 ms, so that tests do not wait minutes. */
 export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "api">): {
   stop(): Promise<void>;
 } {
@@ -44,7 +44,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
   };
 }
 
-/** Looks once, as a dispatcher does every 5 s; answers what was raised. */
+/** Checks once for incidents, as a dispatcher does every 5 s; answers the incidents that it raised. */
 export function lookForTrouble(
   deps: Omit<LookDeps, "schedule">,
   everywhere: boolean,

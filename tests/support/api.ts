@@ -3,15 +3,15 @@ import { randomBytes } from "node:crypto";
 import { ping, type RawDb } from "../../db/client.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { createIntake } from "../../src/outbox/intake.ts";
+import { createWriterPool } from "../../src/outbox/writer-pool.ts";
 
-/** The password of every user that the tests make. */
+/** The password of every test user. All share one, so that each test file hashes only once. */
 export const PASSWORD = "correct horse battery staple";
 
 export interface Answer {
@@ -24,20 +24,20 @@ export interface Answer {
 
 export interface CallOptions {
   readonly token?: string | undefined;
-  /** Sent as JSON; text and bytes as they are. */
+  /** Text and bytes are sent unchanged, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface TestApi {
   readonly deps: AppDeps & { readonly db: RawDb };
-  /** One line per log entry. */
+  /** The log so far, one JSON text per entry. */
   readonly lines: readonly string[];
-  /** Calls a path below `{base_url}`; with `root`, one below `{server_root}`. */
+  /** Calls a path below `{base_url}` (`/api/v1`), or with `root` a path below `{server_root}`. */
   call(method: string, path: string, options?: CallOptions & { root?: boolean }): Promise<Answer>;
-  /** The token of a sign-in; throws if it is refused. */
+  /** Signs in and answers the token; throws if the sign-in fails. */
   login(email: string, password?: string): Promise<string>;
-  /** Starts to listen, on a free port unless one is given, for tests that need a real connection; answers `{server_root}`. */
+  /** Listens for tests that need a real connection, on a free port if none is given; answers `{server_root}`. */
   listen(port?: number): string;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ type Overrides = Partial<Omit<AppDeps, "config" | "db">> & {
   readonly config?: Partial<Config>;
 };
 
-/** Settings as a test wants them: complete, with nothing from the environment. */
+/** Builds complete settings for a test. It reads nothing from the environment, so that every machine tests the same. */
 export function testConfig(overrides: Partial<Config> = {}): Config {
   const base = readConfig({
     DATABASE_URL: "postgres://unused.invalid/test",
@@ -62,7 +62,10 @@ export function testConfig(overrides: Partial<Config> = {}): Config {
   return { ...base, ...overrides };
 }
 
-/** Who waits some ms for company (src/lib/groups.ts) waits that long, also under a clock that a test has stopped. */
+/**
+ * A clock on which short waits take real time. The batching of src/lib/batches.ts waits up to `BRIEF_MS` for more requests,
+ * and under a stopped test clock it would wait forever.
+ */
 function briefly(clock: Clock): Clock {
   return {
     now: () => clock.now(),
@@ -73,7 +76,10 @@ function briefly(clock: Clock): Clock {
 
 const BRIEF_MS = 3;
 
-/** The API over a real database; what is not given is real too, but for the schedule, which forgets its wakes. */
+/**
+ * Builds the API over a real database. Its other dependencies are real too, except the schedule, which drops all
+ * wakes.
+ */
 export async function startApi({
   db,
   config: settings,
@@ -88,7 +94,7 @@ export async function startApi({
   const deps: TestApi["deps"] = {
     config,
     db,
-    intake: createIntake(db, clock, { connections: 10, share: 10, waitMs: 60_000 }),
+    writerPool: createWriterPool(db, clock, { connections: 10, share: 10, waitMs: 60_000 }),
     clock,
     log,
     box,
@@ -123,7 +129,7 @@ export async function startApi({
   };
 }
 
-/** Follows a list to its end; `path` has its query, with a limit. */
+/** Reads all pages of a list by its cursors. `path` must already have a query with a `limit`. */
 export async function everyPage<Row>(api: TestApi, path: string, token: string): Promise<Row[][]> {
   const pages: Row[][] = [];
   for (let cursor: string | null = ""; cursor !== null;) {

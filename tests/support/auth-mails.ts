@@ -8,7 +8,7 @@ export interface QueuedMail extends MailMessage {
   readonly expiresAt: Date | null;
 }
 
-/** The mails that wait for an address, oldest first; the tests run no mailer. */
+/** Reads the queued mails to an address, oldest first. They stay queued, because these tests run no mailer. */
 export async function mailsTo(
   { db, box }: { db: RawDb; box: SecretBox },
   to: string,
@@ -20,14 +20,14 @@ export async function mailsTo(
   return mails.filter((mail) => mail.to === to);
 }
 
-/** The code of the last mail; throws if there is none. */
+/** Reads the six-digit code from the last mail to an address; throws if there is none. */
 export async function codeSentTo(deps: { db: RawDb; box: SecretBox }, to: string): Promise<string> {
   const code = /^ {4}(\d{6})$/m.exec((await mailsTo(deps, to)).at(-1)?.text ?? "")?.[1];
   if (code === undefined) throw new Error(`No code was sent to ${to}.`);
   return code;
 }
 
-/** A code that is not this one. */
+/** Makes a six-digit code that is certainly wrong. */
 export function otherThan(code: string): string {
   return String((Number(code) + 1) % 1_000_000).padStart(6, "0");
 }

@@ -1,8 +1,9 @@
 import type { RawDb } from "../../db/client.ts";
 
 /**
- * Runs a password reset around `work` at the worst moment: `work` has passed its bearer check and waits for the user,
- * whom the reset holds; then the reset ends all the user's tokens and commits. Answers what `work` came to.
+ * Commits a password reset in the middle of `work`, at the worst moment. `work` has passed its bearer check and waits for
+ * the lock on the user's row, which the reset holds. The reset then deletes all tokens of the user and commits, and `work`
+ * continues. Answers the result of `work`.
  */
 export async function behindReset<T>(
   db: RawDb,

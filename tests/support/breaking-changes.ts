@@ -1,9 +1,9 @@
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * What a client that was made from `before` does not survive in `after`: a method, a success or a field of an answer that
- * is gone, a field that a request suddenly needs, a value that a request may not have any more, another type. Errors are
- * one shape for all; what is new breaks nobody.
+ * Lists the differences between two OpenAPI documents that break a client generated from `before`: a removed method,
+ * success status or response field, a newly required request field, a removed request value, a changed type. Error
+ * responses are not compared, because all have one schema. Additions break no client.
  */
 export function breakingChanges(before: Json, after: Json): string[] {
   const found: string[] = [];
@@ -47,7 +47,7 @@ function ofOperation(label: string, [oldDoc, old]: Sided, [newDoc, now]: Sided):
   return [...found, ...ofSchema(`${label} body`, before, after, "request")];
 }
 
-/** References and `allOf` are looked through; of other choices only their names are compared by the fields around them. */
+/** Compares two schemas. It resolves `$ref` and `allOf`; the branches of `oneOf` and `anyOf` are not compared. */
 function ofSchema(
   label: string,
   [oldDoc, oldPart]: Sided,
@@ -98,7 +98,7 @@ function resolved(document: Json, part: unknown): Json {
     : one;
 }
 
-/** The schema with what it refers to and is made of in one object. */
+/** Resolves the `$ref` of a schema and merges the parts of its `allOf` into one object. */
 function flat(document: Json, part: Json): Json {
   const { allOf, ...own } = resolved(document, part);
   if (!Array.isArray(allOf)) return own;

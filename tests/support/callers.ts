@@ -3,7 +3,10 @@ import { addClient } from "./oauth.ts";
 import type { SignInWorld } from "./sign-in.ts";
 import type { TestUser } from "./tenants.ts";
 
-/** The kinds of tokens that one user may act by. */
+/**
+ * The kinds of tokens that one user can act with. `narrow` tokens have only the scope `NARROW`; `third` tokens belong to a
+ * third-party OAuth client; `acting` tokens are impersonations.
+ */
 export const CALLER_KINDS = [
   "own",
   "narrow",
@@ -16,7 +19,7 @@ export const CALLER_KINDS = [
 ] as const;
 export type CallerKind = (typeof CALLER_KINDS)[number];
 
-/** What narrow tokens may do. */
+/** The only scope of a narrow token. */
 export const NARROW = "clients:write";
 
 export interface TestCaller {
@@ -26,7 +29,10 @@ export interface TestCaller {
   readonly clientId: string | null;
 }
 
-/** A fresh token of a user, of one kind; null where no user of this kind can have one. */
+/**
+ * Makes a fresh token of one kind for a user; null if such a user cannot have one (only account users are
+ * impersonated).
+ */
 export async function callerOf(
   world: SignInWorld,
   user: TestUser,
@@ -42,9 +48,14 @@ export async function callerOf(
     : null;
   const scope = scopes.join(" ");
   const signIn = async () => {
-    const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+    const requestContext = {
+      requestId: "r",
+      ip: "127.0.0.1",
+      userAgent: null,
+      headers: new Headers(),
+    };
     const method = clientId === null ? "login" : "authorization_code";
-    const one = { user, method, clientId, scope, call, now: clock.now() } as const;
+    const one = { user, method, clientId, scope, requestContext, now: clock.now() } as const;
     return (await database.db.transaction((tx) => openSession(tx, api.deps, one))).token;
   };
   switch (kind) {
@@ -79,7 +90,10 @@ export async function callerOf(
 }
 
 async function dashboardToken({ api }: SignInWorld, token: string): Promise<string> {
-  const { body, text } = await api.call("POST", "/account/api-token", { token, body: {} });
+  const { body, text } = await api.call("POST", "/account/api-token", {
+    token,
+    body: {},
+  });
   if (typeof body["token"] !== "string") throw new Error(text);
   return body["token"];
 }

@@ -1,14 +1,14 @@
 import { addMs, systemClock, type Clock } from "../../src/lib/clock.ts";
 
 export interface FakeClock extends Clock {
-  /** Jumps to an instant; who sleeps until then or earlier wakes. */
+  /** Jumps to an instant, and wakes the sleepers that are due by then. */
   set(at: Date): void;
   advance(ms: number): void;
-  /** How many sleep at the moment. */
+  /** The number of `sleep` calls that have not ended. Tests wait for it before they advance the clock. */
   readonly sleepers: number;
 }
 
-/** The clock of a machine that is set wrong by so much, and goes right otherwise. */
+/** A clock that runs at the right speed, but is set ahead by `aheadMs` (behind if negative). */
 export function wrongClock(aheadMs: number): Clock {
   return { ...systemClock, now: () => addMs(systemClock.now(), aheadMs) };
 }
@@ -19,8 +19,8 @@ interface Sleeper {
 }
 
 /**
- * A clock that moves only when told to. It starts at the machine's time, because the library that signs tokens stamps
- * their `iat` from that.
+ * Makes a clock that moves only by `set` and `advance`. It starts at the machine's time, because the library that signs
+ * tokens takes their `iat` from the machine's clock.
  */
 export function createFakeClock(start: Date = new Date()): FakeClock {
   let now = start;
@@ -28,7 +28,7 @@ export function createFakeClock(start: Date = new Date()): FakeClock {
   let sleeping: Sleeper[] = [];
   const move = (ms: number, to: Date) => {
     now = to;
-    // Wall time may jump back; durations do not.
+    // The wall clock may jump back, the monotonic clock must not.
     monotonicMs += Math.max(0, ms);
     const due = sleeping.filter((one) => one.wakesAtMs <= monotonicMs);
     sleeping = sleeping.filter((one) => !due.includes(one));

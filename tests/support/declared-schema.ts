@@ -9,7 +9,7 @@ import {
 
 import type { RawDb } from "../../db/client.ts";
 
-/** Every table that a file of db/schema exports. */
+/** Imports all files of db/schema and answers the tables that they export. */
 export async function declaredTables(): Promise<PgTable[]> {
   const root = `${import.meta.dir}/../..`;
   const files = [...new Bun.Glob("db/schema/*.ts").scanSync(root)];
@@ -19,12 +19,15 @@ export async function declaredTables(): Promise<PgTable[]> {
   return modules.flatMap((one) => Object.values(one)).filter((one) => one instanceof PgTable);
 }
 
-/** The statements that make the tables of the query builder: what drizzle-kit would write as the first migration. */
+/**
+ * Writes the DDL of the Drizzle schema, as drizzle-kit would for a first migration, to compare it with the migrated
+ * database.
+ */
 export function ddlOf(tables: readonly PgTable[]): string[] {
   return [
     ...tables.map(createTable),
     ...tables.flatMap(constraintsOf),
-    // They need the keys of every table.
+    // Foreign keys come after the primary and unique keys that they reference.
     ...tables.flatMap(foreignKeysOf),
     ...tables.flatMap(indexesOf),
   ];
@@ -46,7 +49,7 @@ function columnOf(column: PgColumn): string {
   return parts.join(" ");
 }
 
-/** A value of the schema; none of them needs more. */
+/** Writes a column default as SQL. It supports only the types that the schema uses, and throws for any other. */
 function literal(value: unknown): string {
   if (Array.isArray(value) && value.length === 0) return "'{}'";
   if (typeof value === "number" || typeof value === "boolean") return String(value);
@@ -108,12 +111,12 @@ interface Line {
 }
 
 /**
- * Reads the columns, constraints and unique indexes of each table of a Postgres schema but its partitions, in the server's
- * own words.
+ * Reads the columns, constraints and unique indexes of each table of a PostgreSQL schema, as the server describes them, so
+ * that two schemas can be compared as text. Partitions are left out.
  */
 export async function catalogOf(db: RawDb, schema: string): Promise<Record<string, string[]>> {
   const lines = await db.transaction(async ({ sql }) => {
-    // Names are then written without the schema.
+    // The server then prints names without the schema, which makes the texts of both schemas comparable.
     await sql.unsafe(`set local search_path to ${schema}`);
     return sql<Line[]>`
       with tables as (

@@ -19,7 +19,7 @@ import { createSchedule, type Schedule } from "../../src/outbox/schedule.ts";
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A schedule on the real Redis, under a prefix of its own. */
+/** Connects a schedule to the real Redis, under a random key prefix, because test files share the server. */
 export async function createTestSchedule(): Promise<{
   prefix: string;
   schedule: Schedule;
@@ -35,7 +35,7 @@ export async function createTestSchedule(): Promise<{
     prefix,
     schedule: createSchedule(redis, prefix, silentLog),
     async flush() {
-      // Only our own keys: other test files use the same server.
+      // A FLUSHALL would delete the keys of other test files, which use the same server.
       const keys = await redis.keys(`${prefix}*`);
       if (keys.length > 0) await redis.del(...keys);
     },
@@ -46,7 +46,7 @@ export async function createTestSchedule(): Promise<{
 export interface RunningDispatcher {
   readonly client: HttpClient;
   readonly workload: Dispatcher["workload"];
-  /** Drains and stops, as SIGTERM does. */
+  /** Finishes the POSTs under way and stops, as SIGTERM makes a process do. */
   stop(): Promise<void>;
 }
 
@@ -54,21 +54,21 @@ export function createTestBox(): SecretBox {
   return createSecretBox({ current: crypto.getRandomValues(new Uint8Array(32)) });
 }
 
-/** The whole dispatcher in this process, over real stores; only its retry delays are short. */
+/** Runs the whole dispatcher in this process over real stores. Its retry delays are short, so that tests end soon. */
 export function startDispatcher(deps: {
   db: RawDb;
   box: SecretBox;
   schedule: Schedule;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
-  /** Other bounds, look-up, certificates or policy of its HTTP client. */
+  /** Overrides of the HTTP client: limits, DNS lookup, certificates or egress policy. */
   http?: Partial<HttpClientOptions>;
   batchHourMs?: number;
   mailTransport?: MailTransport;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
   wrapStore?: (store: DispatchStore) => DispatchStore;
-  /** That of the process; the machine's if none is given. */
+  /** The clock of the dispatcher; the system clock by default. */
   clock?: Clock;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;

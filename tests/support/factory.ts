@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import { insertReviewSite, insertStoreReviewSite } from "../../scripts/demo/seed/rows.ts";
 import type { RawDb, DbOrTx } from "../../db/client.ts";
-import { newSecret } from "../../src/lib/random-secret.ts";
+import { newSecret } from "../../src/lib/secrets.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { Answer, TestApi } from "./api.ts";
 import type { TestAccount } from "./tenants.ts";
@@ -25,7 +25,7 @@ export async function addProvider(
   return { id: await insertReviewSite(db, box, provider), ...provider };
 }
 
-/** Connects the first or second store of an account with a provider; answers the store review site's id. */
+/** Connects the first or second store of an account to a provider; answers the id of the store review site. */
 export async function connectStore(
   db: DbOrTx,
   account: TestAccount,
@@ -43,7 +43,7 @@ export async function connectStore(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A provider event; its id is new unless it is given. */
+/** Builds a provider event with a new id. `fields` may set another, for example to repeat an event. */
 export function providerEvent(type: string, siteId: number, fields: Fields = {}): Fields {
   const occurred_at = "2026-06-01T12:00:00.000+00:00";
   return { id: ulid(), type, occurred_at, store_review_site_id: siteId, ...fields };
@@ -66,7 +66,10 @@ export function created(siteId: number, externalReviewId: string, fields: Fields
   });
 }
 
-/** Sends signed bytes as the provider's puller does. */
+/**
+ * Sends a signed request as the provider's puller does. Text is signed and sent unchanged, so that it may be invalid
+ * JSON.
+ */
 export function send(api: TestApi, provider: TestProvider, body: unknown): Promise<Answer> {
   const raw = typeof body === "string" ? body : JSON.stringify(body);
   const digest = createHmac("sha256", provider.secret).update(raw).digest("hex");
@@ -76,7 +79,7 @@ export function send(api: TestApi, provider: TestProvider, body: unknown): Promi
   });
 }
 
-/** Sends events and throws unless they are taken; answers the counts. */
+/** Sends events and answers the counts of the response; throws unless the API accepts them with 200. */
 export async function report(
   api: TestApi,
   provider: TestProvider,
@@ -87,7 +90,7 @@ export async function report(
   return body;
 }
 
-/** The id of the review that a provider knows under this id. */
+/** Finds our id of a review by the provider's id; throws unless exactly one review has it. */
 export async function reviewIdOf(db: RawDb, externalReviewId: string): Promise<number> {
   const rows = await db.sql<{ id: number }[]>`
     select id from reviews where external_review_id = ${externalReviewId}`;
@@ -109,7 +112,7 @@ export interface HistoryRow {
   readonly occurredAt: Date;
 }
 
-/** What was recorded on a store review site, in order. */
+/** Reads the history of a store review site in the order of recording. */
 export async function historyOfSite(db: RawDb, siteId: number): Promise<HistoryRow[]> {
   return db.sql<HistoryRow[]>`
     select id, event, event_id as "eventId", review_id as "reviewId", actor, review, site, metadata,
@@ -124,7 +127,7 @@ export interface QueuedRow {
   readonly historyId: number;
 }
 
-/** What is queued for a subscription, in order. */
+/** Reads the queue of a subscription in the order of its sequence. */
 export async function queuedFor(db: RawDb, subscriptionId: string): Promise<QueuedRow[]> {
   return db.sql<QueuedRow[]>`
     select sequence, event_id as "eventId", event, review_history_id as "historyId"

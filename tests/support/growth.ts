@@ -1,27 +1,30 @@
 import { expect } from "bun:test";
 
 const KIB = 1024;
-/** Twice as large each time, up to the limit of a body. */
+/** Input sizes up to 64 KiB, the limit of a request body. */
 const SIZES = [1, 2, 4, 8, 16, 32, 64].map((kib) => kib * KIB);
-/** Between a line and a square there is a factor of 64 at the end; caches and collectors make a line of eight at times. */
+/**
+ * The allowed excess over linear growth. Quadratic work reaches 64 at the largest size. Linear work reaches 8 at times,
+ * because of caches and garbage collection.
+ */
 const SLACK = 20;
 const TRIES = 7;
 const ROUNDS = 4;
-/** One try is so long at least, in ms: what is shorter is lost among the pauses of a loaded machine. */
+/** The shortest try, in ms. Shorter measurements drown in the pauses of a loaded machine. */
 const TRY_MS = 0.5;
 
 /**
- * Holds the work of `run` to grow with its input as a line does, from 1 KB to 64 KB, by the fastest of several tries at
- * each size. Only ratios are held, because a machine may be as slow as it likes.
+ * Expects the time of `run` to grow at most linearly with its input, from 1 KiB to 64 KiB. It takes the fastest of several
+ * tries per size and compares ratios only, so that the speed of the machine does not matter.
  */
 export function expectLinear(make: (bytes: number) => unknown, run: (input: never) => unknown) {
   let excess = Number.POSITIVE_INFINITY;
-  // A machine that is taken away for a while may spoil a whole round; a square is one in every round.
+  // A paused machine may spoil a whole round. Quadratic work fails in every round.
   for (let round = 0; round < ROUNDS && excess >= SLACK; round++) excess = excessOf(make, run);
   expect(excess).toBeLessThan(SLACK);
 }
 
-/** By how much the work grows faster than the input, at the most. */
+/** Computes the largest factor by which the time grew more than the input did. */
 function excessOf(make: (bytes: number) => unknown, run: (input: never) => unknown): number {
   const [first = 0, ...others] = SIZES.map((size) => costOf(make(size), run));
   const [least = 0, ...sizes] = SIZES;
@@ -41,7 +44,7 @@ function spent(input: unknown, run: (input: never) => unknown, rounds: number): 
     try {
       run(input as never);
     } catch {
-      // A refusal is an answer like any other: what counts is what it cost.
+      // Rejecting an input costs time like accepting it, so errors are measured too.
     }
   }
   return performance.now() - before;

@@ -1,8 +1,8 @@
 import type { RawDb, RawTx } from "../../db/client.ts";
 
 /**
- * Changes or removes rows of the history past the triggers that refuse it: `review_history_fixed` every update,
- * `review_history_kept` the delete of a row that is still queued. Only a superuser can switch them off.
+ * Changes or deletes rows of `review_history` with its triggers disabled, which only a superuser can do. The trigger
+ * `review_history_fixed` rejects every update, `review_history_kept` the deletion of a row that is still queued.
  */
 export async function forceHistory(
   db: RawDb,

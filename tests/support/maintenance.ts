@@ -6,12 +6,12 @@ import {
   type Job,
   type LoopDeps,
 } from "../../dispatcher/maintenance/loop.ts";
-import type { Old } from "../../dispatcher/maintenance/records-queries.ts";
+import type { Old } from "../../dispatcher/maintenance/removal-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { silentLog } from "./dispatch.ts";
 
-/** Runs chunk after chunk; answers how many rows they have handled. */
+/** Runs a job chunk by chunk until it has no next one; answers the total number of rows. */
 export async function allChunks(chunk: (reached: string) => Promise<Done>): Promise<number> {
   let rows = 0;
   for (let reached: Done["next"] = ""; reached != null;) {
@@ -22,7 +22,7 @@ export async function allChunks(chunk: (reached: string) => Promise<Done>): Prom
   return rows;
 }
 
-/** Removes all that is older than so many days. */
+/** Removes all rows older than `days`, chunk by chunk; answers their number. */
 export function removeAll(
   remove: (db: RawDb, old: Old) => Promise<Done>,
   db: RawDb,
@@ -31,7 +31,7 @@ export function removeAll(
   return allChunks((reached) => remove(db, { days, reached }));
 }
 
-interface Given {
+interface JobOptions {
   readonly db: RawDb;
   readonly log?: Log;
   readonly retentionDays?: number;
@@ -40,19 +40,22 @@ interface Given {
   readonly historyRetentionDays?: number;
 }
 
-/** The jobs of an hour, on one connection. */
-export function hourly({ db, log = silentLog, ...days }: Given): Job[] {
+/**
+ * Builds the hourly jobs on one connection. `retentionDays` is 30 and all other retention is off, unless a test sets
+ * it.
+ */
+export function hourly({ db, log = silentLog, ...days }: JobOptions): Job[] {
   const off = { auditRetentionDays: 0, signInRetentionDays: 0, historyRetentionDays: 0 };
   return hourlyJobs({ retentionDays: 30, ...off, ...days, db, indexDb: db, log });
 }
 
-/** Runs the jobs of an hour that remove something once, one after another, whether or not they are due. */
-export async function removeOnce(given: Given): Promise<void> {
+/** Runs each hourly removal job once, in sequence, whether or not it is due. */
+export async function removeOnce(given: JobOptions): Promise<void> {
   for (const job of hourly(given).filter(({ isRemoval }) => isRemoval))
     await allChunks((reached) => job.run({ reached }));
 }
 
-/** The maintenance of a process. */
+/** Builds the maintenance loop of one process; tests replace the parts that they observe. */
 export function maintenanceOf(
   given: Pick<LoopDeps, "db" | "jobs"> & Partial<LoopDeps>,
   stop = new AbortController().signal,
@@ -61,7 +64,7 @@ export function maintenanceOf(
   return new Maintenance({ ...own, ...given }, stop);
 }
 
-/** A tick of a process, and the end of all that it began. */
+/** Ticks the maintenance loop once and waits until all jobs that it started have ended. */
 export async function tickOnce(given: Parameters<typeof maintenanceOf>[0]): Promise<void> {
   const maintenance = maintenanceOf(given);
   await maintenance.tick();

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 
 import type { RawDb } from "../../db/client.ts";
 import { oauthClients } from "../../db/schema/tokens.ts";
-import { hashSecret, newSecret } from "../../src/lib/random-secret.ts";
+import { hashSecret, newSecret } from "../../src/lib/secrets.ts";
 import { PASSWORD, type Answer, type TestApi } from "./api.ts";
 
 export const CALLBACK = "https://app.example/callback";
@@ -23,7 +23,10 @@ interface ClientSettings {
   readonly createdBy?: string;
 }
 
-/** A confidential client of the platform that may everything, unless said otherwise. */
+/**
+ * Inserts an OAuth client. By default it is confidential, belongs to the platform, and has all scopes and grant
+ * types.
+ */
 export async function addClient(db: RawDb, settings: ClientSettings = {}): Promise<TestClient> {
   const { confidential = true, firstParty = false } = settings;
   const client = { clientId: randomUUID(), secret: newSecret() };
@@ -56,7 +59,7 @@ export function formOf(fields: Form): string {
 
 const FORM = { "Content-Type": "application/x-www-form-urlencoded" };
 
-/** Posts a form below `{server_root}`; text goes as it is. */
+/** Posts a form below `{server_root}`. Text is sent unchanged, so that it may be malformed. */
 export function postForm(
   api: TestApi,
   path: string,
@@ -86,7 +89,10 @@ export function newPkce(): Pkce {
   return { verifier, challenge: createHash("sha256").update(verifier).digest("base64url") };
 }
 
-/** What a browser with cookies does at the authorize page, one form at a time. */
+/**
+ * A browser at the authorize page: it keeps the cookie and the ticket of the last page, and submits one form at a
+ * time.
+ */
 export class Browser {
   readonly #api: TestApi;
   readonly #origin: string;
@@ -126,7 +132,7 @@ export class Browser {
   }
 }
 
-/** The parameters that a redirect brings back to the client. */
+/** Splits the redirect of an answer into its address and its parameters; throws if the answer is no redirect. */
 export function returned(answer: Answer): { place: string; params: Record<string, string> } {
   const location = answer.headers.get("location");
   if (location === null) throw new Error(`The answer was no redirect: ${answer.status}.`);
@@ -134,7 +140,7 @@ export function returned(answer: Answer): { place: string; params: Record<string
   return { place, params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** The request of a client with PKCE. */
+/** Builds the parameters of an authorization request with PKCE. */
 export function authorizeParams(client: TestClient, pkce: Pkce, more: Form = {}): Form {
   return {
     response_type: "code",
@@ -147,7 +153,7 @@ export function authorizeParams(client: TestClient, pkce: Pkce, more: Form = {})
   };
 }
 
-/** Signs a user in and says yes; answers the code. */
+/** Signs a user in at the authorize page, allows the client if asked, and answers the authorization code. */
 export async function obtainCode(api: TestApi, params: Form, email: string): Promise<string> {
   const browser = new Browser(api);
   await browser.open(params);

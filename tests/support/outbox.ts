@@ -4,17 +4,17 @@ import { ulid } from "ulid";
 
 import type { RawDb, RawTx } from "../../db/client.ts";
 import { passLogged } from "../../db/log.ts";
-import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt-queries.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../src/master-key.ts";
 
-/** More than any test queues. */
+/** A limit above the longest queue of any test. */
 const MANY = 1_000_000;
 
-/** One partner with one account, store, connected site and review: what an event refers to. */
+/** The rows that an event refers to: a partner with one account, one store, one connected review site, and reviews. */
 export interface Tenant {
   readonly partnerId: number;
   readonly accountId: number;
@@ -88,7 +88,10 @@ export async function insertSubscription(
   return made;
 }
 
-/** A row of webhook_subscriptions alone, as any schema has had it. */
+/**
+ * Inserts only the row of webhook_subscriptions, without its sequence and offset. It uses no column that an older schema
+ * lacks, so that tests of migrations can call it.
+ */
 export async function insertSubscriptionRow(
   deps: { db: RawDb; box: SecretBox },
   options: SubscriptionOptions,
@@ -103,12 +106,12 @@ export async function insertSubscriptionRow(
       created_at, updated_at, batch_interval_hours, next_batch_at)
     values (${id}, ${options.partnerId}, ${shard}, 'Test', ${options.url}, ${options.batch ? "batch" : "immediate"}, ${options.events ?? null},
       ${options.payloadMode ?? "full"}, false, ${options.ordering ?? "subscription"}, 'active', ${options.failures ?? 0},
-      ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
+      ${deps.box.seal(secret, webhookSecretAssociatedData(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
       ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
   return { subscriptionId: id, shard, secret };
 }
 
-/** A review event of the tenant. */
+/** Builds an action on the first review of the tenant: `review_received`, unless `overrides` names another event. */
 export function reviewAction(
   tenant: Tenant,
   overrides: Partial<RecordedAction> = {},
@@ -152,12 +155,15 @@ export function record(
   });
 }
 
-/** Records actions in a transaction that goes on. */
+/** Records actions in a transaction that stays open. `recordActions` alone would send the commit with its statement. */
 export function recordFirst(tx: RawTx, actions: readonly RecordedAction[]): Promise<Wake[]> {
   return recordActions({ ...tx, runLast: tx.run.bind(tx) }, actions, new Date());
 }
 
-/** Empties the queue of a subscription, or of all, without a trace. */
+/**
+ * Empties the queue of one subscription, or of all: deletes the outbox rows and moves the offsets to the end of the
+ * log.
+ */
 export async function forgetQueue(db: RawDb, subscriptionId?: string): Promise<void> {
   const id = subscriptionId ?? null;
   await db.sql`delete from outbox where ${id}::text is null or subscription_id = ${id}`;
@@ -167,12 +173,12 @@ export async function forgetQueue(db: RawDb, subscriptionId?: string): Promise<v
      where q.subscription_id = f.subscription_id and (${id}::text is null or f.subscription_id = ${id})`;
 }
 
-/** Gives everything that is queued for a subscription a row in `outbox`, as if the offset had passed it. */
+/** Moves the offset of a subscription past its whole log, which gives every queued event a row in `outbox`. */
 export function passQueue(db: RawDb, subscriptionId: string): Promise<void> {
   return passLogged(db, subscriptionId, { limit: MANY, lockMs: 1_000 });
 }
 
-/** Has everything that is queued for a subscription wait for the attempt after so many that failed. */
+/** Sets all queued events of a subscription to wait for a retry: attempt number `attempt`, due at `dueAt`. */
 export async function makeWait(
   db: RawDb,
   subscriptionId: string,
@@ -185,8 +191,8 @@ export async function makeWait(
 }
 
 /**
- * Queues so many copies of the last event of a subscription's log behind it: as events of the log, or with rows of their
- * own. Answers the event id of the last.
+ * Appends `count` copies of the last event of a subscription's log to its queue. They are events of the log, or with
+ * `rows` separate rows of `outbox`. Answers the event id of the last copy.
  */
 export async function queueCopies(
   db: RawDb,
@@ -228,7 +234,7 @@ export async function queueCopies(
   });
 }
 
-/** A record of an attempt of an event of the log; a failure if nothing else is said. */
+/** Builds the record of an attempt at an event of the log. By default it failed with status 500. */
 export function attemptRecord(
   fields: Pick<AttemptRecord, "id" | "shard" | "subscriptionId" | "sequence" | "eventId"> &
     Partial<AttemptRecord>,

@@ -1,7 +1,10 @@
 import type { RawDb } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 
-/** Records of attempts that began then, of subscriptions that take turns; they go where their ids belong. */
+/**
+ * Inserts attempt records that began at an instant, spread evenly over `subscriptions`. Their ULIDs carry the instant, which
+ * decides on the partition.
+ */
 export async function insertAttempt(
   db: Pick<RawDb, "sql">,
   at: Date,
@@ -15,7 +18,7 @@ export async function insertAttempt(
       from generate_series(1, ${count}::int) n`;
 }
 
-/** How many attempts each partition holds, by its name. */
+/** Counts the attempts in each partition, by its name. */
 export async function attemptsByPartition(db: RawDb): Promise<Record<string, number>> {
   const rows = await db.sql<{ name: string; count: number }[]>`
     select tableoid::regclass::text as name, count(*) as count from delivery_attempts group by 1`;
@@ -34,8 +37,8 @@ export async function partitions(db: RawDb): Promise<string[]> {
 }
 
 /**
- * Puts functions in the way of Postgres' own, by which its clock can be set: for connections that are opened from now on.
- * What is asked for as `now()` or `clock_timestamp()` is ahead by what `setClock` said.
+ * Shadows `now()` and `clock_timestamp()` with functions in schema `public`, and answers a function that sets how far they
+ * run ahead. It works for connections that are opened later, because it changes the search path of the database.
  */
 export async function fakeServerClock(db: RawDb): Promise<(ahead: string) => Promise<void>> {
   await db.sql.unsafe(`
@@ -52,7 +55,10 @@ export async function fakeServerClock(db: RawDb): Promise<(ahead: string) => Pro
     void (await db.sql`update fake_clock set ahead = ${ahead}::text::interval`);
 }
 
-/** Partitions as a database has that was made today: the template of the tests may be from before midnight. */
+/**
+ * Drops the partitions of past days and makes those of today. The template database may have been made before
+ * midnight.
+ */
 export async function beginToday(db: RawDb, now: Date): Promise<void> {
   const today = partitionOf(now).slice(-8);
   for (const name of await partitions(db))

@@ -8,7 +8,7 @@ import { checkRows } from "./statement-rows.ts";
 export interface TestDatabase {
   readonly db: RawDb;
   readonly url: string;
-  /** Another pool on the same database, as a second process would have. */
+  /** Opens another pool on the same database, as a second process would have. */
   connect(): RawDb;
   /** Closes all pools and drops the database. */
   drop(): Promise<void>;
@@ -16,13 +16,13 @@ export interface TestDatabase {
 
 const CONNECTIONS = 10;
 
-/** A database of its own for one test file, cloned from the migrated template of the test command. */
+/** Clones the migrated template of the test command into a separate database for one test file. */
 export async function createDatabase(): Promise<TestDatabase> {
   const adminUrl = required("TEST_DATABASE_URL");
   const template = required("TEST_TEMPLATE");
-  // The test command drops every database whose name begins with that of its template.
+  // The prefix matters: the test command drops every database with the name of its template as prefix.
   const name = `${template}_${randomBytes(6).toString("hex")}`;
-  // By files, which takes a third of the processor time that writing each block to the log takes.
+  // Copying files takes a third of the CPU time of `wal_log`, which writes each block to the log.
   const create = `create database "${name}" template "${template}" strategy file_copy`;
   await asAdmin(adminUrl, (sql) => sql.unsafe(create));
   const url = new URL(adminUrl);

@@ -1,4 +1,4 @@
-// The product as somebody outside meets it: an address, a dispatcher behind it, and what a partner has of it.
+// The whole product in one process (an API that listens, a dispatcher, a provider), for tests that use it from outside.
 import { createServer } from "node:net";
 
 import { makeCommandClient } from "../../scripts/setup/command-client.ts";
@@ -15,12 +15,12 @@ export interface Product {
   readonly database: TestDatabase;
   readonly tenants: Tenants;
   readonly provider: TestProvider;
-  /** A store review site of the first partner. */
+  /** The id of a store review site of the first partner, to which the provider reports. */
   readonly siteId: number;
   readonly api: () => TestApi;
-  /** Records so many reviews of the first partner. */
+  /** Reports `count` new reviews of the first partner. */
   emit(count: number): Promise<void>;
-  /** The API comes back at the same address, as after a deploy. */
+  /** Stops the API. `startApi` starts a new one at the same address, as a deployment does. */
   stopApi(): Promise<void>;
   startApi(): Promise<void>;
   stop(): Promise<void>;

@@ -1,11 +1,11 @@
 /*
- * A strict reader of the Prometheus text format 0.0.4: every family has its HELP and TYPE before its samples, its
- * samples stand together, no series comes twice, and histograms add up.
+ * A strict parser of the Prometheus text format 0.0.4. Every metric family has HELP and TYPE lines before its samples, its
+ * samples are consecutive, no series occurs twice, and the buckets of histograms add up.
  */
 
 export interface Exposition {
   readonly types: ReadonlyMap<string, string>;
-  /** By series as written, such as `name{label="value"}`. */
+  /** The samples by series, spelled as in the text: `name{label="value"}`. */
   readonly values: ReadonlyMap<string, number>;
 }
 

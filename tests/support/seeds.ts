@@ -1,12 +1,11 @@
 import { test } from "bun:test";
 
-import { formatFailure } from "../simulation/report.ts";
-import { runSeed } from "../simulation/run.ts";
+import { formatFailure, runSeed } from "../simulation/run.ts";
 
-/** Ends what hangs: on a loaded machine a block of seeds may take some minutes. */
+/** The time limit of one test. It only ends hangs, because a block of seeds may take minutes on a loaded machine. */
 export const SIMULATION_TIMEOUT_MS = 1_200_000;
 
-/** A test per `block` of the first `seeds` seeds; one that fails tells the seed with its trace. */
+/** Declares one test per `block` of the seeds from 1 to `seeds`. A failure shows the seed and its trace. */
 export function testSeeds({ seeds, block }: { seeds: number; block: number }): void {
   for (let from = 1; from <= seeds; from += block) {
     const to = from + block - 1;

@@ -1,24 +1,24 @@
-import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
+import { issueToken, type TokenGrant } from "../../src/auth/actions/open-session.ts";
 import type { Role } from "../../src/http/principal.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "./tenants.ts";
 
-/** Two API processes over one database, on one clock that stands still, and the users of two partners. */
+/** Two API instances over one database and one fake clock, with the users of two partners. */
 export interface SignInWorld {
   readonly database: TestDatabase;
   readonly tenants: Tenants;
   readonly clock: FakeClock;
   readonly api: TestApi;
-  /** The second process, with the same settings. */
+  /** The second instance, with the same settings, to show that state is shared. */
   readonly other: TestApi;
-  /** A user whom no other test knows: of the first partner, or of its first account. */
+  /** Adds a user that no other test changes, to the first partner or to its first account. */
   freshUser(
     role?: FreshRole,
     over?: { isActive?: boolean; passwordHash?: null },
   ): Promise<TestUser>;
-  /** A token as the actions make them, with its row. */
+  /** Issues a token with its row by the same function as the sign-in actions. */
   grant(over: Partial<TokenGrant> & { userId: number }): Promise<string>;
   stop(): Promise<void>;
 }

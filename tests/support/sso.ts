@@ -5,12 +5,12 @@ import { Events, OAuth2Server } from "oauth2-mock-server";
 import { Provider } from "oidc-provider";
 import type { Page } from "playwright-core";
 
-import { BASE_PATH } from "../../src/http/base-path.ts";
+import { BASE_PATH } from "../../src/http/access.ts";
 import { answerOf, type Answer, type TestApi } from "./api.ts";
 
 export const CLIENT = { id: "reviewrelay at the provider", secret: "a secret: with % and + signs" };
 
-/** A person's browser: keeps cookies per host and goes where it is sent, as far as it is told to. */
+/** A user's browser: it keeps cookies per host and follows redirects until a given address. */
 export class Browser {
   readonly #api: TestApi;
   readonly #cookies = new Map<string, Map<string, string>>();
@@ -19,7 +19,7 @@ export class Browser {
     this.#api = api;
   }
 
-  /** One request; of our own server or of any other. */
+  /** Sends one request with the cookies of its host, to the API in this process or to any other server. */
   async get(url: string, form?: Record<string, string>): Promise<Answer> {
     const { serverRoot } = this.#api.deps.config;
     const target = new URL(url);
@@ -43,7 +43,7 @@ export class Browser {
     return answer;
   }
 
-  /** Follows redirects until `stop` says that this is the place; answers its address. */
+  /** Follows redirects to the first address that `stop` accepts, and answers it without visiting it. */
   async follow(url: string, stop: (url: string) => boolean): Promise<string> {
     let place = url;
     for (let hops = 0; !stop(place); hops++) {
@@ -75,7 +75,7 @@ export function nextPlace(answer: Answer, from: string): string {
   return new URL(location, from).href;
 }
 
-/** A server on loopback that answers what it is told to; for providers that misbehave before any protocol. */
+/** Starts a loopback server with a given listener, for providers that fail below the OIDC protocol. */
 export async function listenWith(listener: RequestListener) {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -94,8 +94,8 @@ interface Person {
 }
 
 /**
- * A complete provider with its own sign-in pages; people are known by the login that they type. `connectTo` makes the
- * connection, whose callback the provider must know.
+ * Starts a complete OIDC provider with its own sign-in pages. Users are identified by the login that they type.
+ * `connectTo` makes the SSO connection first, because the provider must know its callback address.
  */
 export async function startProvider(
   connectTo: (issuer: string) => Promise<string>,
@@ -127,7 +127,7 @@ export async function startProvider(
   return { ...server, connection };
 }
 
-/** Signs in and consents at the provider's pages, and stops at our callback's address. */
+/** Signs in and consents at the provider's pages, and answers the address of our callback without visiting it. */
 export async function signInAtProvider(browser: Browser, start: string, login: string) {
   const isEnd = (url: string) => url.includes(`${BASE_PATH}/auth/sso/callback/`);
   let place = await browser.follow(start, (url) => isEnd(url) || url.includes("/interaction/"));
@@ -144,8 +144,8 @@ export async function signInAtProvider(browser: Browser, start: string, login: s
 }
 
 /**
- * The same with the cookies of a browser's page that is at the provider already; answers the address that the trip ends
- * at, which is not visited.
+ * Completes an SSO flow with the cookies of a real browser page that is already at the provider. Answers the address at
+ * which the flow ends, without visiting it.
  */
 export async function endOfTrip(page: Page, login: string, isEnd: (url: string) => boolean) {
   let place = page.url();
@@ -161,16 +161,19 @@ export async function endOfTrip(page: Page, login: string, isEnd: (url: string) 
       answer = await page.request.get(place, { maxRedirects: 0 });
     }
   }
-  throw new Error(`The trip has no end; it came as far as ${place}`);
+  throw new Error(`The SSO flow did not end; its last address was ${place}`);
 }
 
 export type Claims = Record<string, unknown>;
 
-/** A provider that does what the test wants: each hook may be replaced between sign-ins. */
+/**
+ * A provider that misbehaves as a test demands: each hook changes one of its answers, and may be replaced between
+ * sign-ins.
+ */
 export class HostileProvider {
   /** Changes the id_token before it is signed. */
   onIdToken: (payload: Claims, header: Claims) => void = () => {};
-  /** Changes the token endpoint's answer; `id_token` is signed already. */
+  /** Changes the response of the token endpoint, after the `id_token` was signed. */
   onTokenAnswer: (body: Claims) => void = () => {};
   onDiscovery: (document: Claims) => void = () => {};
   onCallback: (url: URL) => void = () => {};
@@ -180,7 +183,7 @@ export class HostileProvider {
   private constructor(server: OAuth2Server) {
     this.#server = server;
     server.service.on(Events.BeforeTokenSigning, (token: { payload: Claims; header: Claims }) => {
-      // The access token has no audience here.
+      // Only ID tokens have an audience in this library; access tokens are left unchanged.
       if (token.payload["aud"] !== undefined) this.onIdToken(token.payload, token.header);
     });
     server.service.on(Events.BeforeResponse, (answer: { body: Claims }) =>
@@ -224,7 +227,7 @@ export class HostileProvider {
   }
 }
 
-/** Connects a company by the API; answers the connection. */
+/** Creates the SSO connection of a company through the API; answers its id. */
 export async function connect(
   api: TestApi,
   token: string,

@@ -1,8 +1,8 @@
 import { optionsOf, typeOf, type Shape, type Statement } from "../../db/statement.ts";
 
 /**
- * Throws if a row is not what its statement declares. Tests look at every row so: a server can describe the types of an
- * answer, but not whether the far side of a join may be null.
+ * Throws if a row does not match the columns that its statement declares. Tests check every row this way, because the
+ * server can describe the types of a result, but not whether the outer side of a join is nullable.
  */
 export function checkRows({ name, columns }: Statement, rows: readonly unknown[]): void {
   for (const row of rows)

@@ -25,7 +25,7 @@ export interface TestAccount {
   readonly storeIds: readonly number[];
   readonly owner: TestUser;
   readonly user: TestUser;
-  /** Sees the first store only. */
+  /** A user with access to the first store only. */
   readonly locationUser: TestUser;
 }
 
@@ -44,7 +44,7 @@ export interface Tenants {
 const at = new Date("2026-06-01T12:00:00Z");
 let hash: Promise<string> | undefined;
 
-/** The hash of PASSWORD, made once per test file. */
+/** Hashes PASSWORD once per test file, because a hash takes long. */
 function passwordHash(): Promise<string> {
   return (hash ??= createPasswords().hash(PASSWORD));
 }
@@ -70,7 +70,7 @@ export async function addUser(
   return { id: await insertUser(db, ready), email, role, companyId };
 }
 
-/** A platform with two partners, each with two accounts of two stores, and users of every role. */
+/** Inserts a platform with two partners, each with two accounts of two stores, and users of every role. */
 export async function addTenants(db: DbOrTx): Promise<Tenants> {
   const platform = await insertCompany(db, { type: "platform", name: "Platform", createdAt: at });
   const planId = await insertPlan(db, { name: "Growth", features: ["reviews", "flags"] });
@@ -122,7 +122,7 @@ async function addAccount(
   };
 }
 
-/** An identity provider of a company, as far as discovery looks at it. */
+/** Inserts an SSO connection that is complete enough for email discovery; no sign-in works with it. */
 export async function addSsoConnection(
   db: DbOrTx,
   connection: {

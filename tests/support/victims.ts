@@ -6,10 +6,13 @@ import type { SignInWorld } from "./sign-in.ts";
 import { addSsoConnection } from "./tenants.ts";
 import { settle } from "./webhooks.ts";
 
-/** The ids of everything that a tenant has, by what is asked for: the first words of a path, or a field's name. */
+/**
+ * The ids of a tenant's records, by the place where a request names them: the prefix of a path, or the name of a
+ * field.
+ */
 export type Belongings = ReadonlyMap<string, string | number>;
 
-/** A partner with one of everything that an id leads to, made as its own people make it. */
+/** Gives a partner one record of each kind that an id can address, mostly through the API as its own users would. */
 export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongings> {
   const { database, api, tenants, grant } = world;
   const { db } = database;

@@ -14,7 +14,7 @@ export const HOUR_MS = 1_000;
 
 export type Who = "owner" | "admin" | "other" | "account" | "location" | "root";
 
-/** The API with two partners, a provider that reports reviews of the first, and a token for everybody. */
+/** The API with two partners, a provider that reports reviews of the first, and a token for each kind of user. */
 export interface WebhookWorld {
   readonly database: TestDatabase;
   readonly api: TestApi;
@@ -22,15 +22,15 @@ export interface WebhookWorld {
   readonly tenants: Tenants;
   readonly tokens: Readonly<Record<Who, string>>;
   readonly provider: TestProvider;
-  /** A store review site of the first partner. */
+  /** The id of a store review site of the first partner, to which the provider reports. */
   readonly siteId: number;
-  /** Ids of the subscriptions that were woken. */
+  /** The ids of the subscriptions that the API woke, in order. */
   readonly wakes: string[];
-  /** Below `/partner/webhooks`, as the first partner's owner if nobody else is named. */
+  /** Sends a request below `/partner/webhooks`, by default as the owner of the first partner. */
   ask(method: string, path: string, options?: { body?: unknown; as?: Who }): Promise<Answer>;
-  /** A new subscription of the first partner; the slot is emptied first. */
+  /** Creates a subscription of the first partner, after deleting the one of the same kind (there may be only one). */
   subscribe(fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; secret: string }>;
-  /** Records so many reviews of the first partner; answers their event ids. */
+  /** Reports `count` new reviews of the first partner; answers their event ids. */
   emit(count: number): Promise<string[]>;
   audit(action: string): Promise<readonly Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -116,7 +116,7 @@ export async function startWebhooks(
   };
 }
 
-/** Ends what is queued for a subscription with one more attempt each, as the dispatcher does at the end of a round. */
+/** Ends each queued event of a subscription with one final attempt, as the dispatcher does at the end of a round. */
 export async function settle(
   { database: { db } }: Pick<WebhookWorld, "database">,
   subscriptionId: string,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { explore, MODEL_PLANTS, type ModelOptions } from "../simulation/log-model.ts";
+import { explore, MODEL_FAULTS, type ModelOptions } from "../simulation/log-model.ts";
 
 /** What happens, and the entries of two reviews to which it does; small letters have rows at once. */
 const CASES: readonly [events: string, entries: readonly string[]][] = [
@@ -11,11 +11,11 @@ const CASES: readonly [events: string, entries: readonly string[]][] = [
   ["append wait takeover skip order", ["AA", "Aa", "AB", "Ab"]],
 ];
 
-function* all(plant?: ModelOptions["plant"]): Generator<ModelOptions> {
+function* all(injected?: ModelOptions["injected"]): Generator<ModelOptions> {
   for (const [events, queues] of CASES)
     for (const entries of queues)
       for (const ordering of ["review", "subscription"] as const)
-        yield { events, entries, ordering, plant };
+        yield { events, entries, ordering, injected };
 }
 
 /** More than a million states are visited, which takes a minute on a busy core. */
@@ -34,10 +34,10 @@ describe("the log of a subscription", () => {
     TIMEOUT_MS,
   );
 
-  test.each(MODEL_PLANTS)(
+  test.each(MODEL_FAULTS)(
     "breaks an invariant with the error %s",
-    (plant) => {
-      const isFound = all(plant).some((options) => explore(options).violation !== undefined);
+    (injected) => {
+      const isFound = all(injected).some((options) => explore(options).violation !== undefined);
       expect(isFound).toBe(true);
     },
     TIMEOUT_MS,

@@ -5,7 +5,7 @@ import { runSeed } from "../simulation/run.ts";
 import { testSeeds } from "../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {
-  // A few, for a check that is run often; tests/integration/simulate.test.ts runs many.
+  // A few, for a check that is run often; tests/integration/operations/simulate.test.ts runs many.
   testSeeds({ seeds: 30, block: 10 });
 
   test("does the same again for the same seed, watched or not", () => {

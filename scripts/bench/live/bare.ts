@@ -1,4 +1,4 @@
-// The measures of a run: how fast this machine does the least of what has to be done, with nothing of the product.
+// Baselines of a run: how fast this machine performs the minimum work without the product.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 
@@ -8,9 +8,9 @@ import { hostsOf } from "../rig.ts";
 import { TENANTS, type LiveRig } from "./rig.ts";
 
 export interface Bare {
-  /** A row and a commit each, over 16 connections. */
+  /** One row and one commit each, over 16 connections. */
   readonly insertsPerSecond: number;
-  /** POSTs one at a time to each of 100 hosts. */
+  /** POSTs to 100 hosts, one at a time to each. */
   readonly fetchPerSecond: number;
   readonly clientPerSecond: number;
 }
@@ -22,7 +22,7 @@ const ROW = "x".repeat(400);
 
 export async function bareLoops(rig: LiveRig): Promise<Bare> {
   rig.say("Bare loops: inserts, fetch, our HTTP client …");
-  // What a part before asked of the receivers no longer holds.
+  // Clears the receivers' behaviour of the previous part.
   await rig.sink.reset();
   const insertsPerSecond = await inserts(rig);
   const fetchPerSecond = await posts(rig, "fetch-loop.ts");
@@ -70,7 +70,7 @@ async function posts({ sink, stop }: LiveRig, script: string): Promise<number> {
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
   stop.removeEventListener("abort", end);
-  // Whoever stopped us may have stopped it, too.
+  // The signal that stopped this process may have stopped the child, too.
   if (stop.aborted || text === "") return Number.NaN;
   const { deliveries, seconds } = JSON.parse(text.trim().split("\n").at(-1) ?? "") as {
     deliveries: number;
@@ -79,7 +79,7 @@ async function posts({ sink, stop }: LiveRig, script: string): Promise<number> {
   return round(deliveries / seconds);
 }
 
-/** The mean of both, since the machine is slower at one time than at another. */
+/** Returns the mean of both, because the speed of the machine varies. */
 export function meanOf(one: Bare, other: Bare): Bare {
   const mean = (of: (bare: Bare) => number) => round((of(one) + of(other)) / 2);
   return {

@@ -1,9 +1,9 @@
-// User and system time of the processes under load, in ms since their start; NaN where the machine does not tell.
+// User and system time of the processes under load, in ms since their start; NaN without /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
 const TICKS_PER_S = 100;
 
-/** Fields of /proc/<pid>/stat behind the name. */
+/** Fields of /proc/<pid>/stat after the name. */
 const PARENT = 1;
 const OWN = [11, 12] as const;
 const CHILDREN = [13, 14] as const;
@@ -25,19 +25,19 @@ export function cpuMsOf(pid: number | undefined): number {
   return pid === undefined ? Number.NaN : sum(statOf(pid), OWN);
 }
 
-/** A server with all its backends, those that have ended too. */
+/** Returns the time of a server and all its backends, including ended ones. */
 export function cpuMsOfTree(root: number | undefined): number {
   if (root === undefined) return Number.NaN;
   let total = sum(statOf(root), [...OWN, ...CHILDREN]);
   for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
     const fields = statOf(name);
-    // It may have ended meanwhile.
+    // The process may have ended meanwhile.
     if (Number(fields[PARENT]) === root) total += sum(fields, [...OWN, ...CHILDREN]);
   }
   return total;
 }
 
-/** The server of a backend, if it runs on this machine. */
+/** Returns the postmaster of a backend, if it runs on this machine. */
 export function postmasterOf(backend: number | undefined): number | undefined {
   try {
     const text = readFileSync(`/proc/${backend}/stat`, "utf8");

@@ -1,6 +1,6 @@
-// Part d: whether receivers that hang slow others down.
+// Part d: whether hanging receivers slow down others.
 import { quantile, round } from "../figures.ts";
-import { judge } from "./judge.ts";
+import { evaluate } from "./evaluate.ts";
 import { atRate } from "./offer.ts";
 import { prepare } from "./requests.ts";
 import type { LiveRig } from "./rig.ts";
@@ -13,11 +13,11 @@ export interface Hanging {
   readonly healthyMissing: number;
 }
 
-/** Over all receivers, half of which is healthy. */
+/** The rate over all receivers, half of which are healthy. */
 const PER_SECOND = 200;
 const LATEST_MS = 1_000;
 
-/** The same load twice, so that nothing but the hanging differs. */
+/** Runs the same load twice, so that only the hanging receivers differ. */
 export async function partD(rig: LiveRig): Promise<Hanging> {
   rig.say(`(d) half of the receivers hang, ${PER_SECOND}/s over all`);
   const half = rig.tenants.length / 2;
@@ -55,7 +55,7 @@ async function p95Of(
   await Bun.sleep(LATEST_MS);
   const { arrivals } = await rig.sink.report(true);
   const mine = arrivals.filter(([, , host]) => healthy.has(host));
-  const received = judge(requests, offered, mine);
+  const received = evaluate(requests, offered, mine);
   const expected = Math.round((count * healthy.size) / rig.tenants.length);
   return {
     p95Ms: quantile(received.fromPublishMs, 0.95),

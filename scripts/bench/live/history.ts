@@ -1,6 +1,6 @@
-// What a system that has run for a while keeps: history and attempts, written by the set, one day's worth of attempts
-// after the other in time, so that they lie more contiguously than in life. The API has counted that time already, so
-// its charts do without them.
+// Inserts the history and attempts of a system that has run for a while. Rows are inserted set-based and in order of
+// time, so they are more contiguous than in reality. The API has already counted that period, so its charts do not
+// include them.
 import { encodeTime } from "ulid";
 
 import type { RawDb } from "../../../db/client.ts";
@@ -8,7 +8,7 @@ import type { LiveRig } from "./rig.ts";
 import type { Tenant } from "./tenants.ts";
 
 const DAY_MS = 86_400_000;
-/** Instants over which rows are spread, and how many of them a statement takes. */
+/** How many instants the rows are spread over, and how many a statement inserts. */
 const INSTANTS = 1_000;
 const AT_ONCE = 100;
 const BODY = JSON.stringify({ event: "review_received", padding: "x".repeat(400) });
@@ -20,7 +20,7 @@ const REVIEW = JSON.stringify({
 });
 const HEADERS = JSON.stringify({ "content-type": "application/json", "x-svc-attempt": "1" });
 
-/** Column → what it holds; a version without the column does without. */
+/** Column → expression; a column that a version lacks is skipped. */
 type Columns = Readonly<Record<string, string>>;
 
 const HISTORY: Columns = {
@@ -63,7 +63,7 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
   say(`Writing ${options.rows} rows of history and as many attempts …`);
   const each = Math.ceil(options.rows / INSTANTS);
   const today = Date.now() - (Date.now() % DAY_MS);
-  // All of today: an older version has partitions from today on.
+  // All rows are of today, because an older version has no earlier partitions.
   const step = (Date.now() - today) / (INSTANTS + 1);
   const instants = Array.from({ length: INSTANTS }, (_, n) => Math.floor(today + n * step));
   await insertReviews(db, tenants);
@@ -80,7 +80,7 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
   await db.sql`checkpoint`;
 }
 
-/** Spread over all tenants. */
+/** Builds an INSERT that spreads rows over all tenants. */
 async function insertion(db: RawDb, table: string, columns: Columns): Promise<string> {
   const known = await knownColumns(db, table);
   const used = Object.entries(columns).filter(([name]) => known.has(name));
@@ -100,7 +100,7 @@ async function insertion(db: RawDb, table: string, columns: Columns): Promise<st
      order by event_id`;
 }
 
-/** Attempts of one subscription, spread over the last seconds, which nothing has counted. */
+/** Inserts recent attempts of one subscription that no statistics have counted yet. */
 export async function insertRecent(
   db: RawDb,
   subscriptionId: string,
@@ -134,7 +134,7 @@ export async function knownColumns(db: RawDb, table: string): Promise<Set<string
   return new Set(rows.map(({ name }) => name));
 }
 
-/** Only while rows are loaded: no look-up of what they refer to, no wait for the disk. */
+/** Runs work without foreign-key checks and without waiting for the disk. */
 export async function asLoader(
   db: RawDb,
   work: (sql: RawDb["sql"]) => Promise<unknown>,
@@ -146,7 +146,7 @@ export async function asLoader(
   });
 }
 
-/** One each: history is about a review. */
+/** Inserts one review per tenant for the history. */
 export async function insertReviews(db: RawDb, tenants: readonly Tenant[]): Promise<void> {
   await db.sql`
     insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,

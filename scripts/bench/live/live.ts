@@ -1,4 +1,4 @@
-// `bun run bench live`: the running product, driven from outside. `--help` says what it can be asked for.
+// `bun run bench live` drives the running product from outside; see `--help`.
 import { spawnSync } from "node:child_process";
 
 import { watchForStop } from "../../install/stop-signal.ts";
@@ -13,13 +13,13 @@ import { soak } from "./soak.ts";
 import { partA, partB, partC, partH } from "./throughput.ts";
 import { writeResult } from "../rig.ts";
 
-/** As a shell says it of what Ctrl-C has ended. */
+/** The shell's exit status for a process that Ctrl-C ended. */
 const EXIT_STOPPED = 130;
 
 async function live(wanted: Options): Promise<number> {
   const stop = watchForStop(() => process.exit(EXIT_STOPPED));
   const result = await withRig(wanted, stop, (rig) => run(rig));
-  // Of a run that was cut off nothing is worth a look.
+  // An interrupted run has no useful result.
   if (stop.aborted) return EXIT_STOPPED;
   report(result);
   const name = wanted.label === undefined ? "live" : `live-${wanted.label}`;

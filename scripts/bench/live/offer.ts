@@ -1,15 +1,15 @@
-// How requests are offered: as fast as so many clients are answered, or at a rate whatever the answers.
+// Sends requests in a closed loop, as fast as the clients are answered, or in an open loop at a fixed rate.
 import type { Requests } from "./requests.ts";
 import { Wire } from "./wire.ts";
 
-/** By request: when it went out, when it was answered, by which client. Milliseconds since the epoch. */
+/** Per request: the times of sending and answer in milliseconds since the epoch, and the client. */
 export interface Offered {
   readonly sentAt: Float64Array;
   readonly answeredAt: Float64Array;
   readonly client: Uint16Array;
-  /** Requests sent; the later ones were not needed. */
+  /** Requests that were sent; the remaining ones were not needed. */
   readonly count: number;
-  /** Those that were answered otherwise than 2xx. */
+  /** Requests with an answer other than 2xx. */
   readonly refused: number;
   readonly startedAt: number;
   readonly endedAt: number;
@@ -43,7 +43,9 @@ function note(taken: Taken, n: number, status: number): void {
   if (status < OK || status >= NOT_OK) taken.refused += 1;
 }
 
-/** Closed loop: each client sends its next request when the one before is answered, until the time or the requests end. */
+/**
+ * Closed loop: each client sends its next request after the previous answer, until the time or the requests run out.
+ */
 export async function asFastAs(
   root: string,
   { bytes }: Requests,
@@ -79,10 +81,10 @@ export async function asFastAs(
   return { ...taken, startedAt, endedAt: now() };
 }
 
-/** Connections that an open loop has at hand; what finds none free waits, and its wait counts. */
+/** How many connections an open loop prepares. A request without a free connection waits, and the wait counts. */
 const CONNECTIONS = 64;
 
-/** Open loop: each request goes out when it is due. */
+/** Open loop: each request is sent when it is due. */
 export async function atRate(
   root: string,
   { bytes }: Requests,

@@ -1,4 +1,4 @@
-// What `bun run bench live` is asked for.
+// The options of `bun run bench live`.
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -17,7 +17,7 @@ export const USAGE = `bun run bench live: the running product as processes of th
   --label NAME   the result is written to bench-results/live-NAME.json
   --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
 
-/** The parts in the order in which they run: what leaves something behind comes last. */
+/** The parts in order; those that leave data behind run last. */
 const PARTS = ["a", "h", "c", "b", "e", "d", "f"] as const;
 type Part = (typeof PARTS)[number];
 
@@ -35,7 +35,7 @@ export interface Options {
   readonly rate: number;
 }
 
-/** Undefined if help is asked for. */
+/** Parses the options; returns undefined for `--help`. */
 export function readOptions(args: readonly string[]): Options | undefined {
   const { values } = parseArgs({
     args: [...args],

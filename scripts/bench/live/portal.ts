@@ -1,11 +1,12 @@
-// `bun run bench portal`: a partner's list of deliveries in a real browser, while deliveries are made and while all of
-// them are scrolled through: its memory by minute, its share of a core, and its longest tasks.
+// `bun run bench portal` measures a partner's list of deliveries in a real browser, first while deliveries arrive,
+// then while scrolling through all of them: memory per minute, CPU share, and the longest tasks.
+//
 //   --minutes N   (10)    --rate N   deliveries a second (200)
 import { parseArgs } from "node:util";
 
 import type { CDPSession, Page } from "playwright-core";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { openBrowser } from "../../proof/chromium.ts";
 import { watchForStop } from "../../install/stop-signal.ts";
 import { quantile, round, slopeOf } from "../figures.ts";
@@ -27,20 +28,20 @@ const MINUTES = Number(values.minutes);
 const RATE = Number(values.rate);
 const MINUTE_S = 60;
 const WINDOW = { width: 1280, height: 900 };
-/** What a hard turn of the wheel moves. */
+/** The distance of a fast turn of the wheel. */
 const NOTCH_PX = 900;
-/** The browser calls a task long from here on. */
+/** The browser's threshold for a long task. */
 const LONG_MS = 50;
-/** A list that did not move for so long is at its end. */
+/** A list that does not move for this time has reached its end. */
 const STILL_MS = 5_000;
 
 interface Minute {
   readonly minute: number;
   readonly delivered: number;
-  /** After a collection of garbage. */
+  /** The heap after a garbage collection. */
   readonly heapMb: number;
   readonly nodes: number;
-  /** Of the page's process. */
+  /** The CPU share of the page's process. */
   readonly corePercent: number;
 }
 
@@ -49,7 +50,7 @@ interface Scrolled {
   readonly notches: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The length of each task of more than 50 ms. */
+  /** The duration of each task above 50 ms. */
   readonly longTasks: readonly number[];
 }
 
@@ -97,7 +98,7 @@ async function portalLink({ root }: LiveRig, { subscriptionId, token }: Tenant):
   return String(Object(JSON.parse(text)).url);
 }
 
-/** The newest deliveries come into view while they are made. */
+/** Watches the list while new deliveries appear at its top. */
 async function watch(rig: LiveRig, tenant: Tenant, look: Look): Promise<Minute[]> {
   rig.say(`Watching ${RATE} deliveries/s for ${MINUTES} minutes …`);
   await rig.sink.reset({ keys: true });
@@ -144,10 +145,10 @@ const OBSERVE = `
   }).observe({ type: "longtask" });`;
 const NEXT_FRAME = `new Promise((resolve) => requestAnimationFrame(() => resolve(scrollY)))`;
 
-/** From the newest to the oldest, by the wheel. */
+/** Scrolls from the newest to the oldest with the wheel. */
 async function scroll(rig: LiveRig, page: Page): Promise<Scrolled> {
   rig.say("Scrolling through all of them …");
-  // A list that is scrolled takes nothing new: the last ones come first.
+  // A scrolled list adds no new rows, so this waits for the last ones.
   await Bun.sleep(STILL_MS);
   await page.mouse.move(WINDOW.width / 2, WINDOW.height / 2);
   await page.evaluate(OBSERVE);
@@ -180,7 +181,7 @@ async function scroll(rig: LiveRig, page: Page): Promise<Scrolled> {
   return scrolled;
 }
 
-/** As a shell says it of what Ctrl-C has ended. */
+/** The shell's exit status for a process that Ctrl-C ended. */
 const EXIT_STOPPED = 130;
 const stop = watchForStop(() => process.exit(EXIT_STOPPED));
 const options = readOptions(["--rows", "0", "--rate", String(RATE)]);

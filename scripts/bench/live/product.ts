@@ -1,4 +1,4 @@
-// The product under load: the API and a dispatcher of a checkout, started as the start command starts them.
+// The product under load: the API and a dispatcher of a checkout, started in the same way as by the start command.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
@@ -17,7 +17,7 @@ export interface Product {
 
 const READY_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 8_000;
-/** A retry comes soon enough to be seen in a soak. */
+/** Short retry delays, so that retries occur within a soak. */
 const RETRY_DELAYS_MS = "2000,4000,8000";
 
 export async function startProduct(
@@ -38,7 +38,7 @@ export async function startProduct(
     SERVER_ROOT: `http://127.0.0.1:${port}`,
     WEBHOOK_ALLOW_HTTP: "1",
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
-    // The part watches this parent, and ends when it is gone.
+    // The part watches this parent and ends when it is gone.
     PARENT_PID: String(process.pid),
     ...(soak && { RETRY_DELAYS_MS }),
   };
@@ -50,7 +50,7 @@ export async function startProduct(
   if (migrated.status !== 0) throw new Error(`${migrated.stdout}${migrated.stderr}`);
   const launch = (script: string, role: string) => {
     const log = openSync(join(stores.folder, `${role}.log`), "a", 0o600);
-    // Detached: a Ctrl-C reaches us alone.
+    // Detached, so that Ctrl-C reaches only this process.
     const child = spawn(process.execPath, [script, role], {
       cwd: tree,
       env,

@@ -1,5 +1,5 @@
-// Parts e and f: live watchers, and what reads cost while much is pending.
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+// Parts e and f: live watchers, and the cost of reads with many pending entries.
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
 import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
@@ -10,11 +10,11 @@ import { bytesOf, Wire } from "./wire.ts";
 export interface Watched {
   readonly subscriptions: number;
   readonly watchers: number;
-  /** Those that a stream was refused. */
+  /** Watchers whose stream was rejected. */
   readonly refused: number;
-  /** By each subscription that is watched: of statements that do not run at all without watchers. */
+  /** Queries per watched subscription; only statements that do not run without watchers count. */
   readonly queriesPerSecond: number;
-  /** Milliseconds of CPU a second, beyond what runs without watchers. */
+  /** CPU milliseconds per second beyond the cost without watchers. */
   readonly postgresMs: number;
   readonly apiMs: number;
   readonly top: readonly TopStatement[];
@@ -24,7 +24,7 @@ const WATCHERS = 200;
 /** The API's own limit. */
 const STREAMS_PER_USER = 5;
 const SETTLE_MS = 4_000;
-/** Whole rounds of what is looked at: at most five queries in five seconds. */
+/** A multiple of the polling interval: at most five queries in five seconds. */
 const WATCH_MS = 20_000;
 
 export async function partE(rig: LiveRig): Promise<Watched[]> {
@@ -34,13 +34,13 @@ export async function partE(rig: LiveRig): Promise<Watched[]> {
 }
 
 interface Second {
-  /** By the ids of the statements. */
+  /** Calls by statement id. */
   readonly calls: ReadonlyMap<string, number>;
   readonly postgresMs: number;
   readonly apiMs: number;
 }
 
-/** What a second costs, whatever runs. */
+/** Measures the cost per second of the present activity. */
 async function secondOf(rig: LiveRig): Promise<Second> {
   await resetStatements(rig);
   const before = await readUsage(rig);
@@ -75,7 +75,7 @@ async function watch(rig: LiveRig, count: number, idle: Second): Promise<Watched
   const top = await topStatements(rig, (WATCH_MS / 1_000) * count);
   for (const socket of sockets) socket.end();
   await rest(rig, SETTLE_MS);
-  // By the sum of all, the watchers would be charged with the pace of the dispatcher's sweep, which changes.
+  // A sum over all statements would include the dispatcher's sweep, whose rate varies.
   const own = [...busy.calls].filter(([id]) => !idle.calls.has(id));
   const row: Watched = {
     subscriptions: count,
@@ -131,11 +131,11 @@ export interface Read {
 
 const CALLS = 60;
 
-/** Attempts that the same subscription had lately: more than it could have in the time, none of them counted yet. */
+/** Recent attempts of the subscription: more than it could have had in this time, and not yet counted. */
 const RECENT = 250_000;
 const RECENT_S = 420;
 
-/** The entries are of one subscription, whose receiver hangs by now. */
+/** Measures reads while one subscription, whose receiver hangs, has all pending entries. */
 export async function partF(rig: LiveRig): Promise<Read[]> {
   const { options, say, spareUrls, sink } = rig;
   say(`(f) reads with ${options.pending} entries pending`);
@@ -188,7 +188,7 @@ async function timed(
   return row;
 }
 
-/** A thousand events serve them all: what is measured is the outbox. */
+/** All entries share a thousand events, because only the outbox is measured. */
 async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
   const { db, options } = rig;
   await insertReviews(db, [tenant]);

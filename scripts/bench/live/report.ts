@@ -1,4 +1,4 @@
-// The tables that a run ends with.
+// Prints the tables at the end of a run.
 import { round } from "../figures.ts";
 import type { Bare } from "./bare.ts";
 import type { Hanging } from "./hanging.ts";

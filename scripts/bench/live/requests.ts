@@ -1,4 +1,4 @@
-// Signed requests of a provider, made before the clock starts.
+// Signed requests of a provider, prepared before the clock starts.
 import { EVENTS_PATH, type Sign, type Tenant } from "./tenants.ts";
 import { bytesOf } from "./wire.ts";
 
@@ -11,7 +11,7 @@ export interface Requests {
 
 const REQUEST = /-(\d+)-(\d+)$/;
 
-/** Reviews that nobody has reported before, one tenant after the other; each is an event of one subscription. */
+/** Prepares reports of new reviews for the tenants in turn; each is an event of one subscription. */
 export function prepare(
   sign: Sign,
   tenants: readonly Tenant[],
@@ -52,7 +52,7 @@ function tenantOf(
   return tenants[(n * perRequest + i) % tenants.length];
 }
 
-/** The request of an event and its place in there, by the review that a receiver was told of. */
+/** Returns the request of an event and its position in it, from the review id that the receiver got. */
 export function placeOf(
   { name }: Pick<Requests, "name">,
   key: string | undefined,

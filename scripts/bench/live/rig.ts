@@ -1,4 +1,4 @@
-// What every part of a run stands on.
+// The shared setup of all parts.
 import type { ChildProcess } from "node:child_process";
 
 import { hostsOf, startSink, type Sink } from "../rig.ts";
@@ -13,11 +13,11 @@ export interface LiveRig extends Place {
   readonly product: Product;
   readonly sink: Sink & { readonly child: ChildProcess };
   readonly sign: Sign;
-  /** A partner each, with one subscription and a host of its own. */
+  /** Partners with one subscription and one host each. */
   readonly tenants: readonly Tenant[];
-  /** Where another tenant's receiver may be. */
+  /** URLs for receivers of additional tenants. */
   readonly spareUrls: readonly string[];
-  /** Aborts when somebody wants an end. */
+  /** Aborts on a request to stop. */
   readonly stop: AbortSignal;
   say(text: string): void;
 }
@@ -25,7 +25,7 @@ export interface LiveRig extends Place {
 export const TENANTS = 100;
 const SPARE = 20;
 
-/** Starts everything, hands it to `work`, and stops everything whatever becomes of that. */
+/** Starts everything, runs `work`, and stops everything even if it throws. */
 export async function withRig<T>(
   options: Options,
   stop: AbortSignal,
@@ -58,7 +58,7 @@ export async function withRig<T>(
   }
 }
 
-/** Waits until the condition holds, for as long as `progress` changes now and then. */
+/** Waits until the condition holds; gives up if `progress` does not change for `patienceMs`. */
 export async function untilStill(
   { stop }: Pick<LiveRig, "stop">,
   holds: () => Promise<{ done: boolean; progress: number }>,

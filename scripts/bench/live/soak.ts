@@ -1,7 +1,7 @@
-// `--soak 10m`: whether anything grows while events come, receivers fail and autovacuum runs.
+// `--soak 10m` checks whether anything grows while events arrive, receivers fail and autovacuum runs.
 import { round, slopeOf, type Slope } from "../figures.ts";
 import { memoryOf } from "../rig.ts";
-import { judge, latencies } from "./judge.ts";
+import { evaluate, latencies } from "./evaluate.ts";
 import { atRate } from "./offer.ts";
 import { prepare } from "./requests.ts";
 import type { LiveRig } from "./rig.ts";
@@ -10,7 +10,7 @@ interface Minute {
   readonly minute: number;
   readonly accepted: number;
   readonly delivered: number;
-  /** Receivers that never fail: from the request's first byte. */
+  /** Delays at receivers that never fail, from the request's first byte. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly inversions: number;
@@ -26,9 +26,9 @@ export interface Soak {
 }
 
 const MINUTE_MS = 60_000;
-/** A soak of seconds has steps of its own. */
+/** A short soak uses shorter steps. */
 const FEWEST_STEPS = 4;
-/** One of so many receivers fails at times. */
+/** One of this many receivers fails at times. */
 const FAILING_OF = 10;
 const LATEST_MS = 1_000;
 
@@ -66,7 +66,7 @@ async function step(
   await Bun.sleep(LATEST_MS);
   const { arrivals } = await rig.sink.report(true);
   const healthy = arrivals.filter(([, , host]) => !failing.has(host));
-  const { p50Ms, p99Ms } = latencies(judge(requests, offered, healthy).fromPublishMs);
+  const { p50Ms, p99Ms } = latencies(evaluate(requests, offered, healthy).fromPublishMs);
   const [dead] = await rig.db.sql<{ rows: number }[]>`
     select coalesce(sum(n_dead_tup), 0)::float8 as rows from pg_stat_user_tables where relname ~ '^outbox'`;
   return {
@@ -75,7 +75,7 @@ async function step(
     delivered: new Set(arrivals.map(([id]) => id)).size,
     p50Ms,
     p99Ms,
-    inversions: judge(requests, offered, healthy).inversions,
+    inversions: evaluate(requests, offered, healthy).inversions,
     apiMb: megabytes(rig.product.api.pid),
     dispatcherMb: megabytes(rig.product.dispatcher.pid),
     deadOutboxRows: dead?.rows ?? Number.NaN,
@@ -88,7 +88,7 @@ function megabytes(pid: number | undefined): number {
 
 const FIGURES = ["p50Ms", "p99Ms", "apiMb", "dispatcherMb", "deadOutboxRows"] as const;
 
-/** The first step is left out, because everything warms up in it. */
+/** Ignores the first step, which is warm-up. */
 function slopesOf(minutes: readonly Minute[]): (Slope & { figure: string })[] {
   const later = minutes.slice(1);
   return FIGURES.map((figure) => ({ figure, ...slopeOf(later.map((minute) => minute[figure])) }));

@@ -1,4 +1,4 @@
-// The stores of a run: embedded ones that keep what is committed, or those given, with a database of our own in them.
+// The stores of a run: durable embedded ones, or the given ones with a separate database.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,9 +16,9 @@ export interface LiveStores {
   readonly redisPrefix: string;
   readonly folder: string;
   readonly db: RawDb;
-  /** In words, with the server's version. */
+  /** A description with the server's version. */
   readonly kind: string;
-  /** Whether statements are counted by `pg_stat_statements`. */
+  /** Whether `pg_stat_statements` counts statements. */
   readonly counted: boolean;
   readonly postmaster: number | undefined;
   readonly redisCpu: () => number;
@@ -29,15 +29,15 @@ const STATEMENTS = [
   "shared_preload_libraries=pg_stat_statements",
   "pg_stat_statements.track_planning=on",
 ];
-/** For a soak: what died is looked for every few seconds. */
+/** Soak settings: dead rows are vacuumed every few seconds. */
 const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
 
 export async function openStores(version: string, soak: boolean): Promise<LiveStores> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-live-"));
-  // Root's PostgreSQL runs as another user, who passes through here.
+  // Root's PostgreSQL runs as another user and must pass through this folder.
   chmodSync(folder, 0o711);
   const given = { database: process.env["DATABASE_URL"], redis: process.env["REDIS_URL"] };
-  // The keeper runs even where nothing is left to embed, because it removes the folder whatever becomes of us.
+  // The keeper runs even if it starts no store, because it removes the folder when this process dies.
   const embedded = await startStores({
     folder,
     temporary: true,

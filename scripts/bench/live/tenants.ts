@@ -1,10 +1,10 @@
-// The tenants of a run, through tables and routes that every version has.
+// Creates the tenants of a run with tables and routes that every version has.
 import { createHmac } from "node:crypto";
 
 import type { RawDb } from "../../../db/client.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
 import { providerSecretContext } from "../../../src/providers/model.ts";
 
@@ -13,7 +13,7 @@ export interface Tenant {
   readonly siteId: number;
   readonly host: string;
   readonly subscriptionId: string;
-  /** Of its first user. */
+  /** The token of its first user. */
   readonly token: string;
 }
 
@@ -30,7 +30,7 @@ const LOGINS_AT_ONCE = 8;
 
 export type Sign = (body: string) => string;
 
-/** A provider, whose signature is answered. */
+/** Adds a provider and returns its signing function. */
 export async function addProvider({ db, masterKey }: Place): Promise<Sign> {
   const secret = newSecret();
   const sealed = createSecretBox({ current: masterKey }).seal(
@@ -41,7 +41,7 @@ export async function addProvider({ db, masterKey }: Place): Promise<Sign> {
   return (body) => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 }
 
-/** A partner with a site, a user and a subscription for each URL. */
+/** Adds a partner with a site, a user and a subscription for each URL. */
 export async function addTenants(place: Place, urls: readonly string[]): Promise<Tenant[]> {
   const rows = await place.db.sql<{ partnerId: number; siteId: number }[]>`
     with plan as (
@@ -76,7 +76,7 @@ export async function addTenants(place: Place, urls: readonly string[]): Promise
 
 let users = 0;
 
-/** A user of each of these partners, signed in: their tokens. */
+/** Adds a user for each partner and returns their tokens. */
 export async function addUsers(place: Place, partners: readonly number[]): Promise<string[]> {
   const hash = await createPasswords().hash(PASSWORD);
   const made = partners.map((partnerId) => ({ partnerId, email: `user-${users++}@live.example` }));

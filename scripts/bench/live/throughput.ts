@@ -1,18 +1,24 @@
-// Parts a, b and c: what is accepted and delivered, how soon, and what an event costs.
+// Parts a, b and c: accepted and delivered events per second, delays, and the cost per event.
 import { round } from "../figures.ts";
-import { judge, latencies, sequenceInversions } from "./judge.ts";
+import { evaluate, latencies, sequenceInversions } from "./evaluate.ts";
 import { asFastAs, atRate, type Offered } from "./offer.ts";
 import { prepare, type Requests } from "./requests.ts";
 import { untilStill, type LiveRig } from "./rig.ts";
 import type { Tenant } from "./tenants.ts";
-import { perEvent, readUsage, resetStatements, topStatements } from "./usage.ts";
-import type { PerEvent, TopStatement } from "./usage.ts";
+import {
+  perEvent,
+  type PerEvent,
+  readUsage,
+  resetStatements,
+  type TopStatement,
+  topStatements,
+} from "./usage.ts";
 
 interface Load {
   readonly name: string;
   readonly tenants: readonly Tenant[];
   readonly perRequest: number;
-  /** Requests that are made ready, at the most that go out. */
+  /** The number of prepared requests, an upper bound. */
   readonly count: number;
   readonly offer: (requests: Requests) => Promise<Offered>;
 }
@@ -32,7 +38,7 @@ export interface Loaded {
   readonly top: readonly TopStatement[];
 }
 
-/** How long nothing may arrive while something is missing. */
+/** How long to wait without any arrival while events are missing. */
 const PATIENCE_MS = 10_000;
 
 async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
@@ -46,7 +52,7 @@ async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
   const after = await readUsage(rig);
   const top = await topStatements(rig, events);
   const { arrivals } = await rig.sink.report(true);
-  const received = judge(requests, offered, arrivals);
+  const received = evaluate(requests, offered, arrivals);
   const took = (offered.endedAt - offered.startedAt) / 1_000;
   const row: Loaded = {
     name: load.name,
@@ -86,7 +92,7 @@ interface Clients {
   readonly tenants: readonly Tenant[];
   readonly clients: number;
   readonly perRequest: number;
-  /** More requests than any version takes in a second: they must not run out. */
+  /** More requests than any version accepts per second, so that they do not run out. */
   readonly mostPerSecond: number;
 }
 
@@ -94,10 +100,10 @@ const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
 
-/** The engine compiles for some 15 seconds of load; before that a sixth of an event's cost is its compiler's. */
+/** The JIT compiler works for about 15 seconds of load and until then takes a sixth of an event's CPU time. */
 const WARM_UP_SECONDS = 12;
 
-/** Clients in a closed loop, for so long, after a load that warms everything up. */
+/** Runs clients in a closed loop after a warm-up load. */
 async function closedLoop(
   rig: LiveRig,
   name: string,
@@ -136,7 +142,7 @@ export async function partB(rig: LiveRig): Promise<Loaded[]> {
   return rows;
 }
 
-/** A short one before, so that what other parts leave behind is over. */
+/** Runs a short load first, so that effects of previous parts are over. */
 async function openLoop(rig: LiveRig, name: string, perSecond: number): Promise<Loaded> {
   const once = (label: string, seconds: number) =>
     measure(rig, {

@@ -1,4 +1,4 @@
-// What a load costs: CPU by process, blocks, WAL and statements of the database.
+// The cost of a load: CPU by process, blocks, WAL and statements of the database.
 import { round } from "../figures.ts";
 import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
 import type { LiveRig } from "./rig.ts";
@@ -7,12 +7,12 @@ const PROCESSES = ["api", "dispatcher", "postgres", "redis", "driver", "receiver
 type ProcessName = (typeof PROCESSES)[number];
 
 export interface Usage {
-  /** Milliseconds. */
+  /** Milliseconds by process. */
   readonly cpu: Readonly<Record<ProcessName, number>>;
-  /** Shared blocks that statements asked for; without `pg_stat_statements` what the server says with some delay. */
+  /** Shared blocks of statements; without `pg_stat_statements` the server's own counters, which lag. */
   readonly blocks: number;
   readonly walBytes: number;
-  /** Without those that begin and end transactions. */
+  /** Statements, without those that begin and end transactions. */
   readonly statements: number;
   readonly commits: number;
 }
@@ -53,7 +53,7 @@ async function countedOf(db: LiveRig["db"]): Promise<{ blocks: number; statement
 
 export interface PerEvent {
   readonly cpuUs: Readonly<Record<ProcessName, number>>;
-  /** Of the product's processes and stores. */
+  /** Microseconds of the product's processes and stores. */
   readonly productUs: number;
   readonly blocks: number;
   readonly walBytes: number;
@@ -79,7 +79,7 @@ export function perEvent(before: Usage, after: Usage, events: number): PerEvent 
 
 export interface TopStatement {
   readonly perEvent: number;
-  /** Executing, and planning before that. */
+  /** Execution time; planning is separate. */
   readonly usPerEvent: number;
   readonly planUsPerEvent: number;
   readonly blocksPerEvent: number;
@@ -89,7 +89,7 @@ export interface TopStatement {
 const TOP = 10;
 const SHOWN_CHARS = 110;
 
-/** How often each statement ran since the last reset, by its id. */
+/** Returns how often each statement ran since the last reset, by its id. */
 export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>> {
   if (!stores.counted) return new Map();
   const found = await stores.db.sql.unsafe<{ id: string; calls: number }[]>(`
@@ -104,7 +104,7 @@ export async function resetStatements({ stores }: LiveRig): Promise<void> {
   if (stores.counted) await stores.db.sql`select pg_stat_statements_reset()`;
 }
 
-/** The statements that the server spent most time in, since the last reset. */
+/** Returns the statements with the most execution time since the last reset. */
 export async function topStatements({ stores }: LiveRig, events: number): Promise<TopStatement[]> {
   if (!stores.counted) return [];
   const rows = await stores.db.sql<

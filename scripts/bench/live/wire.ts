@@ -1,5 +1,5 @@
-// A keep-alive HTTP/1.1 connection that costs the driver as little as possible: bytes that are ready go out, of the
-// answer it reads the status and where it ends.
+// A keep-alive HTTP/1.1 connection with minimal cost for the driver: it sends prepared bytes and parses only the
+// status and the end of a response.
 import type { Socket } from "bun";
 
 type Answered = (status: number, body: string) => void;
@@ -34,12 +34,12 @@ export class Wire {
     return wire;
   }
 
-  /** A server ends what nothing came over for a while. */
+  /** Whether the connection is open; a server closes idle connections. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** One at a time. The status is 0 where the connection broke. */
+  /** Sends one request at a time. The status is 0 if the connection broke. */
   send(bytes: Uint8Array, answered: Answered): void {
     this.#answered = answered;
     this.#unsent = bytes;
@@ -86,7 +86,7 @@ export class Wire {
   }
 }
 
-/** A request, ready to be written. */
+/** Builds the bytes of a request. */
 export function bytesOf(
   method: string,
   path: string,

@@ -1,5 +1,5 @@
-// What a round leaves behind, as plain values: rows of the tables, what the receivers got, what the operators asked for
-// and what was done to the processes. All instants are milliseconds since the epoch on the one clock of this machine.
+// The facts of a round as plain values: rows of the tables, the receivers' requests, the operators' operations and
+// the injected faults. All instants are milliseconds since the epoch on this machine's clock.
 
 export interface Subscription {
   readonly id: string;
@@ -10,7 +10,7 @@ export interface Subscription {
   readonly ordering: "subscription" | "review";
   readonly state: "active" | "disabled" | "deleted";
   readonly failures: number;
-  /** As it is now. */
+  /** The filter at the end of the round. */
   readonly filter: readonly string[] | null;
   readonly createdMs: number;
   /** Null once it is deleted. */
@@ -23,7 +23,7 @@ export interface HistoryRow {
   readonly event: string;
   readonly partnerId: number;
   readonly inBatch: boolean;
-  /** The reviewer's name, which the writers make unlike all others. */
+  /** The reviewer's name, which is unique for each report. */
   readonly marker: string | null;
   readonly recordedMs: number;
   readonly committedMs: number;
@@ -56,13 +56,13 @@ export interface AttemptRow extends Entry {
   readonly statusCode: number | null;
   readonly errorCode: string | null;
   readonly resent: boolean;
-  /** Undefined where the table has no such column. */
+  /** Undefined if the table has no such column. */
   readonly possiblyRepeated: boolean | undefined;
-  /** What the record says it was signed with; null where it does not know. */
+  /** The signature that the record shows; null if it has none. */
   readonly signature: string | null;
-  /** What the API shows as the body that was sent, null for none; undefined where that was not asked. */
+  /** The sent body that the API shows, null if it shows none; undefined if it was not read. */
   readonly body?: string | null | undefined;
-  /** It ended its entry. */
+  /** Whether this attempt was the last one of its entry. */
   readonly ended: boolean;
   readonly committedMs: number;
 }
@@ -81,11 +81,11 @@ export interface Post {
   readonly attempt: number;
   readonly signature: string;
   readonly previousSignature: string | null;
-  /** Undefined where the receiver hung up before it had read all. */
+  /** Undefined if the receiver closed the connection before it had read everything. */
   readonly body: string | undefined;
-  /** What was answered; null where nothing was. */
+  /** The answered status; null without an answer. */
   status: number | null;
-  /** When it was answered, or hung up on. */
+  /** When the receiver answered or closed the connection. */
   endedMs: number | null;
 }
 
@@ -96,11 +96,11 @@ export interface Operation {
   readonly subscriptionId: string;
   readonly startedMs: number;
   readonly endedMs: number;
-  /** Undefined: no answer, or one that does not say whether it was done. */
+  /** Undefined without an answer, or if the answer does not tell whether the operation was carried out. */
   readonly status: number | undefined;
-  /** Of a create or an update. */
+  /** Present for a create or an update. */
   readonly filter?: readonly string[] | null;
-  /** Of a create or a rotation that was answered. */
+  /** Present for a create or a rotation that was answered. */
   readonly secret?: string;
   readonly held?: "deliver" | "skip";
 }
@@ -119,7 +119,7 @@ export interface Fault {
   readonly endedMs: number;
 }
 
-/** A process that ended and that nobody had ended. */
+/** A process that ended without a fault or a stop. */
 export interface Exit {
   readonly name: string;
   readonly how: string;
@@ -127,7 +127,7 @@ export interface Exit {
   readonly lastWords: readonly string[];
 }
 
-/** An answer that its request must not get, unless what was asked for had been deleted. */
+/** An answer that is not allowed for its request, unless the requested object had been deleted. */
 export interface WrongAnswer {
   readonly method: string;
   readonly path: string;
@@ -140,9 +140,9 @@ export interface WrongAnswer {
 /** An event of a provider whose request was answered 200. */
 export interface Accepted {
   readonly eventId: string;
-  /** The review that it is about, by `reviewKey`. */
+  /** The `reviewKey` of its review. */
   readonly review: string;
-  /** Undefined where the history does not show it. */
+  /** Undefined if the event is not shown in the history. */
   readonly marker: string | undefined;
 }
 
@@ -165,15 +165,15 @@ export interface Facts {
   readonly exits: readonly Exit[];
   readonly wrongAnswers: readonly WrongAnswer[];
   readonly accepted: readonly Accepted[];
-  /** The ids of the events that are remembered as taken. */
+  /** The event ids that are stored as claimed. */
   readonly claims: ReadonlySet<string>;
-  /** The reviews that there are, by `reviewKey`. */
+  /** The existing reviews, as `reviewKey`. */
   readonly reviews: ReadonlySet<string>;
-  /** What the subscriptions were signed with at the end, where that could be asked for. */
+  /** The signing secrets at the end; absent for subscriptions whose secret cannot be read. */
   readonly finalSecrets: ReadonlyMap<string, string>;
 }
 
-/** One thing that must not be, and the rows that show it. */
+/** A violation of a rule, with the rows that prove it. */
 export interface Finding {
   readonly rule: string;
   readonly what: string;
@@ -182,16 +182,16 @@ export interface Finding {
 
 export type Rule = (facts: Facts) => Finding[];
 
-/** Two clocks of one machine, and the rounding to milliseconds. */
+/** The tolerance between two clocks of one machine, including rounding to milliseconds. */
 export const CLOCKS_MS = 25;
-/** For how long after a fault leases may still be lost, commits repeated and entries sent again. */
+/** How long after a fault leases may still be lost, commits repeated and entries sent again. */
 const AFTERMATH_MS = 8_000;
-/** Settings may be a second old when a request begins; the rest is what a loaded machine takes. */
+/** Settings may be a second old when a request begins; the rest is for a loaded machine. */
 export const SETTINGS_MS = 5_000;
-/** Entries of one lane that one crash may repeat: one under way and 16 that wait for their commit. */
+/** How many entries of one lane one crash may repeat: one in progress and 16 that wait for their commit. */
 export const REPEATS = 17;
 
-/** The faults of a span after which a request can have been made again: those of dispatchers and of Postgres. */
+/** Returns the faults of dispatchers and Postgres after which a request in this span may have been repeated. */
 export function crashesIn(
   { faults }: Pick<Facts, "faults">,
   { fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number },
@@ -206,7 +206,7 @@ export function crashesIn(
 
 const LEASE_MS = 4_000;
 
-/** How often these can have taken a lane from its process: a store that is away for longer does so again and again. */
+/** Counts how often these faults can have taken a lane from its process; a long outage does so repeatedly. */
 export function lossesOf(crashes: readonly Fault[]): number {
   return crashes.reduce((sum, { target, startedMs, endedMs }) => {
     const times = target === "postgres" ? 1 + Math.floor((endedMs - startedMs) / LEASE_MS) : 1;
@@ -214,7 +214,10 @@ export function lossesOf(crashes: readonly Fault[]): number {
   }, 0);
 }
 
-/** The sender cannot have known of an end earlier; that of a request without an answer the receiver sees too late. */
+/**
+ * Returns the earliest time at which the sender can know that a request ended; without an answer the receiver notices
+ * the end too late, so the start counts.
+ */
 export function endOf({ atMs, endedMs, status }: Post): number {
   return status === null ? atMs : (endedMs ?? atMs);
 }

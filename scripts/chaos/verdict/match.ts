@@ -6,7 +6,7 @@ export interface Matches {
   readonly recordOf: ReadonlyMap<Post, AttemptRow>;
 }
 
-/** The record says by its signature which request it is about; one that has none takes what the others left. */
+/** Assigns requests to records by signature; a record without one gets a remaining request. */
 export function matchPosts(facts: Pick<Facts, "attempts" | "posts" | "subscriptions">): Matches {
   const hosts = new Map(facts.subscriptions.map(({ id, host }) => [id, host]));
   const posts = groupBy(facts.posts, (post) => keyOf(post.host, post));
@@ -22,11 +22,11 @@ export function matchPosts(facts: Pick<Facts, "attempts" | "posts" | "subscripti
     const fitting = (posts.get(keyed(record)) ?? []).filter(
       (post) => !recordOf.has(post) && (record.signature ?? post.signature) === post.signature,
     );
-    // An event that was recovered at once is told of by several records, and each later one has a request of its own.
+    // A recovered event may have several records, and each later one has its own request.
     const behind = later.get(`${keyed(record)} ${record.signature}`) ?? [];
     behind.shift();
     const own = fitting.slice(0, Math.max(1, fitting.length - behind.length));
-    // Repeats of a minimal body have one signature: the record is about the last one that came before it.
+    // Repeats of a minimal body share one signature; the record belongs to the last request before its commit.
     const before = own.filter(({ atMs }) => atMs <= record.committedMs + CLOCKS_MS);
     const taken = (before.length > 0 ? before : own).slice(record.resent ? -2 : -1);
     postsOf.set(record, taken);
@@ -45,8 +45,8 @@ export interface PlacedPost {
 }
 
 /**
- * The entry of each request, by its sequence. An event that was recovered has several, with the same attempts: a request
- * without a record is of the one that was recorded next, or else of the last.
+ * Returns the sequence of each request's entry. A recovered event has several entries with the same attempts; a
+ * request without a record belongs to the entry recorded next, or else to the last one.
  */
 export function placePosts(facts: Facts): Map<Post, number> {
   const { recordOf } = matchPosts(facts);
@@ -77,7 +77,7 @@ export function placePosts(facts: Facts): Map<Post, number> {
   );
 }
 
-/** The requests of each lane by time, with the sequence of their entries. */
+/** Returns the requests of each lane in order of time, with the sequence of their entries. */
 export function postsByLane(
   facts: Facts,
   laneOfEntry: (subscriptionId: string, sequence: number) => string,

@@ -1,6 +1,9 @@
 import type { Facts, Rule, WrongAnswer } from "./facts.ts";
 
-/** A valid request is answered as the contract says, or 503; 404 only for what somebody has asked to delete. */
+/**
+ * A valid request is answered according to the contract or with 503; 404 is allowed only after a delete was
+ * requested.
+ */
 export const answersAreRight: Rule = (facts) =>
   facts.wrongAnswers
     .filter((one) => !isOfDeleted(one, facts))

@@ -12,7 +12,7 @@ import { matchPosts, placePosts } from "./match.ts";
 
 const ATTEMPTS = 4;
 
-/** The records of an entry are numbered from 1 without a gap, and say what follows from the answer. */
+/** The records of an entry are numbered from 1 without a gap, and their outcome follows from the answer. */
 export const attemptsAreNumbered: Rule = ({ attempts }) =>
   [...groupBy(attempts, (row) => `${row.subscriptionId}#${row.sequence}`)].flatMap(
     ([key, rows]) => {
@@ -31,7 +31,7 @@ function outcomeOf({ statusCode, attempt }: AttemptRow): AttemptRow["outcome"] {
   return statusCode === 410 || attempt >= ATTEMPTS ? "failed" : "retry";
 }
 
-/** The next attempt comes no earlier than its delay after the end of the one before it, as the receiver saw both. */
+/** An attempt starts no earlier than its delay after the end of the previous one, measured at the receiver. */
 export const delaysAreKept: Rule = (facts) => {
   const { postsOf } = matchPosts(facts);
   const findings: Finding[] = [];
@@ -58,7 +58,7 @@ export const delaysAreKept: Rule = (facts) => {
   return findings;
 };
 
-/** Each record is about a request that its receiver got, unless it says that there was none. */
+/** Each record belongs to a request that its receiver got, unless its error explains why there was none. */
 export const recordsHavePosts: Rule = (facts) => {
   const { postsOf } = matchPosts(facts);
   return facts.attempts
@@ -70,16 +70,19 @@ export const recordsHavePosts: Rule = (facts) => {
     }));
 };
 
-/** Errors before the request was read: of the connection, or of one that its receiver closed meanwhile. */
+/**
+ * Errors that can occur before the request was read: connection errors, or a connection that its receiver closed
+ * meanwhile.
+ */
 const UNSEEN = new Set(["dns", "connect", "tls", "reset", "blocked_address", "invalid_url"]);
 
-/** A look-up that began while the name server was silent may last so long (contract 7.11). */
+/** The maximum duration of a look-up that began while the name server was silent (contract 7.11). */
 const LOOKUP_MS = 10_000;
 
 function mayBeUnseen(row: AttemptRow, facts: Pick<Facts, "faults">): boolean {
   const { statusCode, errorCode, outcome, signature, committedMs } = row;
   if (statusCode !== null) return false;
-  // A process that stood still finds its deadline passed before it is connected, or its name server was silent.
+  // The deadline may pass before the connection if the process was paused or the name server was silent.
   if (errorCode === "timeout")
     return (
       crashesIn(facts, { fromMs: committedMs, untilMs: committedMs }).length > 0 ||
@@ -88,12 +91,12 @@ function mayBeUnseen(row: AttemptRow, facts: Pick<Facts, "faults">): boolean {
           target === "names" && startedMs <= committedMs && committedMs <= endedMs + LOOKUP_MS,
       )
     );
-  // A living process broke it off, maybe before it was connected.
+  // A running process aborted the attempt, possibly before it was connected.
   if (outcome === "interrupted") return signature !== null;
   return errorCode !== null && UNSEEN.has(errorCode);
 }
 
-/** Each request has a record, unless the process that made it was killed or lost its lease. */
+/** Each request has a record, unless its process was killed or lost its lease. */
 export const postsHaveRecords: Rule = (facts) => {
   const { recordOf } = matchPosts(facts);
   return facts.posts
@@ -109,10 +112,10 @@ export const postsHaveRecords: Rule = (facts) => {
     }));
 };
 
-/** How long after a request a crash can take its record along: its own time, and the wait for the commit. */
+/** How long after a request a crash can lose its record: the duration of the request and the wait for the commit. */
 const LOSES_WITHIN_MS = 5_000;
 
-/** What was sent to a subscription was queued for it. */
+/** Every request was queued for its subscription. */
 export const postsHaveEntries: Rule = (facts) => {
   const ids = new Map(facts.subscriptions.map(({ id, host }) => [id, host]));
   const known = new Set(
@@ -129,7 +132,10 @@ export const postsHaveEntries: Rule = (facts) => {
     }));
 };
 
-/** The record of a repeat says so where the one before it has no record, and no other record does (contract 7.4). */
+/**
+ * The record of a repeat is marked as one if the previous request has no record; no other record is marked (contract
+ * 7.4).
+ */
 export const repeatsAreTold: Rule = (facts) => {
   const { postsOf, recordOf } = matchPosts(facts);
   const hosts = new Map(facts.subscriptions.map(({ id, host }) => [id, host]));
@@ -145,7 +151,7 @@ export const repeatsAreTold: Rule = (facts) => {
     const key = `${hosts.get(row.subscriptionId)} ${row.sequence} ${row.attempt}`;
     const isRepeat = (unrecorded.get(key) ?? []).some(({ atMs }) => atMs < last.atMs);
     const crashes = crashesIn(facts, { fromMs: 0, untilMs: last.atMs });
-    const rule = "repeats are told";
+    const rule = "repeats are marked";
     const which = `${row.subscriptionId}#${row.sequence}/${row.attempt}`;
     if (isRepeat && !row.possiblyRepeated && !row.resent)
       return [{ rule, what: `${which} repeats a request and does not say so`, rows: [row] }];

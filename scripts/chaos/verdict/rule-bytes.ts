@@ -2,7 +2,7 @@ import type { Rule } from "./facts.ts";
 import { matchPosts } from "./match.ts";
 import { shown } from "./rule-attempts.ts";
 
-/** An attempt shows the very body that its receiver got (contract 7.13). */
+/** An attempt shows exactly the body that its receiver got (contract 7.13). */
 export const bytesAreShown: Rule = (facts) =>
   [...matchPosts(facts).recordOf]
     .filter(

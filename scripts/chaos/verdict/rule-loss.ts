@@ -8,7 +8,9 @@ import {
   type Subscription,
 } from "./facts.ts";
 
-/** Each event whose request was answered 200 has everything that its transaction writes: its claim, review and action. */
+/**
+ * Each event whose request was answered 200 has everything that its transaction writes: its claim, review and action.
+ */
 export const acceptedIsRecorded: Rule = ({ accepted, history, claims, reviews }) => {
   const markers = new Set(history.map(({ marker }) => marker));
   return accepted.flatMap((one) => {
@@ -29,7 +31,10 @@ interface PossibleFilter {
   untilMs: number;
 }
 
-/** The filters that a subscription may have had: one whose update got no answer may hold to the end. */
+/**
+ * Returns the filters that a subscription may have had; an update without an answer may have taken effect until the
+ * end.
+ */
 function filtersOf(one: Subscription, operations: readonly Operation[]): PossibleFilter[] {
   // Its creation got no answer, so nobody could change it.
   if (!operations.some(({ kind }) => kind === "create"))
@@ -67,13 +72,13 @@ interface OfSubscription {
   readonly operations: readonly Operation[];
   readonly filters: readonly PossibleFilter[];
   /**
-   * When its creation was committed, and answered: whoever began to record before that may not have seen it, because the
-   * time of a commit is that of its beginning, and others see it when it is on the disk.
+   * When the creation was both committed and answered. A transaction that began earlier may not have seen the
+   * subscription: a commit timestamp is taken before the commit is visible to others.
    */
   readonly existsFromMs: number;
 }
 
-/** What a subscription wanted is delivered, failed, skipped, or still queued; and nothing else is. */
+/** Every wanted event is delivered, failed, skipped or still queued, and no other event is. */
 export const wantedIsQueued: Rule = (facts) =>
   facts.subscriptions.flatMap((one) => {
     const operations = facts.operations.filter(({ subscriptionId }) => subscriptionId === one.id);
@@ -95,7 +100,7 @@ export const wantedIsQueued: Rule = (facts) =>
       .flatMap((row) => {
         const verdict = isWanted(row, one, of);
         const isQueued = queued.has(row.eventId);
-        // Enabling without what was held drops what waits for the next batch, and a delete does so too.
+        // Enabling without the held entries drops the entries of the next batch, and so does a delete.
         const isDropped =
           one.kind === "batch" &&
           (one.state === "deleted" || skips.some((skip) => skip.committedMs >= row.recordedMs));
@@ -107,7 +112,7 @@ export const wantedIsQueued: Rule = (facts) =>
       });
   });
 
-/** A recovery goes by the filter of its own time, whatever the filter was when the event was recorded. */
+/** A recovery uses the filter at its own time, not at the time of the event. */
 function isRecovered(row: HistoryRow, operations: readonly Operation[]): boolean {
   return operations.some(
     ({ kind, endedMs, status }) =>
@@ -122,7 +127,7 @@ function queuedEvents(facts: Facts, id: string): Set<string> {
   );
 }
 
-/** Each number of a sequence is queued, skipped or ended by an attempt: exactly one of them. */
+/** Each number of a sequence is in exactly one state: queued, skipped or ended by an attempt. */
 export const sequenceHasNoGap: Rule = (facts) =>
   facts.subscriptions.flatMap((one) => {
     const places = new Map<number, string[]>();
@@ -147,7 +152,7 @@ export const sequenceHasNoGap: Rule = (facts) =>
     );
   });
 
-/** What was skipped was queued before an operation that skips began to end. */
+/** Every skipped entry was queued before an operation that skips had ended. */
 export const skipsAreAskedFor: Rule = (facts) =>
   facts.settled
     .filter((row) => {
@@ -167,7 +172,7 @@ export const skipsAreAskedFor: Rule = (facts) =>
       ]),
     );
 
-/** At the end nothing is left to do for a subscription that is active. */
+/** Nothing is left to do for active subscriptions at the end. */
 export const allIsDrained: Rule = ({ subscriptions, queued, batchEntries }) =>
   subscriptions
     .filter(({ state }) => state === "active")

@@ -28,7 +28,7 @@ function lanesOf(facts: Facts): (subscriptionId: string, sequence: number) => st
   };
 }
 
-/** An entry is sent first only after the one before it in its lane has ended: was accepted, failed or was skipped. */
+/** An entry is first sent after the previous one of its lane has ended: accepted, failed or skipped. */
 export const firstDeliveriesInOrder: Rule = (facts) => {
   const laneOfEntry = lanesOf(facts);
   const endings = endingsOf(facts);
@@ -66,7 +66,7 @@ function firstPosts(placed: readonly PlacedPost[]): Map<number, PlacedPost["post
   return first;
 }
 
-/** When each entry ended at the earliest, by `subscription sequence`; never, for what is still queued. */
+/** Returns the earliest possible end of each entry by `subscription sequence`; infinity for a queued one. */
 function endingsOf(facts: Facts): Map<string, number> {
   const { postsOf } = matchPosts(facts);
   const endings = new Map<string, number>();
@@ -80,7 +80,7 @@ function endingsOf(facts: Facts): Map<string, number> {
     const key = `${row.subscriptionId} ${row.sequence}`;
     for (const post of postsOf.get(row) ?? [])
       if (isEnd(row.attempt, post.status)) end(key, endOf(post));
-    // A last attempt that its receiver knows nothing of had ended before it was written.
+    // A last attempt without a request at the receiver ended before it was sent.
     if (row.ended && (postsOf.get(row) ?? []).length === 0) end(key, 0);
   }
   const { recordOf } = matchPosts(facts);
@@ -95,7 +95,7 @@ function isEnd(attempt: number, status: number | null): boolean {
   return attempt >= 4 || status === 410 || (status !== null && status >= 200 && status < 300);
 }
 
-/** Within a lane the requests go forwards; one step back for each crash, from which on they go forwards again. */
+/** Requests of a lane are sent in order, except that each crash may set the lane back once. */
 export const repeatsInOrder: Rule = (facts) => {
   const findings: Finding[] = [];
   for (const [lane, placed] of postsByLane(facts, lanesOf(facts))) {
@@ -117,7 +117,7 @@ export const repeatsInOrder: Rule = (facts) => {
   return findings;
 };
 
-/** The same attempt goes out again only after a crash, and of each lane no more than can have been under way. */
+/** An attempt is sent again only after a crash, and per lane no more often than entries were in progress. */
 export const repeatsAreBounded: Rule = (facts) => {
   const { recordOf } = matchPosts(facts);
   const findings: Finding[] = [];
@@ -131,7 +131,7 @@ export const repeatsAreBounded: Rule = (facts) => {
         const before = same[n - 1]?.post;
         if (before === undefined) continue;
         const record = recordOf.get(before);
-        // Sent again within its attempt, or after an interruption that the record tells.
+        // The record itself explains the repeat: resent within the attempt, or interrupted.
         if (record?.resent === true || record?.outcome === "interrupted") continue;
         repeats.push(one);
         if (crashesIn(facts, { fromMs: before.atMs, untilMs: one.post.atMs }).length === 0)

@@ -11,7 +11,7 @@ interface Secret {
 
 interface Secrets {
   readonly known: readonly Secret[];
-  /** From when on a secret may have held that nobody was told of. */
+  /** The time from which an unknown secret may have been valid. */
   readonly unknownFromMs: number;
 }
 
@@ -31,12 +31,13 @@ function secretsOf(facts: Facts, subscriptionId: string): Secrets {
   const isNew = final !== undefined && !known.some(({ secret }) => secret === final);
   if (isNew)
     known.push({ secret: final, fromMs: firstUnanswered, untilMs: Number.POSITIVE_INFINITY });
-  // One that was not answered is known by what held at the end, unless a later one was answered; of two, one is not.
+  // The secret of an unanswered operation is known from the final state, unless a later one was answered. If two are
+  // unanswered, one stays unknown.
   const isKnown = unanswered.length === 0 || (unanswered.length === 1 && isNew);
   return { known, unknownFromMs: isKnown ? Number.POSITIVE_INFINITY : firstUnanswered };
 }
 
-/** Each request is signed over its very bytes, with a secret that held at its time. */
+/** Each request is signed over its exact bytes with a secret that was valid at its time. */
 export const signaturesAreValid: Rule = (facts) =>
   facts.subscriptions.flatMap((one) => {
     const secrets = secretsOf(facts, one.id);

@@ -30,8 +30,8 @@ type Change =
   | { readonly kind: "audit"; readonly row: AuditRow; readonly atMs: number };
 
 /**
- * What the subscription can be after all of its records in the order of their commits. An enable of an active one sets
- * the counter to 0 and leaves no row, so while one is asked for, both are possible.
+ * Returns the possible states of a subscription after all its records in commit order. Enabling an active
+ * subscription resets the counter without a record, so both states are possible while one is requested.
  */
 function replay(
   one: Subscription,
@@ -104,7 +104,7 @@ function distinct(states: readonly State[]): State[] {
   return [...new Map(states.map((one) => [`${one.state} ${one.failures}`, one])).values()];
 }
 
-/** State and counter are what the records say, in the order of their commits. */
+/** State and failure counter follow from the records in commit order. */
 export const countersFollowRecords: Rule = (facts) =>
   facts.subscriptions.flatMap((one) => {
     const { possible } = replay(one, facts);
@@ -115,7 +115,7 @@ export const countersFollowRecords: Rule = (facts) =>
     return [{ rule: "counters follow the records", what, rows: [one] }];
   });
 
-/** After the answer to a delete, and while it is disabled, nothing goes out but what was under way. */
+/** No request starts after a confirmed delete or while a subscription is disabled; only requests in progress end. */
 export const onlyToTheActive: Rule = (facts) =>
   facts.subscriptions.flatMap((one) => {
     const deleted = facts.operations.find(
@@ -126,7 +126,7 @@ export const onlyToTheActive: Rule = (facts) =>
       ({ subscriptionId, kind }) => subscriptionId === one.id && kind === "enable",
     );
     const spans: Span[] = replay(one, facts).disabled.map(({ fromMs, untilMs }) => {
-      // The commit comes before its answer, and may be as old as its request.
+      // The commit precedes its answer and may be as early as its request.
       const begun = enables.findLast(({ startedMs }) => startedMs <= untilMs)?.startedMs;
       return { fromMs, untilMs: untilMs < Number.POSITIVE_INFINITY ? (begun ?? untilMs) : untilMs };
     });
@@ -149,10 +149,10 @@ function lateFor(
   return [{ rule: "only to the active", what, rows: [one, shown(post)] }];
 }
 
-/** What a process says that gives up because a store was away for too long. */
+/** The message of a process that ends because a store was down for too long. */
 const GIVES_UP = "cannot be reached";
 
-/** No process ends by itself, but for one that could not reach a store for a long time and says so. */
+/** No process ends unexpectedly, except one that reports that a store could not be reached for long. */
 export const processesLive: Rule = ({ exits }) =>
   exits
     .filter(({ lastWords }) => !lastWords.some((line) => line.includes(GIVES_UP)))

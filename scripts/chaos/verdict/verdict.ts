@@ -30,7 +30,7 @@ const RULES: readonly Rule[] = [
   bytes.bytesAreShown,
 ];
 
-/** Everything that is wrong with what a round left. It knows the contract, and nothing of how a dispatcher works. */
-export function judge(facts: Facts): Finding[] {
+/** Returns all violations in a round. It is based on the contract and not on the implementation of the dispatcher. */
+export function findViolations(facts: Facts): Finding[] {
   return RULES.flatMap((rule) => rule(facts));
 }

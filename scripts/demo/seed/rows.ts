@@ -1,5 +1,5 @@
 import { providerSecretContext } from "../../../src/providers/model.ts";
-import { hashSecret } from "../../../src/lib/random-secret.ts";
+import { hashSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Role } from "../../../src/http/principal.ts";
 import type { DbOrTx } from "../../../db/client.ts";
@@ -7,7 +7,7 @@ import { companies, plans, stores, users, userStores } from "../../../db/schema/
 import { oauthClients } from "../../../db/schema/tokens.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 
-// One row each, for the demo data and for the tests.
+// Inserts single rows, for the demo data and for the tests.
 
 export async function insertPlan(
   db: DbOrTx,
@@ -19,7 +19,7 @@ export async function insertPlan(
 export interface NewCompany {
   readonly type: "platform" | "partner" | "account";
   readonly name: string;
-  /** Of an account only. */
+  /** Present for an account only. */
   readonly partnerId?: number;
   readonly planId?: number;
   readonly primaryColor?: string;
@@ -54,7 +54,7 @@ export interface NewUser {
   readonly name: string;
   readonly role: Role;
   readonly passwordHash: string | null;
-  /** Of a location user only. */
+  /** Present for a location user only. */
   readonly storeIds?: readonly number[];
   readonly isActive?: boolean;
   readonly createdAt: Date;
@@ -88,7 +88,7 @@ export async function insertReviewSite(
   );
 }
 
-/** Connects a store with a review site, both axes working. */
+/** Connects a store with a review site; both axes are connected. */
 export async function insertStoreReviewSite(
   db: DbOrTx,
   link: { storeId: number; reviewSiteId: number; accountId: number; partnerId: number },

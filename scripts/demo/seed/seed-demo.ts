@@ -4,15 +4,15 @@ import { join } from "node:path";
 
 import type { RawDb, RawTx } from "../../../db/client.ts";
 import type { Role } from "../../../src/http/principal.ts";
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
-import { newSecret } from "../../../src/lib/random-secret.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { makeCommandClient } from "../../setup/command-client.ts";
 import * as rows from "./rows.ts";
 import { PARTNERS, PLANS, PROVIDERS } from "./tenants.ts";
 
-/** `DATA_DIR/demo.json`: all that a program or a person needs to try the running demo. */
+/** `DATA_DIR/demo.json`: everything that a program or a person needs to try the running demo. */
 export interface Demo {
   base_url: string;
   server_root: string;
@@ -47,17 +47,17 @@ interface SeedOptions {
   readonly now: Date;
   readonly serverRoot: string;
   readonly dataDir: string;
-  /** Where the demo's mails are caught; undefined where none are. */
+  /** The folder of the demo's mails; undefined without an SMTP sink. */
   readonly smtp: { readonly url: string; readonly mailDir: string } | undefined;
 }
 
-/** The lock under which processes that seed at the same time go one after the other. */
+/** The advisory lock that serialises concurrent seeds. */
 const SEED_LOCK = "reviewrelay:seed";
 
 /**
- * Fills an empty database with the demo and writes demo.json; answers false, and changes nothing, if data is there.
- * The passwords exist in demo.json alone. It is written just before the commit: after it, a crash in between would
- * leave users whom nobody can sign in as.
+ * Fills an empty database with the demo and writes demo.json; returns false and changes nothing if data exist. The
+ * passwords exist only in demo.json. It is written just before the commit, because a crash between a commit and the
+ * file would leave users without known passwords.
  */
 export async function seedDemo(options: SeedOptions): Promise<boolean> {
   const { db, now, serverRoot, dataDir, smtp } = options;
@@ -192,7 +192,9 @@ async function insertClient(tx: RawTx, now: Date): Promise<Demo["oauth_client"]>
   return { client_id: client.clientId, client_secret: client.clientSecret };
 }
 
-/** Every store is on two sites: the first on google and yelp, the second on yelp and facebook, and so on. */
+/**
+ * Connects every store with two sites: the first with google and yelp, the second with yelp and facebook, and so on.
+ */
 async function connectStores(
   tx: RawTx,
   box: SecretBox,
@@ -221,7 +223,7 @@ async function connectStores(
   return connected;
 }
 
-/** Writes demo.json in one step, readable by its owner only. */
+/** Writes demo.json atomically, readable only by its owner. */
 function writeDemo(dataDir: string, demo: Demo): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const target = join(dataDir, "demo.json");

@@ -1,4 +1,4 @@
-/** What the demo consists of; names only, so that the data can be read at a glance. */
+/** The demo's tenants; only names, so that the data are easy to survey. */
 export const PLANS = [
   { name: "Starter", features: ["reviews", "responses"] },
   {

@@ -1,4 +1,4 @@
-// Runs the PostgreSQL server that comes as an npm package: no root, no container, no system package.
+// Runs the PostgreSQL server from an npm package: it needs no root, container or system package.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -11,28 +11,28 @@ export interface PostgresOptions {
   /** Holds the cluster; the caller has locked it against other starts. */
   folder: string;
   port: number;
-  /** False for tests: faster, and lost when the machine (not the server) crashes. */
+  /** False for tests: faster, but data are lost if the machine (not the server) crashes. */
   durable: boolean;
-  /** The folder of another server's programs than the demo's. */
+  /** The folder with the programs of a server version that is not the demo's. */
   native?: string | undefined;
-  /** Settings besides, as `name=value`. */
+  /** Additional settings, as `name=value`. */
   settings?: readonly string[] | undefined;
-  /** File descriptor that takes the server's log. */
+  /** File descriptor for the server's log. */
   log: number;
 }
 
 export interface RunningStore {
   url: string;
-  /** Resolves when the server has ended, asked to or not. */
+  /** Resolves when the server has ended, requested or not. */
   exited: Promise<void>;
   stop(): Promise<void>;
 }
 
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 4_000;
-// Names of the superuser and of the database that every server begins with.
+// The superuser and the database that every new server has.
 const NAME = "postgres";
-// The first version with a locale of its own.
+// The first version with a built-in locale provider.
 const BUILTIN_LOCALE = 17;
 const FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
@@ -54,7 +54,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   const server = spawn(
     join(files.programs, "postgres"),
     ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
-    // Detached: a Ctrl-C at the terminal must reach the program first, which then stops its server.
+    // Detached, so that Ctrl-C at the terminal reaches only the program, which then stops its server.
     {
       ...files.owner,
       ...childOptions(files),
@@ -78,11 +78,11 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
 }
 
 function childOptions(files: PostgresFiles) {
-  // The server gets only what it needs: the user's PG* variables and loader settings must not steer it.
+  // The server gets a minimal environment, so that the user's PG* variables and loader settings do not affect it.
   return { cwd: files.home, env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" } };
 }
 
-/** Makes the cluster if there is none, and returns the superuser's password. */
+/** Creates the cluster if there is none, and returns the superuser's password. */
 async function createCluster(
   files: PostgresFiles,
   data: string,
@@ -93,8 +93,8 @@ async function createCluster(
   const password = randomBytes(24).toString("hex");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (files.owner !== undefined) chownSync(passwordFile, files.owner.uid, files.owner.gid);
-  // The cluster is made aside, so that an initdb that was cut off leaves no cluster that looks whole; one that
-  // outlived its killed keeper may still be writing there.
+  // The cluster is created in a temporary folder, so that an interrupted initdb leaves no incomplete cluster. An
+  // initdb that outlived its killed keeper may still write there, so it is killed.
   for (const pid of processesIn(files.home)) signal(pid, "SIGKILL");
   const partial = `${data}.partial`;
   rmSync(partial, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
@@ -111,7 +111,7 @@ async function createCluster(
   return password;
 }
 
-/** It takes seconds on a slow machine, in which the other store is started: nothing here may wait for it synchronously. */
+/** Asynchronous, because initdb takes seconds on a slow machine, during which the other store starts. */
 async function runInitdb(files: PostgresFiles, args: readonly string[]): Promise<void> {
   const initdb = spawn(join(files.programs, "initdb"), args, {
     ...files.owner,
@@ -131,18 +131,18 @@ async function runInitdb(files: PostgresFiles, args: readonly string[]): Promise
   if (status !== 0) throw new Error(`initdb failed: ${said.trim()}`);
 }
 
-/** The same order of text on every machine, whatever is installed there. */
+/** Selects a locale with the same text order on every machine. */
 function locale(major: number): string[] {
   if (major >= BUILTIN_LOCALE)
     return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
-  // Before, case beyond ASCII is the system's to know.
+  // Older versions must use the system's locale for case conversion beyond ASCII.
   return ["--locale=C", `--lc-ctype=${process.platform === "linux" ? "C.UTF-8" : "UTF-8"}`];
 }
 
 /**
- * After everything was killed, a server may still live without its keeper, its orphaned backends may
- * still hold the shared memory, and postmaster.pid may name a pid that is now something else: each
- * makes PostgreSQL refuse to start. The caller's lock says that no other start owns what is here.
+ * Removes leftovers of a killed start, which make PostgreSQL refuse to start: a server without its keeper, backends
+ * that hold the shared memory, or a postmaster.pid whose pid is another program by now. The caller's lock guarantees
+ * that no other start owns them.
  */
 async function clearLeftovers(data: string): Promise<void> {
   const pidFile = join(data, "postmaster.pid");
@@ -163,7 +163,7 @@ async function clearLeftovers(data: string): Promise<void> {
   rmSync(pidFile, { force: true });
 }
 
-/** The server writes its state into the eighth line. */
+/** The server writes its state to the eighth line of postmaster.pid. */
 function isReady(data: string): boolean {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
@@ -177,7 +177,7 @@ function hasEnded(server: ChildProcess): boolean {
   return server.exitCode !== null || server.signalCode !== null;
 }
 
-/** SIGINT ends sessions and shuts down in order (SIGTERM would wait for every client to leave). */
+/** SIGINT ends sessions and shuts down cleanly; SIGTERM would wait for every client to disconnect. */
 async function stopServer(server: ChildProcess): Promise<void> {
   for (const name of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(server)) return;

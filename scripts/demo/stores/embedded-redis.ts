@@ -1,5 +1,5 @@
-// Runs a Redis-compatible server without persistence: Redis here only says when to look, and what is
-// due is repaired from PostgreSQL.
+// Runs a Redis-compatible server without persistence: Redis only carries wakes, and due work is found again in
+// PostgreSQL.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createConnection } from "node:net";
 
@@ -12,13 +12,13 @@ export interface RedisOptions {
   folder: string;
   port: number;
   password: string;
-  /** File descriptor that takes the server's log. */
+  /** File descriptor for the server's log. */
   log: number;
 }
 
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 2_000;
-// Older ones lack commands that we use.
+// Older versions lack commands that we use.
 const OLDEST_MAJOR = 7;
 
 export async function startEmbeddedRedis(options: RedisOptions): Promise<RunningStore> {
@@ -45,7 +45,7 @@ async function startNative(
     detached: true,
     stdio: ["pipe", options.log, options.log],
   });
-  // By its standard input: a password on the command line can be read by every user.
+  // The configuration goes through standard input, because every user can read a password on a command line.
   server.stdin?.end(
     [
       `port ${options.port}`,
@@ -94,7 +94,7 @@ async function startBridge(options: RedisOptions): Promise<Omit<RunningStore, "u
   };
 }
 
-/** One command, one line of answer; what went wrong instead, if nothing answered. */
+/** Sends one command; returns one line of the response, or the error. */
 function ask(port: number, command: string[]): Promise<string> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: "127.0.0.1", port });

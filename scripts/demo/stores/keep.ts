@@ -1,11 +1,11 @@
-// The parent's side of the keeper: starts it, and knows where the stores are.
+// The parent's side of the keeper: starts it and knows the addresses of the stores.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 
-/** What the keeper is told on its standard input. */
+/** The order that the parent writes to the keeper's standard input. */
 export interface KeeperOrder {
   folder: string;
   temporary: boolean;
@@ -13,7 +13,7 @@ export interface KeeperOrder {
   redis?: { port: number; password: string };
 }
 
-/** What the keeper says on its standard output, once. */
+/** The answer that the keeper writes to its standard output, once. */
 export interface KeeperAnswer {
   databaseUrl?: string | undefined;
   redisUrl?: string | undefined;
@@ -23,9 +23,9 @@ export interface KeeperAnswer {
 export interface StoresWanted {
   /** An existing folder that no other start uses. */
   folder: string;
-  /** The log that both stores and the keeper write to. */
+  /** The log of both stores and the keeper. */
   logFile: string;
-  /** The keeper removes the folder, with all that anyone put there, when it ends. */
+  /** Makes the keeper remove the folder with all its content when it ends. */
   temporary?: boolean;
   postgres?: PostgresWanted | undefined;
   redis?: boolean | undefined;
@@ -33,25 +33,25 @@ export interface StoresWanted {
 
 interface PostgresWanted {
   durable: boolean;
-  /** The folder of another server's programs than the demo's. */
+  /** The folder with the programs of a server version that is not the demo's. */
   native?: string | undefined;
-  /** Settings besides ours, as `name=value`. */
+  /** Additional settings, as `name=value`. */
   settings?: readonly string[] | undefined;
 }
 
 export interface Stores {
-  /** Of the keeper that runs now. */
+  /** The pid of the current keeper. */
   readonly pid: number;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Resolves when the keeper has ended, asked to or not. */
+  /** Resolves when the keeper has ended, requested or not. */
   readonly exited: Promise<void>;
-  /** Starts the same stores at the same addresses again, after the keeper ended by itself. */
+  /** Starts the same stores at the same addresses again, after the keeper ended unexpectedly. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A free port may be taken by someone else before the store binds it. */
+/** Another process may take a free port before the store binds it. */
 const TRIES = 3;
 
 export async function startStores(wanted: StoresWanted): Promise<Stores> {
@@ -108,7 +108,7 @@ function launch(order: KeeperOrder, logFile: string) {
   });
   closeSync(log);
   const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
-  // Its end is seen by `exited`; a write to it after that is no fault of its own.
+  // `exited` reports the end of the keeper; write errors after that are ignored.
   keeper.stdin?.on("error", () => undefined);
   keeper.stdin?.write(`${JSON.stringify(order)}\n`);
   return { process: keeper, exited, answer: readAnswer(keeper, logFile) };
@@ -143,7 +143,7 @@ function isPortTaken(error: unknown): boolean {
   return /address already in use|EADDRINUSE/i.test(String(error));
 }
 
-/** A port that nobody used a moment ago. */
+/** Returns a port that is currently unused. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -1,6 +1,6 @@
-// The process that owns the embedded stores. It holds its parent's pipe as standard input: when that
-// closes, because the parent asked for it or because it died, even by kill -9, the stores are stopped.
-// Its own session (detached) keeps a Ctrl-C at the terminal away from it.
+// The process that owns the embedded stores. Its standard input is a pipe from its parent. When the pipe closes, on
+// request or because the parent died, even by kill -9, the keeper stops the stores. It is detached, so that Ctrl-C at
+// the terminal does not reach it.
 import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
@@ -12,12 +12,12 @@ import { processesUsing, signal, waitUntil } from "./processes.ts";
 
 // An earlier keeper whose parent was killed may still be stopping its stores.
 const LOCK_WITHIN_MS = 20_000;
-// Our standard error is the log file that keep.ts opened.
+// Standard error is the log file that keep.ts opened.
 const LOG = 2;
 
 let order: KeeperOrder | undefined;
 const running: RunningStore[] = [];
-/** Settles when every store that was begun is up or has failed: none may come up unseen. */
+/** Settles when every started store is up or has failed, so that no store comes up after the stop. */
 let begun: Promise<unknown> = Promise.resolve();
 let stopping: Promise<never> | undefined;
 
@@ -37,9 +37,9 @@ function stopAll(status: number): Promise<never> {
 
 function removeIfTemporary(): void {
   if (order?.temporary !== true) return;
-  // Our parent may have been killed, and what it started live on.
+  // Children of a killed parent may still run.
   for (const pid of processesUsing(order.folder)) signal(pid, "SIGKILL");
-  // Both names: the data may have had to go elsewhere, with a link left in the folder.
+  // Removes both paths: the data may be elsewhere, behind a link in the folder.
   for (const path of [realpathIfThere(join(order.folder, "postgres")), order.folder]) {
     rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
   }
@@ -52,7 +52,7 @@ function realpathIfThere(path: string): string {
 async function watch(starting: Promise<RunningStore>): Promise<RunningStore> {
   const store = await starting;
   running.push(store);
-  // One store without the other is of no use: end, and let the parent start both again.
+  // One store is useless without the other, so the keeper ends, and the parent restarts both.
   void store.exited.then(() => stopAll(1));
   return store;
 }
@@ -84,7 +84,7 @@ function makeFolder(parent: string, name: string): string {
   return folder;
 }
 
-/** The first line of standard input is the order; its end is the parent's. */
+/** Reads the order from the first line of standard input; its end means that the parent is gone. */
 function readOrder(): Promise<KeeperOrder> {
   return new Promise((resolve) => {
     let text = "";

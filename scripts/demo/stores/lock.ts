@@ -1,11 +1,11 @@
-// A lock that the kernel lets go of when its holder dies, however it dies: SQLite's own lock on an
-// empty database file. A pid in a file would need guessing whether that pid is still the same program.
+// A lock that the kernel releases when its holder dies for any reason: SQLite's lock on an empty database file. With
+// a pid file one would have to guess whether the pid still belongs to the same program.
 import { Database, SQLiteError } from "bun:sqlite";
 
-// A database that nothing refers to is collected, and its lock is gone with it.
+// Keeps the databases referenced: a collected one would release its lock.
 const held = new Set<Database>();
 
-/** Takes the lock at once and returns its release, or undefined if another process holds it. */
+/** Takes the lock without waiting and returns its release, or undefined if another process holds it. */
 export function takeLock(path: string): (() => void) | undefined {
   const database = new Database(path, { create: true });
   try {

@@ -1,4 +1,4 @@
-// Where the embedded PostgreSQL finds its programs, and where it may keep its data.
+// Locates the programs of the embedded PostgreSQL and a place for its data.
 import { spawnSync } from "node:child_process";
 import {
   accessSync,
@@ -24,7 +24,7 @@ import { fileURLToPath } from "node:url";
 
 import { errorCode } from "./processes.ts";
 
-/** The account that the server runs as; undefined means our own. */
+/** The account that runs the server; undefined means the current one. */
 type Owner = { uid: number; gid: number } | undefined;
 
 export interface PostgresFiles {
@@ -38,8 +38,8 @@ export interface PostgresFiles {
 }
 
 /**
- * Creates what is missing. `folder` holds the data, or becomes a link to where they had to go. `native` is the folder of
- * another server than the one of our dependencies.
+ * Creates missing files and folders. `folder` holds the data, or becomes a link to another place if it cannot.
+ * `native` is the folder of a server version that is not in our dependencies.
  */
 export function preparePostgresFiles(folder: string, native = packageFiles()): PostgresFiles {
   const owner = process.getuid?.() === 0 ? unprivilegedOwner() : undefined;
@@ -51,7 +51,7 @@ export function preparePostgresFiles(folder: string, native = packageFiles()): P
   return { owner, major, programs: join(copyPrograms(native, home, owner), "bin"), home };
 }
 
-/** PostgreSQL refuses to run as root, so root starts it as the account that owns nothing. */
+/** Returns the account `nobody`, because PostgreSQL refuses to run as root. */
 function unprivilegedOwner(): Owner {
   const entry = readFileSync("/etc/passwd", "utf8")
     .split("\n")
@@ -77,7 +77,10 @@ function packageFiles(): string {
   }
 }
 
-/** Whether `owner` can get at a file of the folder: asked of the kernel, which knows every parent, list and mount. */
+/**
+ * Whether `owner` can read a file of the folder. A child process tries it, because only the kernel knows all parents,
+ * access lists and mounts.
+ */
 function mayReach(owner: Owner, folder: string, file = "."): boolean {
   if (owner === undefined) return true;
   const probe = spawnSync("/bin/sh", ["-c", 'cd "$1" && test -r "$2"', "sh", folder, file], {
@@ -105,8 +108,8 @@ function prepareHome(folder: string, owner: Owner): string {
       `the user nobody, who runs PostgreSQL for root, can no longer reach ${home}: let others pass through its parent folders (chmod o+x)`,
     );
   }
-  // A parent, such as /root, keeps others out, and opening it is not ours to decide. The server must
-  // reach its data by their full path, so they go to where it can and a link here says where that is.
+  // A parent folder, such as /root, may be closed to other users, and we must not open it. The server needs its data
+  // under their full path, so they are stored elsewhere, and a link here points to them.
   const outside = mkdtempSync(join(existsSync("/var/lib") ? "/var/lib" : tmpdir(), "reviewrelay-"));
   chownSync(outside, owner.uid, owner.gid);
   rmdirSync(home);
@@ -115,18 +118,18 @@ function prepareHome(folder: string, owner: Owner): string {
 }
 
 /**
- * The package keeps its symbolic links as a list that a postinstall script unpacks; Bun runs no such
- * scripts. False if they are missing and cannot be made here.
+ * Creates the symbolic links that the package lists for a postinstall script, because Bun runs no such scripts.
+ * Returns false if they are missing and cannot be created here.
  */
 function linkLibraries(native: string): boolean {
   try {
     for (const { target, source } of libraryLinks(native)) {
       const link = join(native, target);
       if (existsSync(link)) continue;
-      // Made aside and moved into place: two starts may do this at the same moment.
-      const aside = `${link}.${process.pid}`;
-      symlinkSync(source, aside);
-      renameSync(aside, link);
+      // Created under a temporary name and renamed, because two starts may do this at the same time.
+      const temporary = `${link}.${process.pid}`;
+      symlinkSync(source, temporary);
+      renameSync(temporary, link);
     }
     accessSync(join(native, "bin", "postgres"), constants.X_OK);
     return true;
@@ -148,7 +151,7 @@ function libraryLinks(native: string): { target: string; source: string }[] {
   }));
 }
 
-/** Copies the programs, 60 MB once per version, where the clone is read-only or the server's account may not enter it. */
+/** Copies the programs (60 MB per version) if the clone is read-only or the server's account may not enter it. */
 function copyPrograms(native: string, home: string, owner: Owner): string {
   const copy = join(home, `programs-${versionOf(native)}`);
   if (existsSync(copy)) return copy;
@@ -157,7 +160,7 @@ function copyPrograms(native: string, home: string, owner: Owner): string {
   cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
   linkLibraries(partial);
   if (owner !== undefined) {
-    // A clone made under a strict umask is readable by its owner alone.
+    // A clone made under a strict umask is readable only by its owner.
     for (const entry of [".", ...readdirSync(partial, { encoding: "utf8", recursive: true })]) {
       lchownSync(join(partial, entry), owner.uid, owner.gid);
     }

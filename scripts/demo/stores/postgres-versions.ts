@@ -1,12 +1,11 @@
-// PostgreSQL servers of other versions than the demo's, for the tests: installed when somebody asks for one, so that
-// nobody else has to download them.
+// Other PostgreSQL versions for the tests. They are installed on demand, so that most users need not download them.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { ROOT } from "../../install/install.ts";
 
-/** The demo's own, which package.json names. */
+/** The demo's version, which package.json names. */
 const OWN = 18;
 const VERSIONS: Readonly<Record<number, string>> = {
   15: "15.18.0-beta.17",
@@ -14,7 +13,7 @@ const VERSIONS: Readonly<Record<number, string>> = {
   17: "17.10.0-beta.17",
 };
 
-/** The major version that `TEST_POSTGRES` asks for. */
+/** Parses the major version of `TEST_POSTGRES`. */
 export function postgresMajor(text: string | undefined): number {
   const major = Number(text || OWN);
   if (major === OWN || major in VERSIONS) return major;
@@ -23,7 +22,7 @@ export function postgresMajor(text: string | undefined): number {
   );
 }
 
-/** The folder with the server's programs; undefined for the version that is a dependency of ours. */
+/** Returns the folder with the server's programs; undefined for the version in our dependencies. */
 export function installPostgres(major: number): string | undefined {
   const version = VERSIONS[major];
   if (version === undefined) return undefined;
@@ -33,7 +32,7 @@ export function installPostgres(major: number): string | undefined {
   const native = join(folder, "node_modules", name, "native");
   if (existsSync(native)) return native;
   console.log(`Installing PostgreSQL ${version} ...`);
-  // Made aside and moved into place: an install that was cut off must not look whole.
+  // Installed under a temporary name and renamed, so that an interrupted install is not taken for a complete one.
   const partial = `${folder}.${process.pid}`;
   mkdirSync(partial, { recursive: true });
   const manifest = { private: true, dependencies: { [name]: version } };

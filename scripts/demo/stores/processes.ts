@@ -1,4 +1,4 @@
-// Other processes of this machine: is one alive, what is it, which of them belong to a folder.
+// Inspects other processes of this machine.
 import { spawnSync } from "node:child_process";
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 
@@ -7,12 +7,12 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return !isZombie(pid);
   } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
+    // EPERM: the process exists and belongs to another user.
     return errorCode(error) === "EPERM";
   }
 }
 
-/** Whether it is dead and nobody has asked how it ended; in a container the first process often asks for none. */
+/** Whether the process is dead but not reaped; the first process of a container often reaps none. */
 function isZombie(pid: number): boolean {
   if (process.platform !== "linux") return false;
   try {
@@ -22,7 +22,7 @@ function isZombie(pid: number): boolean {
   }
 }
 
-/** Sends a signal; a process that has ended meanwhile is no error. */
+/** Sends a signal and ignores that the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -31,7 +31,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** The command line with its arguments separated by spaces; empty if the process is gone. */
+/** Returns the command line with its arguments separated by spaces; empty if the process is gone. */
 export function commandLine(pid: number): string {
   if (process.platform === "linux") {
     try {
@@ -44,14 +44,14 @@ export function commandLine(pid: number): string {
 }
 
 /**
- * The processes whose working directory is `folder`: a store changes into its data folder, so these
- * are its server and that server's children. Without /proc nobody is found.
+ * Returns the processes whose working directory is `folder`. A store changes into its data folder, so these are its
+ * server and that server's children. Returns none on systems without /proc.
  */
 export function processesIn(folder: string): number[] {
   return findProcesses((pid) => readlinkSync(`/proc/${pid}/cwd`) === folder);
 }
 
-/** The processes that work for `folder`: they run in there, or took it for their temporary files. */
+/** Returns the processes that run below `folder` or use it as their TMPDIR. */
 export function processesUsing(folder: string): number[] {
   return findProcesses(
     (pid) =>
@@ -68,13 +68,13 @@ function findProcesses(matches: (pid: number) => boolean): number[] {
       try {
         return pid > 0 && pid !== process.pid && matches(pid);
       } catch {
-        // It has ended meanwhile, or belongs to somebody else.
+        // The process has ended, or belongs to another user.
         return false;
       }
     });
 }
 
-/** Whether `condition` came true within the time. */
+/** Waits for `condition`; returns false if the time runs out. */
 export async function waitUntil(condition: () => boolean, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;
   while (!condition()) {

@@ -1,4 +1,5 @@
-// Debian's redis-server alone, under Sentinels or as a cluster: what users have, for the tests and redis-failover.ts.
+// Starts Debian's redis-server as a single server, under Sentinels or as a cluster, for the tests and
+// redis-failover.ts.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,7 +11,7 @@ import { Redis } from "ioredis";
 const PROGRAM = Bun.which("redis-server");
 const PATIENCE_MS = 60_000;
 
-/** Whether Debian's redis-server, which is a Sentinel too, is here; says so where it is not. */
+/** Whether Debian's redis-server is installed, which is also a Sentinel; logs a message if it is not. */
 export function hasRedisServer(): boolean {
   if (PROGRAM === null)
     console.log("Skipped, because there is no redis-server: Sentinels, a cluster and replicas.");
@@ -20,15 +21,15 @@ export function hasRedisServer(): boolean {
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
-  /** An answer of the server; null while it is away. */
+  /** Sends a command; returns null while the server is down. */
   ask(...command: [string, ...string[]]): Promise<unknown>;
-  /** Starts it, on the port that it has; it begins empty. */
+  /** Starts the server again on the same port; it is empty. */
   start(): Promise<void>;
   signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
-/** A server of one's own on loopback, without persistence; `settings` are lines of its configuration. */
+/** Starts a server on loopback without persistence; `settings` are additional lines of its configuration. */
 export async function startRedisServer(
   settings: readonly string[] = [],
   kind: "server" | "sentinel" = "server",
@@ -61,18 +62,18 @@ export async function startRedisServer(
 }
 
 export interface Sentinels {
-  /** For `REDIS_URL`. */
+  /** The value for `REDIS_URL`. */
   readonly url: string;
-  /** Both servers: first the one that is the master at the start. */
+  /** Both servers; the first one is the master at the start. */
   readonly servers: readonly [RedisServer, RedisServer];
-  /** Who is the master, as the Sentinels say. */
+  /** Returns the current master according to the Sentinels. */
   master(): Promise<RedisServer>;
-  /** Resolves when each Sentinel knows a replica that could take over, and the others. */
+  /** Resolves when each Sentinel knows a replica that could take over, and the other Sentinels. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A master, a replica and three Sentinels, of which two decide after a second of silence. */
+/** Starts a master, a replica and three Sentinels with a quorum of two, which fail over after a second of silence. */
 export async function startSentinels(): Promise<Sentinels> {
   const first = await startRedisServer();
   const second = await startRedisServer([`replicaof 127.0.0.1 ${first.port}`]);
@@ -117,14 +118,14 @@ export async function startSentinels(): Promise<Sentinels> {
   return sentinels;
 }
 
-/** What a Sentinel says of the master. */
+/** Returns a field of the master as a Sentinel reports it. */
 async function field(sentinel: RedisServer, name: string): Promise<string | undefined> {
   const answer = await sentinel.ask("SENTINEL", "MASTER", "main");
   const fields = Array.isArray(answer) ? answer.map(String) : [];
   return fields[fields.indexOf(name) + 1];
 }
 
-/** Three masters that share the slots. */
+/** Starts three masters that share the slots. */
 export async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
   const nodes = await Promise.all([1, 2, 3].map(() => startRedisServer(["cluster-enabled yes"])));
   const last = 16_383;

@@ -1,4 +1,4 @@
-// The stores that the tests run on: those given, else containers, else embedded ones.
+// Provides the stores for the tests: the given ones, else containers, else embedded ones.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,11 +8,11 @@ import { startStores } from "./keep.ts";
 import { installPostgres, postgresMajor } from "./postgres-versions.ts";
 
 interface TestStores {
-  /** Which ones were taken, in words. */
+  /** The kind of the stores, for the output. */
   kind: string;
   databaseUrl: string;
   redisUrl: string;
-  /** Holds whatever a test writes; it is gone after stop(), even if the runner is killed. */
+  /** The folder for files of the tests; it is removed after stop(), even if the runner is killed. */
   folder: string;
   stop(): Promise<void>;
 }
@@ -20,7 +20,7 @@ interface TestStores {
 interface Given {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
-  /** Of the PostgreSQL that is started where none was given. */
+  /** The major version of a PostgreSQL that is started here. */
   major: number;
 }
 
@@ -34,8 +34,8 @@ const PROBE_MS = 3_000;
 const CONTAINER_START_MS = 60_000;
 
 /**
- * Starts the stores, creates a migrated template database, runs `work` with the environment that the tests expect, and
- * stops the stores. A server that was given in `DATABASE_URL` goes on; the databases of the tests are dropped from it.
+ * Starts the stores, creates a migrated template database, runs `work` with the environment that the tests expect,
+ * and stops the stores. A server from `DATABASE_URL` keeps running, but the tests' databases are dropped from it.
  */
 export async function withTestStores<T>(
   work: (environment: NodeJS.ProcessEnv) => Promise<T>,
@@ -71,7 +71,7 @@ async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
   await migrate(url.href);
 }
 
-/** Drops the template and the databases that were cloned from it, whose names begin with its name. */
+/** Drops the template and its clones, whose names begin with the template's name. */
 async function dropDatabases(databaseUrl: string, template: string): Promise<void> {
   await withAdmin(databaseUrl, async (sql) => {
     const rows: { datname: string }[] =
@@ -97,10 +97,10 @@ async function startTestStores(given: Given): Promise<TestStores> {
   const databaseUrl = given.databaseUrl ?? containers?.databaseUrl;
   const redisUrl = given.redisUrl ?? containers?.redisUrl;
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "reviewrelay-test-")));
-  // Root's PostgreSQL runs as another user, who passes through here.
+  // Root's PostgreSQL runs as another user and must pass through this folder.
   chmodSync(folder, 0o711);
   try {
-    // The keeper runs even where nothing is left to embed, because it removes the folder whatever becomes of us.
+    // The keeper runs even if it starts no store, because it removes the folder when this process dies.
     const embedded = await startStores({
       folder,
       temporary: true,
@@ -143,8 +143,8 @@ type Containers = {
 };
 
 /**
- * Starts what was not given in containers; undefined, with a printed word why, where these do not work: no engine, no
- * right to use it, no image.
+ * Starts missing stores in containers. Prints a reason and returns undefined if containers do not work here: no
+ * engine, no permission, no image.
  */
 async function startContainers(given: Given): Promise<Containers | undefined> {
   if (given.databaseUrl !== undefined && given.redisUrl !== undefined) return undefined;
@@ -158,10 +158,10 @@ async function startContainers(given: Given): Promise<Containers | undefined> {
     const password = crypto.randomUUID();
     const postgres = new GenericContainer(`postgres:${given.major}-alpine`)
       .withEnvironment({ POSTGRES_PASSWORD: password })
-      // The image declares a volume, since 18 for the folder above the data.
+      // The image declares a volume; since version 18 it is the folder above the data.
       .withTmpFs({ [`/var/lib/postgresql${given.major < 18 ? "/data" : ""}`]: "rw" })
       .withCommand(["postgres", ...TEST_SETTINGS.flatMap((setting) => ["-c", setting])])
-      // The image starts the server once to set it up, and then for good.
+      // The image starts the server once for initialisation, and then again.
       .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))
       .withExposedPorts(5432);
     const redis = new GenericContainer("valkey/valkey:9-alpine")

@@ -1,6 +1,6 @@
-// Valkey compiled to WebAssembly, with its sockets served by Bun.listen. The bridge that the package
-// ships fails under Bun (node:wasi there has no initialize()) and steps once per event; this one
-// feeds what arrived and steps the engine until it has nothing left to do.
+// Runs Valkey compiled to WebAssembly, with its sockets served by Bun.listen. The bridge of the package fails under
+// Bun (node:wasi there has no initialize()) and steps only once per event; this one steps the engine until it has
+// nothing left to do.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { WASI } from "node:wasi";
@@ -12,7 +12,7 @@ export interface ValkeyServer {
   stop(): void;
 }
 
-// Expiry, and the time limits of blocked clients, move on at this pace when no client speaks.
+// How often expiry and the time limits of blocked clients advance while no client sends anything.
 const TICK_MS = 10;
 
 interface Engine {
@@ -21,7 +21,7 @@ interface Engine {
   rk_step(): void;
 }
 
-/** Listens on 127.0.0.1; `onFailure` is called once if the engine traps, which leaves it unusable. */
+/** Listens on 127.0.0.1; `onFailure` is called once if the engine traps and becomes unusable. */
 export function startValkeyBridge(options: {
   port: number;
   onFailure: (error: unknown) => void;
@@ -30,9 +30,9 @@ export function startValkeyBridge(options: {
   let stepping = false;
   let stopped = false;
 
-  /** Steps until nothing fires: answers to what fired in one step are written at the start of the next. */
+  /** Steps until no descriptor fires: the engine writes the responses of one step at the start of the next. */
   function step(): void {
-    // A socket may call back in the middle of a write; the running loop sees what that changed.
+    // A socket may call back in the middle of a write; the running loop handles that change.
     if (stepping || stopped) return;
     stepping = true;
     try {
@@ -46,7 +46,7 @@ export function startValkeyBridge(options: {
   }
 
   const engine = instantiate(sockets.host());
-  // The number only ends up in its log; but with 0 the engine refuses to start.
+  // The number appears only in the log, but the engine refuses to start with 0.
   engine.rk_boot(options.port || 6379);
 
   const listener = Bun.listen<Client>({
@@ -91,16 +91,16 @@ function instantiate(host: HostFunctions): Engine {
   const imports = {
     wasi_snapshot_preview1: { ...wasi.wasiImport, fd_write: note, proc_exit: exit },
     host,
-    // Lua's error handling: setjmp and longjmp of the WebAssembly build throw this tag.
+    // The tag that setjmp and longjmp of the WebAssembly build throw, for Lua's error handling.
     env: { __c_longjmp: new Tag({ parameters: ["i32"] }) },
   } as unknown as ConstructorParameters<typeof WebAssembly.Instance>[1];
   const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)), imports);
   const engine = instance.exports as unknown as Engine;
-  // Bun's node:wasi knows no initialize(): hand over the memory, and run the constructors ourselves.
+  // Bun's node:wasi has no initialize(), so the memory is handed over and the constructors run explicitly.
   (wasi as unknown as { setMemory(memory: WebAssembly.Memory): void }).setMemory(engine.memory);
 
-  // The engine writes to nothing but its log, whose banner would garble the screen: only its last
-  // words are of interest, if it ends.
+  // The engine writes only its log, whose banner would clutter the screen. The last words are kept for the error
+  // message if it ends.
   let lastWords = "";
   function note(_descriptor: number, vectors: number, count: number, written: number): number {
     const memory = new DataView(engine.memory.buffer);
@@ -115,7 +115,7 @@ function instantiate(host: HostFunctions): Engine {
     memory.setUint32(written, total, true);
     return 0;
   }
-  /** Ends the engine, not us: node:wasi would exit the whole process. */
+  /** Ends only the engine: node:wasi would exit the whole process. */
   function exit(status: number): never {
     throw new Error(`Valkey ended with status ${status}: ${lastWords.trim()}`);
   }

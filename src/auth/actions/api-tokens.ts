@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
@@ -16,10 +16,8 @@ import {
 } from "../queries/tokens.ts";
 import { findTeamToken, tokensOfTeam } from "../queries/token-uses.ts";
 import type { ApiTokenBody, NewApiTokenAnswer, TeamToken } from "../token-model.ts";
-import { holdCaller } from "./hold-caller.ts";
-import { issueToken } from "./issue-token.ts";
-import { recordDenial } from "./record-denial.ts";
-import { refuseExcess } from "./refuse-excess.ts";
+import { holdCaller, issueToken } from "./open-session.ts";
+import { recordAccessDenied, refuseExcess } from "./access-denied.ts";
 
 export interface ApiTokenDeps {
   readonly db: Db;
@@ -29,18 +27,21 @@ export interface ApiTokenDeps {
 }
 
 const KIND = "api_pat";
-/** See contract 3.7. */
+/** Limits the live personal access tokens of one user (contract 3.7). */
 const API_TOKENS_PER_USER = 100;
 
-/** `POST /account/personal-access-tokens`. Without `scopes` the new token has those of the caller's token. */
+/**
+ * Handles `POST /account/personal-access-tokens`. Without `scopes` in the body, the new token has the scopes of the
+ * caller's token.
+ */
 export async function makeApiToken(
   deps: ApiTokenDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   { name, ...body }: ApiTokenBody,
 ): Promise<NewApiTokenAnswer> {
   const scopes: readonly string[] = body.scopes ?? [...principal.scopes];
   const made = { ...authorityOf(principal), scopes };
-  await refuseExcess(deps, { principal, call }, made, { scopes });
+  await refuseExcess(deps, { principal, requestContext }, made, { scopes });
   const now = deps.clock.now();
   const { userId, clientId } = principal;
   const grant = {
@@ -60,7 +61,13 @@ export async function makeApiToken(
       throw new Problem("limit_reached");
     const one = await issueToken(tx, deps.keys, grant);
     const details = { kind: KIND, jti: one.jti };
-    await recordAudit(tx, { at: now, action: "TOKEN_ISSUED", actor: principal, call, details });
+    await recordAudit(tx, {
+      at: now,
+      action: "TOKEN_ISSUED",
+      actor: principal,
+      requestContext,
+      details,
+    });
     return one;
   });
   const { token, jti, expiresAt } = issued;
@@ -76,7 +83,7 @@ export function listApiTokens(
   return apiTokensOf(db, principal, { now: clock.now(), page });
 }
 
-/** `GET /partner/tokens`: what the people of a partner act by apart from a sign-in. */
+/** Handles `GET /partner/tokens`: lists the tokens that the partner's users hold outside of a sign-in session. */
 export function listTeamTokens(
   { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
   partnerId: number,
@@ -85,59 +92,63 @@ export function listTeamTokens(
   return tokensOfTeam(db, partnerId, { now: clock.now(), page });
 }
 
-/** The key of a token in a list's cursor; `apiTokensOf` and `tokensOfTeam` read it. */
+/**
+ * Returns the sort key of a token for the list cursor, as `<issued at in ms>.<jti>`. `apiTokensOf` and `tokensOfTeam`
+ * parse it.
+ */
 export function apiTokenKey({ issuedAt, jti }: Pick<ApiTokenRow, "issuedAt" | "jti">): string {
   return `${issuedAt.getTime()}.${jti}`;
 }
 
 export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
 
-/** The form of a jti of ours; any other text cannot be in the database. */
+/** Matches the form of a `jti`. Any other text cannot be in the database, so it is not looked up. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /**
- * 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6), or where the caller's
- * token could not have made it.
+ * Loads the caller's own API token. Throws 404 if there is no live token with this id, and 403 with an AUTHZ_DENIED
+ * row if it belongs to another user (contract 2.6) or has more authority than the caller's token.
  */
 export async function findOwnApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   id: string,
 ): Promise<ApiTokenRow> {
   const row = TOKEN_ID.test(id) ? await findApiToken(deps.db, id, deps.clock.now()) : undefined;
   if (row === undefined) throw new Problem("not_found");
   if (row.userId !== principal.userId) {
     const details = { token_id: id, reason: "foreign_record" };
-    await recordDenial(deps, principal, { call, details });
+    await recordAccessDenied(deps, principal, { requestContext, details });
     throw new Problem("forbidden");
   }
   const found = { ...authorityOf(principal), scopes: row.scope.split(" ") };
-  await refuseExcess(deps, { principal, call }, found, { token_id: id });
+  await refuseExcess(deps, { principal, requestContext }, found, { token_id: id });
   return row;
 }
 
 export async function deleteApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { jti }: ApiTokenRow,
 ): Promise<void> {
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
     if (!(await deleteToken(tx, jti))) throw new Problem("not_found");
     const details = { kind: KIND, jti };
-    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, requestContext, details });
   });
 }
 
 type TeamTokenRow = NonNullable<Awaited<ReturnType<typeof findTeamToken>>>;
 
 /**
- * A token of the partner's own people that the caller may end: an owner everybody's, an admin their own. 404 where there
- * is none, 403 and an AUTHZ_DENIED row where it is not theirs to end.
+ * Loads a token of the partner's users that the caller may revoke: an owner may revoke everybody's tokens, an admin
+ * only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not revoke
+ * it.
  */
 export async function findEndableToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   id: string,
 ): Promise<TeamTokenRow> {
   const row = TOKEN_ID.test(id) ? await findTeamToken(deps.db, id, deps.clock.now()) : undefined;
@@ -146,20 +157,20 @@ export async function findEndableToken(
   const isOwn = row.holderId === principal.userId;
   if (isOfTeam && (isOwn || principal.role === "partner_owner")) return row;
   const details = { token_id: id, reason: isOfTeam ? "forbidden" : "foreign_record" };
-  await recordDenial(deps, principal, { call, details });
+  await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");
 }
 
-/** `DELETE /partner/tokens/{id}` ends the token, and what was made with it. */
+/** Handles `DELETE /partner/tokens/{id}`: revokes the token and every token that was made with it. */
 export async function endTeamToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { jti, kind, holderId }: TeamTokenRow,
 ): Promise<void> {
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
     if (!(await deleteToken(tx, jti))) throw new Problem("not_found");
     const details = { kind, jti, user_id: holderId };
-    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, requestContext, details });
   });
 }

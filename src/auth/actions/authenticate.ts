@@ -1,21 +1,30 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { Authenticator } from "../../http/access.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Principal, TokenKind } from "../../http/principal.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
-import { inGroups } from "../../lib/groups.ts";
+import { inBatches } from "../../lib/batches.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal, TokenKind } from "../../http/principal.ts";
-import { findBearers, stampLastUse, type BearerRow } from "../queries/tokens.ts";
+import { keepNewestUses, saveUse } from "../queries/token-uses.ts";
+import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts";
+import { recordAccessDenied } from "./access-denied.ts";
 
-/** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */
+/**
+ * Minimum time between two writes of a token's `last_used_at`. One minute is exact enough to show which tokens are in
+ * use, and saves a write per request.
+ */
 const LAST_USE_STEP_MS = 60_000;
-/** The audit log tells of a token's use once in an hour of the clock. */
+/** The audit log records the use of a token at most once per hour of the clock. */
 const HOUR_MS = 3_600_000;
 
-/** RFC 6750, 2.1. The scheme knows no case; a JWT is three parts of base64url. */
+/**
+ * Matches a bearer token in the Authorization header (RFC 6750, 2.1). The scheme is case-insensitive; a JWT is three
+ * parts of base64url.
+ */
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
 
 interface AuthenticateDeps {
@@ -33,20 +42,22 @@ const LOOK_UPS = {
 };
 
 /**
- * Makes the bearer check (contract 4.3). Nothing is cached: requests that come at the same time share a look-up that
- * begins after the last of them, so a token that was revoked anywhere is refused at the next request. All failures are
- * the same 401.
+ * Creates the bearer check of contract 4.3. Nothing is cached. Concurrent requests share one look-up, which starts
+ * after the last of them has arrived, so a token that was revoked anywhere is rejected at the next request. Every
+ * failure is the same 401.
  */
-export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Promise<Principal> {
+export function createAuthenticate(
+  deps: AuthenticateDeps,
+): (requestContext: RequestContext) => Promise<Principal> {
   const stampUse = createUseStamp(deps);
-  const findBearer = inGroups(
+  const findBearer = inBatches(
     deps.clock,
     (jtis: readonly string[]) => lookUp(deps.db, jtis),
     LOOK_UPS,
   );
-  return async (call) => {
-    // Two Authorization fields arrive joined by a comma, which is no token.
-    const token = BEARER.exec(call.headers.get("authorization") ?? "")?.[1];
+  return async (requestContext) => {
+    // Two Authorization headers arrive joined by a comma, which never matches a token.
+    const token = BEARER.exec(requestContext.headers.get("authorization") ?? "")?.[1];
     const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
     if (claims === undefined) throw new Problem("unauthenticated");
     const row = await findBearer(claims.jti);
@@ -54,7 +65,7 @@ export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Prom
     if (row === undefined || isExpired(row, now) || !claimsMatch(claims, row))
       throw new Problem("unauthenticated");
     const principal = principalOf(row, claims.jti);
-    stampUse(principal, call, { seen: row.lastUsedAt, at: now });
+    stampUse(principal, requestContext, { seen: row.lastUsedAt, at: now });
     return principal;
   };
 }
@@ -99,22 +110,28 @@ interface Use {
   readonly at: Date;
 }
 
-/** Writes the last use, one write at a time per token. The request neither waits for it nor fails with it. */
+/**
+ * Writes `last_used_at`, with at most one write in flight per token. The request neither waits for the write nor
+ * fails with it.
+ */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
-  const underWay = new Set<string>();
-  return (principal: Principal, call: Call, use: Use): void => {
+  const inFlight = new Set<string>();
+  return (principal: Principal, requestContext: RequestContext, use: Use): void => {
     const { jti } = principal;
     const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
-    if (isRecent || underWay.has(jti)) return;
-    underWay.add(jti);
-    void recordUse(deps.db, principal, { call, use })
+    if (isRecent || inFlight.has(jti)) return;
+    inFlight.add(jti);
+    void recordUse(deps.db, principal, { requestContext, use })
       .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
-      .finally(() => underWay.delete(jti));
+      .finally(() => inFlight.delete(jti));
   };
 }
 
-/** The tokens that live apart from a sign-in: the audit log tells when they are used, and `token_uses` where. */
-export const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
+/**
+ * Token kinds that exist outside of a sign-in session. The audit log records that they are used, and the table
+ * `token_uses` records where.
+ */
+const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
   "impersonation",
@@ -123,7 +140,7 @@ export const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
 async function recordUse(
   db: Db,
   actor: Principal,
-  { call, use }: { call: Call; use: Use },
+  { requestContext, use }: { requestContext: RequestContext; use: Use },
 ): Promise<void> {
   const { jti, tokenKind } = actor;
   const isAudited = use.seen !== null && hourOf(use.seen) === hourOf(use.at);
@@ -134,10 +151,73 @@ async function recordUse(
   const details = { kind: tokenKind, jti };
   await db.transaction(async (tx) => {
     if (await stampLastUse(tx, jti, use))
-      await recordAudit(tx, { at: use.at, action: "TOKEN_USED", actor, call, details });
+      await recordAudit(tx, { at: use.at, action: "TOKEN_USED", actor, requestContext, details });
   });
 }
 
 function hourOf(at: Date): number {
   return Math.floor(at.getTime() / HOUR_MS);
+}
+
+interface TokenUsesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Minimum time between two writes of the same use (token, route and address). One minute is exact enough. */
+const STEP_MS = 60_000;
+/** Upper bound on remembered uses. At the bound the map is cleared, which costs one repeated write per use. */
+const REMEMBERED = 10_000;
+
+/**
+ * Records from which route and address a token outside of a sign-in session is used, at most once a minute for each
+ * pair. The request neither waits for the write nor fails with it. Every process keeps its own memory of the uses
+ * that it has written.
+ */
+class TokenUses {
+  readonly #deps: TokenUsesDeps;
+  /** Instant until which a use need not be written again, by token, address and route. */
+  readonly #written = new Map<string, Date>();
+
+  constructor(deps: TokenUsesDeps) {
+    this.#deps = deps;
+  }
+
+  note({ tokenKind, jti }: Principal, { ip }: RequestContext, route: string): void {
+    if (!AUDITED_IN_USE.has(tokenKind)) return;
+    const key = `${jti} ${ip} ${route}`;
+    const at = this.#deps.clock.now();
+    const until = this.#written.get(key);
+    if (until !== undefined && at < until) return;
+    if (this.#written.size >= REMEMBERED) this.#written.clear();
+    this.#written.set(key, addMs(at, STEP_MS));
+    this.#write({ jti, route, ip, at }).catch((error: unknown) =>
+      this.#deps.log.warn("token.use_lost", errorFields(error)),
+    );
+  }
+
+  async #write(use: Parameters<typeof saveUse>[1]): Promise<void> {
+    const { db } = this.#deps;
+    if (await saveUse(db, use)) await keepNewestUses(db, use.jti);
+  }
+}
+
+/**
+ * Creates the functions that the HTTP layer uses to check bearer tokens, to record their use, and to audit denied
+ * access.
+ */
+export function createAuthenticator(deps: {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: KeyRing;
+}): Authenticator {
+  const uses = new TokenUses(deps);
+  return {
+    noteUse: (principal, requestContext, route) => uses.note(principal, requestContext, route),
+    authenticate: createAuthenticate(deps),
+    recordAccessDenied: (principal, requestContext, details) =>
+      recordAccessDenied(deps, principal, { requestContext, details }),
+  };
 }

@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { AuditAction } from "../audit-model.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
@@ -20,22 +20,22 @@ interface ClientSignIn {
   readonly method: "password_grant" | "authorization_code";
   readonly client: { readonly clientId: string; readonly grantTypes: readonly string[] };
   readonly scope: string;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly now: Date;
 }
 
 export interface ClientSession {
   readonly familyId: string;
   readonly access: string;
-  /** Null for a client that may not refresh. */
+  /** Null if the client may not use the refresh grant. */
   readonly refresh: string | null;
 }
 
 const GRANT_OF = { password_grant: "password", authorization_code: "authorization_code" } as const;
 
 /**
- * Opens the session of a user in an OAuth client. The caller holds the user's row; undefined if the client is gone, or
- * may not use the grant any more.
+ * Opens a session of a user in an OAuth client. The caller must have locked the user's row. Returns undefined if the
+ * client was deleted or may not use the grant any more.
  */
 export async function openClientSession(
   tx: Tx,
@@ -51,14 +51,18 @@ export async function openClientSession(
   return { familyId, access, refresh: (await issueRefreshToken(tx, deps, holder)).token };
 }
 
-/** Holds the user against a password reset, before anything else is locked; undefined if the user is not active. */
+/**
+ * Locks the user's row against a concurrent password reset. It must be the first lock of the transaction. Returns
+ * undefined if the user is not active.
+ */
 export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
   return (await holdUser(tx, userId)) ? findPerson(tx, userId) : undefined;
 }
 
 /**
- * Does what `holdPerson` does, and then holds the client against its deletion: locks are taken on the user, then on the
- * client, then on what belongs to both. Undefined as well if the client is gone, or lacks the grant.
+ * Locks the user's row as `holdPerson` does, then locks the client against deletion. Every transaction takes locks in
+ * this order: the user, the client, then the rows that belong to both. Returns undefined if the user is not active,
+ * or if the client was deleted or lacks the grant.
  */
 export async function holdPersonInClient(
   tx: Tx,
@@ -68,7 +72,7 @@ export async function holdPersonInClient(
   return person !== undefined && (await shareClient(tx, clientId, grant)) ? person : undefined;
 }
 
-/** Ends all tokens of a sign-in and says why in the audit log. */
+/** Revokes all tokens of a sign-in and records the reason in the audit log. */
 export async function endClientSession(
   tx: Tx,
   familyId: string,
@@ -76,14 +80,14 @@ export async function endClientSession(
     at: Date;
     action: AuditAction;
     user: { id: number; companyId: number };
-    call: Call;
+    requestContext: RequestContext;
     details: Readonly<Record<string, unknown>>;
   },
 ): Promise<void> {
   await lockFamily(tx, familyId);
   const revoked = await deleteFamily(tx, familyId);
-  const { at, action, user, call } = ending;
+  const { at, action, user, requestContext } = ending;
   const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
   const details = { ...ending.details, session_id: familyId, revoked };
-  await recordAudit(tx, { at, action, actor, call, details });
+  await recordAudit(tx, { at, action, actor, requestContext, details });
 }

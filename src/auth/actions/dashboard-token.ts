@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { AuditAction } from "../audit-model.ts";
 import type { Caller } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -8,8 +8,7 @@ import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
 import type { DashboardTokenAnswer } from "../token-model.ts";
-import { holdCaller } from "./hold-caller.ts";
-import { issueToken, sealedTokenContext } from "./issue-token.ts";
+import { holdCaller, issueToken, sealedTokenContext } from "./open-session.ts";
 
 export interface DashboardTokenDeps {
   readonly db: Db;
@@ -20,7 +19,7 @@ export interface DashboardTokenDeps {
 
 const KIND = "dashboard_pat";
 
-/** `GET /account/api-token` shows the token itself again. */
+/** Handles `GET /account/api-token`, which shows the token itself again and is audited as TOKEN_VIEWED. */
 export async function viewDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -35,7 +34,7 @@ export async function viewDashboardToken(
   });
 }
 
-/** `POST /account/api-token`: a user has at most one token. */
+/** Handles `POST /account/api-token`. A user has at most one dashboard token. */
 export async function makeDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -49,7 +48,10 @@ export async function makeDashboardToken(
   });
 }
 
-/** The old token stops working with the commit that brings the new one (contract 4.2). */
+/**
+ * Replaces the token in one transaction: the old one stops working at the commit that creates the new one (contract
+ * 4.2).
+ */
 export async function regenerateDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -101,10 +103,10 @@ async function issue(
 
 async function audit(
   tx: Tx,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { action, jti, now }: { action: AuditAction; jti: string; now: Date },
 ): Promise<void> {
-  await recordAudit(tx, { at: now, action, actor, call, details: { kind: KIND, jti } });
+  await recordAudit(tx, { at: now, action, actor, requestContext, details: { kind: KIND, jti } });
 }
 
 function show(token: string, createdAt: Date, lastUsedAt: Date | null): DashboardTokenAnswer {

@@ -1,8 +1,8 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -12,10 +12,8 @@ import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
-import { holdCaller } from "./hold-caller.ts";
-import { issueToken, type IssuedToken } from "./issue-token.ts";
-import { recordDenial } from "./record-denial.ts";
-import { readContext } from "./session-context.ts";
+import { holdCaller, type IssuedToken, issueToken, readContext } from "./open-session.ts";
+import { recordAccessDenied } from "./access-denied.ts";
 
 export interface ImpersonateDeps {
   readonly db: Db;
@@ -30,8 +28,8 @@ interface Owner {
 }
 
 /**
- * `POST /partner/account-owner/token` (contract 4.20): a token that acts as the owner of one of the partner's
- * accounts.
+ * Handles `POST /partner/account-owner/token` (contract 4.20): issues a token that acts as the owner of one of the
+ * partner's accounts.
  */
 export async function impersonateOwner(
   deps: ImpersonateDeps,
@@ -41,7 +39,7 @@ export async function impersonateOwner(
   const owner = await findOwner(deps, caller, account_id);
   const now = deps.clock.now();
   const { token, context } = await deps.db.transaction(async (tx) => {
-    // Users are held before tokens, as everybody does who ends them.
+    // Users are locked before tokens, as in every transaction that revokes tokens, so that the two cannot deadlock.
     if (!(await holdUser(tx, owner.userId))) throw noOwner();
     await holdCaller(tx, caller.principal);
     const issued = await start(tx, deps, { caller, owner, now, reason });
@@ -59,14 +57,14 @@ export async function impersonateOwner(
 }
 
 /**
- * The fault of an account that nobody can act as the owner of. A missing or foreign one has its 404 or 403 in the
- * action.
+ * Returns the validation error for an account that has no active owner to act as. A missing or foreign account is
+ * left to the action, which answers 404 or 403.
  */
-export async function accountFaults(
+export async function accountErrors(
   { db }: Pick<ImpersonateDeps, "db">,
   { partnerId }: Principal,
   accountId: number | undefined,
-): Promise<FieldFaults> {
+): Promise<RuleErrors> {
   const account = accountId === undefined ? undefined : await findAccountWithOwner(db, accountId);
   if (account === undefined || account.partnerId !== partnerId) return {};
   const canAct = account.ownerId !== null && account.isActive;
@@ -74,12 +72,12 @@ export async function accountFaults(
 }
 
 /**
- * Refuses a missing account with 404, another partner's with 403 and an AUTHZ_DENIED row, one without an active owner
- * with 422 (contract 4).
+ * Finds the owner of the account. Throws 404 for a missing account, 403 with an AUTHZ_DENIED row for an account of
+ * another partner, and 422 for one without an active owner (contract 4).
  */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   accountId: number,
 ): Promise<Owner> {
   const account = await findAccountWithOwner(deps.db, accountId);
@@ -87,7 +85,7 @@ async function findOwner(
   const made = { ...authorityOf(principal), partnerId: account.partnerId, accountId };
   if (excessOf(principal, made) !== undefined) {
     const details = { account_id: accountId, reason: "foreign_record" };
-    await recordDenial(deps, principal, { call, details });
+    await recordAccessDenied(deps, principal, { requestContext, details });
     throw new Problem("forbidden");
   }
   if (account.ownerId === null || !account.isActive) throw noOwner();
@@ -100,7 +98,10 @@ function noOwner(): Problem {
   return invalid({ account_id: [NO_OWNER] });
 }
 
-/** The token has at most the scopes of the caller's token, and ends with it and with its client. */
+/**
+ * Issues the impersonation token. It has at most the scopes of the caller's token, and it ends when that token or its
+ * client ends.
+ */
 async function start(
   tx: Tx,
   { keys, config }: ImpersonateDeps,
@@ -108,7 +109,7 @@ async function start(
 ): Promise<IssuedToken> {
   const { caller, owner, now, reason } = session;
   const { userId: impersonatorId, jti: parentJti, clientId, scopes } = caller.principal;
-  const { ip, userAgent } = caller.call;
+  const { ip, userAgent } = caller.requestContext;
   const familyId = ulid(now.getTime());
   const { userId } = owner;
   const event = { id: familyId, userId, method: "impersonation", clientId, ip, userAgent } as const;
@@ -128,7 +129,7 @@ async function start(
     at: now,
     action: "IMPERSONATION_STARTED",
     actor: { ...owner, impersonatorId },
-    call: caller.call,
+    requestContext: caller.requestContext,
     details: { jti: issued.jti, reason: reason ?? null },
   });
   return issued;

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
@@ -21,11 +21,14 @@ interface LiveToken {
   readonly companyId: number;
   readonly impersonatorId: number | null;
   readonly familyId: string | null;
-  /** Whether it is a refresh token that was used: it refreshes no more, yet its sign-in can be revoked with it. */
+  /**
+   * Whether it is a refresh token that was already used. It can no longer refresh, but a client can still revoke its
+   * sign-in with it.
+   */
   readonly isRedeemed: boolean;
 }
 
-/** The token, if it was issued to this client and has not ended; undefined for every other text. */
+/** Returns the token if it was issued to this client and has not expired; undefined for any other text. */
 export async function findClientToken(
   deps: InspectDeps,
   token: string,
@@ -45,23 +48,23 @@ export async function findClientToken(
 }
 
 /**
- * RFC 7009, 2.1: a refresh token ends with its whole sign-in, an access token with the refresh token of its sign-in and
- * what was made in it.
+ * Revokes a token as RFC 7009, 2.1 says. A refresh token ends its whole sign-in. An access token ends together with
+ * the refresh tokens of its sign-in and every token that was made in that sign-in.
  */
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
   { kind, claims, familyId, ...actor }: LiveToken,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<void> {
   const at = deps.clock.now();
   const details = { kind, jti: claims.jti };
   await deps.db.transaction(async (tx) => {
     if (!(await endClientToken(tx, { kind, jti: claims.jti, familyId }))) return;
-    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, requestContext, details });
   });
 }
 
-/** False if it had ended already. */
+/** Returns false if the token had already ended. */
 async function endClientToken(
   tx: Tx,
   { kind, jti, familyId }: Pick<LiveToken, "kind" | "familyId"> & { readonly jti: string },

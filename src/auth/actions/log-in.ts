@@ -1,9 +1,27 @@
-import type { Call } from "../../http/call.ts";
-import { Problem } from "../../lib/problem.ts";
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../queries/audit.ts";
+import { BASE_PATH } from "../../http/access.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { type Clock, isoInstant } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { errorFields, type Log } from "../../lib/log.ts";
+import type { Passwords } from "../../lib/password.ts";
+import { Problem } from "../../lib/problem.ts";
+import { lockedUntil, retryAfterS } from "../decide.ts";
+import { emailDigest, emailDomain, normaliseEmail } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
-import { attemptSignIn, type AttemptDeps, type AttemptOutcome } from "./attempt-sign-in.ts";
+import type { DiscoverAnswer } from "../password-model.ts";
+import {
+  findDomainPolicy,
+  findLockTime,
+  findSignInUser,
+  holdPassword,
+  replaceHash,
+  settleRightAttempt,
+  settleWrongAttempt,
+  type SignInUser,
+} from "../queries/sign-in.ts";
 import { openOwnSession } from "./open-session.ts";
 
 export interface LogInDeps extends AttemptDeps {
@@ -11,21 +29,21 @@ export interface LogInDeps extends AttemptDeps {
   readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS">;
 }
 
-/** `POST /login`. */
+/** Handles `POST /login`. */
 export async function logIn(
   deps: LogInDeps,
   { email, password }: LoginBody,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<LoginAnswer> {
-  const attempt = { email, password, method: "login", call } as const;
+  const attempt = { email, password, method: "login", requestContext } as const;
   const outcome = await attemptSignIn(deps, attempt, (tx, user, now) =>
-    openOwnSession(tx, deps, { user, method: "login", call, now }),
+    openOwnSession(tx, deps, { user, method: "login", requestContext, now }),
   );
   if (outcome.kind === "right") return outcome.value;
-  throw refusal(outcome);
+  throw problemOf(outcome);
 }
 
-function refusal(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
+function problemOf(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Problem {
   if (outcome.kind === "wrong") return new Problem("invalid_credentials");
   return new Problem("account_locked", {
     headers: { "Retry-After": String(outcome.retryAfterS) },
@@ -33,4 +51,175 @@ function refusal(outcome: Exclude<AttemptOutcome<never>, { kind: "right" }>): Pr
       email: [`is locked after too many wrong passwords; try again in ${outcome.retryAfterS} s`],
     },
   });
+}
+
+export type CountSignIn = (result: AttemptOutcome<unknown>["kind"]) => void;
+
+export interface AttemptDeps {
+  readonly countSignIn?: CountSignIn;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly passwords: Passwords;
+  readonly config: Pick<Config, "lockScheduleS">;
+}
+
+export interface Attempt {
+  readonly email: string;
+  readonly password: string;
+  /** The route that took the password, for the audit log. */
+  readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
+  readonly requestContext: RequestContext;
+  /** Decides whether the user may sign in here. If not, the answer is that of a wrong password (contract 5.6). */
+  readonly admits?: (user: SignInUser) => boolean;
+}
+
+/** The result of a password check. Every route that takes a password turns it into its own response. */
+export type AttemptOutcome<T> =
+  | { readonly kind: "right"; readonly value: T }
+  | { readonly kind: "wrong" }
+  | { readonly kind: "locked"; readonly retryAfterS: number };
+
+type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
+/** `stale` means that the password was changed while it was being verified, so the check must run again. */
+type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
+
+/**
+ * Checks a password under the sign-in lock (contract 4.7 and 4.8). The work does not depend on whether the email is
+ * known: one look-up, one argon2id verification, one statement that counts the result. So the response time reveals
+ * nothing. `onRight` runs in the transaction that records the correct password.
+ */
+export async function attemptSignIn<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const outcome = await settleAttempt(deps, attempt, onRight);
+  deps.countSignIn?.(outcome.kind);
+  return outcome;
+}
+
+async function settleAttempt<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const email = normaliseEmail(attempt.email);
+  const digest = emailDigest(email);
+  // This early check only saves the cost of the hash. The statement that runs after the hash decides.
+  const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
+  if (early !== undefined) return early;
+  for (;;) {
+    const user = await findSignInUser(deps.db, email);
+    const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
+    const isRight = await deps.passwords.verify(attempt.password, hash, attempt.requestContext.ip);
+    const settled: Settled<T> =
+      isRight && user !== undefined && hash !== null
+        ? await settleRight(deps, { attempt, digest, user, hash }, onRight)
+        : await settleWrong(deps, { attempt, digest, user });
+    if (settled.kind !== "stale") return settled;
+  }
+}
+
+async function settleRight<T>(
+  deps: AttemptDeps,
+  {
+    attempt,
+    digest,
+    user,
+    hash,
+  }: { attempt: Attempt; digest: string; user: SignInUser; hash: string },
+  onRight: OnRight<T>,
+): Promise<Settled<T>> {
+  const now = deps.clock.now();
+  const settled = await deps.db.transaction(async (tx): Promise<Settled<T>> => {
+    if (!(await holdPassword(tx, { id: user.id, passwordHash: hash }))) return { kind: "stale" };
+    const locked = lockedOutcome(await settleRightAttempt(tx, { digest, now }), now);
+    return locked ?? { kind: "right", value: await onRight(tx, user, now) };
+  });
+  if (settled.kind === "right") await renewHash(deps, attempt, { userId: user.id, hash });
+  return settled;
+}
+
+async function settleWrong(
+  deps: AttemptDeps,
+  { attempt, digest, user }: { attempt: Attempt; digest: string; user: SignInUser | undefined },
+): Promise<AttemptOutcome<never>> {
+  const { requestContext, method } = attempt;
+  const now = deps.clock.now();
+  const actor =
+    user === undefined
+      ? null
+      : { userId: user.id, companyId: user.companyId, impersonatorId: null };
+  const counted = await deps.db.transaction(async (tx) => {
+    const lock = await settleWrongAttempt(tx, {
+      digest,
+      now,
+      scheduleS: deps.config.lockScheduleS,
+    });
+    if (lock === undefined) return false;
+    await recordAudit(tx, {
+      at: now,
+      action: "AUTH_LOGIN_FAILED",
+      actor,
+      requestContext,
+      details: { method },
+    });
+    if (lock.lockedUntil !== null) {
+      const details = { method, locked_until: isoInstant(lock.lockedUntil) };
+      await recordAudit(tx, { at: now, action: "AUTH_LOCKED", actor, requestContext, details });
+    }
+    return true;
+  });
+  if (counted) return { kind: "wrong" };
+  // The lock may have expired since that statement; then the client may try again at once.
+  return (
+    lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
+  );
+}
+
+function lockedOutcome(
+  lock: Awaited<ReturnType<typeof findLockTime>>,
+  now: Date,
+): Extract<AttemptOutcome<never>, { kind: "locked" }> | undefined {
+  const until = lockedUntil(lock, now);
+  return until === undefined ? undefined : { kind: "locked", retryAfterS: retryAfterS(until, now) };
+}
+
+/**
+ * Replaces the hash if its parameters are outdated, which is possible only now because the plain password is known
+ * only during a sign-in. A failure is logged, and the sign-in still succeeds.
+ */
+async function renewHash(
+  { db, log, passwords }: AttemptDeps,
+  { password, requestContext }: Attempt,
+  { userId, hash }: { userId: number; hash: string },
+): Promise<void> {
+  if (!passwords.needsRehash(hash)) return;
+  try {
+    const to = await passwords.hash(password, requestContext.ip);
+    await replaceHash(db, { userId, from: hash, to });
+  } catch (error) {
+    log.warn("password.rehash_failed", { user_id: userId, ...errorFields(error) });
+  }
+}
+
+/**
+ * Handles `POST /auth/discover`. It answers from the policy of the email's domain and never looks up a user, so that
+ * the answer does not reveal whether the user exists (contract 4.12).
+ */
+export async function discover(
+  { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
+  email: string,
+): Promise<DiscoverAnswer> {
+  const policy = await findDomainPolicy(db, emailDomain(normaliseEmail(email)));
+  if (policy === undefined)
+    return { methods: ["password"], password: true, sso: false, sso_url: null };
+  const query = new URLSearchParams({ connection: policy.connectionId });
+  return {
+    methods: policy.passwordLogin ? ["password", "sso"] : ["sso"],
+    password: policy.passwordLogin,
+    sso: true,
+    sso_url: `${config.serverRoot}${BASE_PATH}/auth/sso/redirect?${query.toString()}`,
+  };
 }

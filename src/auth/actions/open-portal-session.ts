@@ -1,16 +1,16 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
-import { issueToken } from "./issue-token.ts";
+import { issueToken } from "./open-session.ts";
 
-/** Contract 6.20: what is opened by a link ends in an hour, and is not refreshed. */
+/** A session that a portal link opens lasts one hour at most and cannot be refreshed (contract 6.20). */
 const PORTAL_SESSION_S = 3_600;
 
 export interface PortalSessionDeps {
@@ -18,33 +18,42 @@ export interface PortalSessionDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-/** What the link opens, and in whose name. */
+/** The access that a portal link gives, and the user for whom it acts. */
 interface OpenedLink {
   readonly userId: number;
-  /** The operator who made the link to the pages of a partner. */
+  /** The operator who made a link to a partner's pages; null if the partner's own user made it. */
   readonly impersonatorId: number | null;
-  /** The token that made the link. */
+  /** The token that made the link. The session ends with it. */
   readonly parentJti: string;
   readonly clientId: string | null;
   readonly scope: string;
   readonly pages: readonly string[];
 }
 
-/** Undefined if whom it names is not active any more, or its maker's token has ended. `consume` takes the link, once. */
+/**
+ * Opens the session of a portal link. `consume` marks the link as used and returns false if it already was. Returns
+ * undefined if the link was used, if the user or the operator is no longer active, or if the token that made the link
+ * has ended.
+ */
 export async function openPortalSession(
   tx: Tx,
   { keys, config }: PortalSessionDeps,
   link: OpenedLink,
-  { consume, call, now }: { consume: () => Promise<boolean>; call: Call; now: Date },
+  {
+    consume,
+    requestContext,
+    now,
+  }: { consume: () => Promise<boolean>; requestContext: RequestContext; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
   const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
-  // Users are held first and then the maker's token, as everybody does who ends tokens: they take their links with them.
+  // Users are locked before the maker's token, as in every transaction that revokes tokens: revoking a token also
+  // deletes its links.
   if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
   const person = await holdPerson(tx, userId);
   if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;
   if (!(await consume())) return undefined;
   const familyId = ulid(now.getTime());
-  const { ip, userAgent } = call;
+  const { ip, userAgent } = requestContext;
   const event = { id: familyId, userId, method: "portal", clientId, ip, userAgent } as const;
   await insertAuthenticationEvent(tx, { ...event, at: now });
   const ttlS = Math.min(PORTAL_SESSION_S, config.accessTokenTtlS);
@@ -54,7 +63,7 @@ export async function openPortalSession(
     at: now,
     action: "PORTAL_LINK_REDEEMED",
     actor: { userId, companyId: person.companyId, impersonatorId },
-    call,
+    requestContext,
     details: { session_id: familyId, jti, pages, scope },
   });
   return { token, expiresInS: ttlS };

@@ -1,15 +1,21 @@
+import { randomBytes } from "node:crypto";
 import { ulid } from "ulid";
 
-import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Principal, SignInMethod, TokenKind } from "../../http/principal.ts";
+import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { claimsOf } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { SignInMethod } from "../../http/principal.ts";
-import type { LoginAnswer } from "../model.ts";
+import type { LoginAnswer, SessionContext } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
-import { issueToken, type IssuedToken } from "./issue-token.ts";
-import { readContext } from "./session-context.ts";
+import { holdToken, insertToken } from "../queries/tokens.ts";
+import { holdUser } from "../queries/users.ts";
+import { type ContextRow, findContext } from "../queries/sign-in.ts";
 
 export interface SessionDeps {
   readonly keys: KeyRing;
@@ -21,11 +27,11 @@ interface SignIn {
   readonly method: SignInMethod;
   readonly clientId: string | null;
   readonly scope: string;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly now: Date;
 }
 
-/** Opens a session of the service's own pages; answers what they show of the user (contract 4.6). */
+/** Opens a session for the service's own pages and returns the login object that they show (contract 4.6). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,
@@ -37,14 +43,14 @@ export async function openOwnSession(
   return { ...fresh, ...context, location_count: locationCount };
 }
 
-/** Records a sign-in and issues its access token, the first of its family. */
+/** Records a sign-in and issues its access token, the first token of the new family. */
 export async function openSession(
   tx: Tx,
   deps: SessionDeps,
-  { user, method, clientId, scope, call, now }: SignIn,
+  { user, method, clientId, scope, requestContext, now }: SignIn,
 ): Promise<IssuedToken & { familyId: string }> {
   const familyId = ulid(now.getTime());
-  const { ip, userAgent } = call;
+  const { ip, userAgent } = requestContext;
   await insertAuthenticationEvent(tx, {
     id: familyId,
     userId: user.id,
@@ -68,8 +74,127 @@ export async function openSession(
     at: now,
     action: "AUTH_LOGIN",
     actor: { userId: user.id, companyId: user.companyId, impersonatorId: null },
-    call,
+    requestContext,
     details: { method, jti: issued.jti },
   });
   return { ...issued, familyId };
+}
+
+/** Length of a token id before encoding (contract 4.1). */
+const JTI_BYTES = 16;
+
+export interface TokenGrant {
+  readonly kind: TokenKind;
+  readonly userId: number;
+  /** The sign-in (token family) that the token belongs to; null for a token outside of a sign-in session. */
+  readonly familyId: string | null;
+  readonly clientId: string | null;
+  readonly impersonatorId: number | null;
+  /**
+   * The token that makes this one; this one ends with it (contract 4.23). The caller must have locked it with
+   * `holdToken`.
+   */
+  readonly parentJti?: string;
+  readonly scope: string;
+  /** Dashboard pages that a portal session is limited to; absent for other tokens. */
+  readonly pages?: readonly string[];
+  /** Null for a token that never expires. */
+  readonly ttlS: number | null;
+  readonly now: Date;
+  /** The name that the user gave to an API personal access token. */
+  readonly name?: string;
+  /**
+   * Given only for the dashboard's personal access token. It encrypts the token into its row, so that the user can
+   * view it again.
+   */
+  readonly box?: SecretBox;
+}
+
+export interface IssuedToken {
+  readonly token: string;
+  readonly jti: string;
+  readonly expiresAt: Date | null;
+}
+
+/**
+ * Signs a JWT and inserts the row that makes it valid. The caller writes the audit row, because only the caller knows
+ * the purpose. The caller must also hold the lock on the user's row (`holdUser` or `holdPassword`): without it, a
+ * concurrent password reset would miss the new token.
+ */
+export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
+  const { name = null, parentJti = null, pages, box, ttlS, now, ...rest } = grant;
+  const jti = randomBytes(JTI_BYTES).toString("base64url");
+  const expiresAt = ttlS === null ? null : addMs(now, ttlS * 1000);
+  const held = { parentJti, pages: pages ? [...pages] : null };
+  const row = { ...rest, ...held, jti, issuedAt: now, expiresAt };
+  const type = grant.kind === "refresh" ? "rt+jwt" : "at+jwt";
+  const { token, kid } = await keys.sign(type, claimsOf(row, jti));
+  const sealedToken = box?.seal(token, sealedTokenContext(row)) ?? null;
+  await insertToken(tx, { ...row, kid, name, sealedToken });
+  return { token, jti, expiresAt };
+}
+
+/**
+ * Returns the associated data that a dashboard token is encrypted with, so that the ciphertext does not open in
+ * another row or for another user.
+ */
+export function sealedTokenContext({ jti, userId }: { jti: string; userId: number }): string {
+  return `api-token:${userId}:${jti}`;
+}
+
+/** Loads the user data that login, token verification and password reset return (contract 4.5). */
+export async function readContext(
+  db: DbOrTx,
+  userId: number,
+): Promise<{ context: SessionContext; locationCount: number }> {
+  const row = await findContext(db, userId);
+  if (row === undefined) throw new Error(`User ${userId} has no context.`);
+  return { context: contextOf(row), locationCount: countLocations(row) };
+}
+
+/** Counts the user's own stores for an account user, and the stores of the whole tenant for everybody else. */
+function countLocations(row: ContextRow): number {
+  return row.companyType === "account" ? row.storeIds.length : row.tenantStores;
+}
+
+function contextOf(row: ContextRow): SessionContext {
+  return {
+    user: {
+      id: row.id,
+      email: row.email,
+      name: row.name,
+      role: row.role,
+      company_id: row.companyId,
+      store_ids: [...row.storeIds],
+    },
+    company: {
+      id: row.companyId,
+      type: row.companyType,
+      name: row.companyName,
+      partner_id: row.partnerId,
+    },
+    theme: { primary_color: row.primaryColor, logo_url: row.logoUrl },
+    white_label: {
+      enabled: row.whiteLabelEnabled,
+      brand_name: row.brandName,
+      domain: row.whiteLabelDomain,
+    },
+    ...planOf(row),
+  };
+}
+
+/** Only account companies have a plan (contract 4.5). */
+function planOf({ planId, planName, planFeatures }: ContextRow): Pick<SessionContext, "plan"> {
+  if (planId === null || planName === null || planFeatures === null) return {};
+  return { plan: { id: planId, name: planName, features: [...planFeatures] } };
+}
+
+/**
+ * Locks the caller's user and token. Call it first in a transaction that issues a token on the authority of another
+ * token. Afterwards the caller's token is known to be live, and a password reset or a revocation waits for the
+ * commit. The token is checked after the lock on the user, because a reset may have committed in between.
+ */
+export async function holdCaller(tx: Tx, principal: Principal): Promise<void> {
+  if (!(await holdUser(tx, principal.userId)) || !(await holdToken(tx, principal.jti)))
+    throw new Problem("unauthenticated");
 }

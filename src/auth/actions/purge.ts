@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Log } from "../../lib/log.ts";
@@ -11,16 +11,18 @@ interface PurgeDeps {
   readonly config: Pick<Config, "otpCooldownS">;
 }
 
-/** The rows of one statement, few enough that no request waits long for it. */
+/** Rows deleted by one statement; few enough that no request waits long for their locks. */
 export const PURGE_BATCH = 500;
-/** How long ended rows are kept: by the clock of another machine they may still live. */
+/** Time for which expired rows are kept, because they may still be valid by another machine's clock. */
 export const PURGE_MARGIN_MS = 60_000;
-/** How long a retired key is kept: a process that has not heard of the rotation still signs with it. */
+/**
+ * Time for which a retired key is kept, because a process that has not yet noticed the rotation still signs with it.
+ */
 export const KEEP_RETIRED_KEY_MS = 3_600_000;
-/** How long a redeemed authorization code is kept: so long its second use is recognised as one. */
+/** Time for which a redeemed authorization code is kept, so that a second use is recognised as a replay. */
 const KEEP_REDEEMED_CODE_MS = 24 * 3_600_000;
 
-/** Removes rows that have ended by `now`, of each kind one batch; answers how many. */
+/** Deletes one batch of each kind of rows that have ended by `now`. Returns the number of deleted rows per kind. */
 export async function purge(
   { db, config }: PurgeDeps,
   now: Date,
@@ -36,7 +38,7 @@ export async function purge(
     retiredBefore: addMs(now, -KEEP_RETIRED_KEY_MS),
   };
   const ended = await deleteEnded(db, moments, PURGE_BATCH);
-  // Keys come last, because the tokens that were just removed need them no more.
+  // Keys come last, because deleting tokens may have released the last use of a key.
   const keys = await db.transaction(async (tx) => {
     const kids = await deleteIdleKeys(tx, moments, PURGE_BATCH);
     for (const kid of kids)
@@ -44,7 +46,7 @@ export async function purge(
         at: now,
         action: "KEY_DROPPED",
         actor: null,
-        call: null,
+        requestContext: null,
         details: { kid },
       });
     return kids.length;
@@ -52,7 +54,10 @@ export async function purge(
   return { ...ended, keys };
 }
 
-/** A chunk of the job: one batch of each kind, by Postgres' clock. `next` is set after a full one. */
+/**
+ * Runs one chunk of the purge job: one batch of each kind, by the clock of PostgreSQL. `next` is set if a batch was
+ * full, which means that more rows may be waiting.
+ */
 export async function purgeChunk(
   deps: PurgeDeps & { readonly log: Log },
 ): Promise<{ readonly rows: number; readonly next: string | undefined }> {

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
@@ -9,7 +9,7 @@ import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
 import { findRefreshToken, redeemToken, shareClient, type RefreshRow } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
-import { issueToken, type IssuedToken } from "./issue-token.ts";
+import { issueToken, type IssuedToken } from "./open-session.ts";
 
 interface RefreshDeps {
   readonly db: Db;
@@ -20,11 +20,11 @@ interface RefreshDeps {
 
 interface Refresh {
   readonly token: string;
-  /** The id of the client that authenticated itself. */
+  /** The client that authenticated this request. */
   readonly clientId: string | null;
-  /** The scopes of the new access token; undefined for those of the old one. */
+  /** Requested scopes of the new access token; undefined requests those of the old one. */
   readonly scopes?: readonly string[];
-  /** The scopes that the client is registered for; undefined where nothing limits it. */
+  /** Scopes that the client is registered for now; undefined means no limit. */
   readonly ceiling?: readonly string[];
 }
 
@@ -35,17 +35,18 @@ type RefreshOutcome =
       readonly refresh: IssuedToken;
       readonly scope: string;
     }
-  /** Unknown, foreign, expired, used and replayed tokens all have this one answer. */
+  /** The same answer for unknown, foreign, expired, used and replayed tokens, so that it reveals nothing. */
   | { readonly kind: "refused" }
   | { readonly kind: "too_wide" };
 
-/** Redeems a refresh token: of any number of parallel redemptions exactly one wins (contract 5.3). */
+/** Redeems a refresh token. Of several parallel redemptions exactly one succeeds (contract 5.3). */
 export async function refreshSession(
   deps: RefreshDeps,
   refresh: Refresh,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<RefreshOutcome> {
-  // Verified before the transaction, because an unknown key is looked up in the database.
+  // The token is verified before the transaction begins, because an unknown key id may need a database read of its
+  // own.
   const claims = await deps.keys.verify("rt+jwt", refresh.token);
   if (claims === undefined) return { kind: "refused" };
   const now = deps.clock.now();
@@ -55,18 +56,19 @@ export async function refreshSession(
     const { scopes, clientId, ceiling } = refresh;
     const leewayS = deps.config.refreshLeewayS;
     const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS });
-    if (decision.kind === "replayed") return endReplayed(tx, row, call, now);
+    if (decision.kind === "replayed") return endReplayed(tx, row, requestContext, now);
     if (decision.kind !== "redeem") return decision;
     await redeemToken(tx, row.jti, now);
-    return issuePair(tx, deps, { row, scope: decision.scope, call, now });
+    return issuePair(tx, deps, { row, scope: decision.scope, requestContext, now });
   });
 }
 
 type HeldRow = RefreshRow & { readonly familyId: string };
 
 /**
- * Takes the locks in the order that all do: user (against a reset), client (against its deletion), family (against
- * logout, the end of the session and other redemptions). The row counts as it is after them.
+ * Takes the locks in the order that every transaction uses: user (against a password reset), client (against its
+ * deletion), family (against logout, revocation and other redemptions). The row is read again after the locks, and
+ * only that version counts.
  */
 async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undefined> {
   const known = await findRefreshToken(tx, claims.jti);
@@ -80,25 +82,31 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
 }
 
 /**
- * Ends the whole sign-in: two parties have the token, and nobody knows which of them is the client (RFC 9700, 4.14.2).
+ * Ends the whole sign-in. Two parties hold the token, and the server cannot tell which of them is the legitimate
+ * client (RFC 9700, 4.14.2).
  */
 async function endReplayed(
   tx: Tx,
   { userId, companyId, familyId }: HeldRow,
-  call: Call,
+  requestContext: RequestContext,
   at: Date,
 ): Promise<RefreshOutcome> {
   const revoked = await deleteFamily(tx, familyId);
   const actor = { userId, companyId, impersonatorId: null };
   const details = { session_id: familyId, revoked };
-  await recordAudit(tx, { at, action: "REFRESH_REPLAYED", actor, call, details });
+  await recordAudit(tx, { at, action: "REFRESH_REPLAYED", actor, requestContext, details });
   return { kind: "refused" };
 }
 
 async function issuePair(
   tx: Tx,
   deps: RefreshDeps,
-  { row, scope, call, now }: { row: HeldRow; scope: string; call: Call; now: Date },
+  {
+    row,
+    scope,
+    requestContext,
+    now,
+  }: { row: HeldRow; scope: string; requestContext: RequestContext; now: Date },
 ): Promise<RefreshOutcome> {
   const { userId, companyId, familyId, clientId } = row;
   const access = await issueToken(tx, deps.keys, {
@@ -111,20 +119,21 @@ async function issuePair(
     now,
     ttlS: deps.config.accessTokenTtlS,
   });
-  // The new refresh token has the scope of the old one, also where this access token is narrower (RFC 6749, 6).
+  // The new refresh token keeps the scope of the old one, even if this access token has a narrower scope (RFC 6749,
+  // 6).
   const holder = { userId, familyId, clientId, scope: row.scope, now };
   const refresh = await issueRefreshToken(tx, deps, holder);
   await recordAudit(tx, {
     at: now,
     action: "TOKEN_REFRESHED",
     actor: { userId, companyId, impersonatorId: null },
-    call,
+    requestContext,
     details: { session_id: familyId, jti: access.jti },
   });
   return { kind: "refreshed", access, refresh, scope };
 }
 
-/** Issues the refresh token of a sign-in, beside the access token that `openSession` issues. */
+/** Issues the refresh token of a sign-in. `openSession` issues the access token that goes with it. */
 export function issueRefreshToken(
   tx: Tx,
   { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },

@@ -1,11 +1,11 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../queries/audit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
-import { generateSigningKey } from "../signing-key.ts";
+import { generateSigningKey } from "../key-ring.ts";
 
-/** The ids of the keys by what they have become. */
+/** The key ids after a rotation, by their new state. */
 interface Rotation {
   readonly retired: string;
   readonly current: string;
@@ -13,8 +13,8 @@ interface Rotation {
 }
 
 /**
- * `bun run keys rotate`: next → current → retired, and a new next. Running API processes see it within seconds; until
- * then they sign with the key that was retired, which still verifies.
+ * Runs `bun run keys rotate`: next becomes current, current becomes retired, and a new next is generated. Running API
+ * processes notice it within seconds. Until then they sign with the key that was just retired, which still verifies.
  */
 export async function rotateKeys(deps: {
   db: Db;
@@ -36,7 +36,7 @@ export async function rotateKeys(deps: {
       at: now,
       action: "KEY_ROTATED",
       actor: null,
-      call: null,
+      requestContext: null,
       details: rotation,
     });
     return rotation;

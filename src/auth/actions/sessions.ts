@@ -1,18 +1,26 @@
-import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../queries/audit.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
+import { emailDigest } from "../email.ts";
+import type { VerifyTokenAnswer } from "../model.ts";
+import { forgetLock } from "../queries/sign-in.ts";
+import * as queries from "../queries/sessions.ts";
 import {
   deleteFamily,
   findSession,
   lockFamily,
-  sessionsOf,
-  stampLogoutOf,
   type SessionRow,
+  sessionsOf,
+  stampLogout,
+  stampLogoutOf,
 } from "../queries/sessions.ts";
-import { recordDenial } from "./record-denial.ts";
+import { deleteToken } from "../queries/tokens.ts";
+import { findPerson } from "../queries/users.ts";
+import { recordAccessDenied } from "./access-denied.ts";
+import { readContext } from "./open-session.ts";
 
 interface OwnSessionDeps {
   readonly db: Db;
@@ -27,24 +35,30 @@ export function listSessions(
   return sessionsOf(db, userId, { now: clock.now(), page });
 }
 
-/** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
+/**
+ * Loads one of the caller's sessions. Throws 404 if there is no live session with this id, and 403 with an
+ * AUTHZ_DENIED row if it belongs to another user (contract 2.6).
+ */
 export async function findOwnSession(
   deps: OwnSessionDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   id: string,
 ): Promise<SessionRow> {
   const row = isUlid(id) ? await findSession(deps.db, id, deps.clock.now()) : undefined;
   if (row === undefined) throw new Problem("not_found");
   if (row.userId === principal.userId) return row;
   const details = { session_id: id, reason: "foreign_record" };
-  await recordDenial(deps, principal, { call, details });
+  await recordAccessDenied(deps, principal, { requestContext, details });
   throw new Problem("forbidden");
 }
 
-/** Ends every token of the sign-in; meanwhile the lock on the family keeps a refresh from issuing new ones. */
+/**
+ * Ends every token of the sign-in. The lock on the family makes a concurrent refresh wait, so that it cannot issue a
+ * new token.
+ */
 export async function endSession(
   { db, clock }: OwnSessionDeps,
-  { principal: actor, call }: Caller,
+  { principal: actor, requestContext }: Caller,
   { id }: SessionRow,
 ): Promise<void> {
   const at = clock.now();
@@ -54,6 +68,108 @@ export async function endSession(
     if (revoked === 0) throw new Problem("not_found");
     await stampLogoutOf(tx, id, at);
     const details = { session_id: id, revoked };
-    await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, call, details });
+    await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, requestContext, details });
   });
+}
+
+interface SignOutDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+/**
+ * Handles `GET /logout`: ends the sign-in with all its tokens. A personal access token ends alone (contract 4.11).
+ */
+export async function logOut(
+  deps: SignOutDeps,
+  { principal, requestContext }: Caller,
+): Promise<void> {
+  const { userId, jti, impersonatorId } = principal;
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await endToken(tx, principal);
+    await stampLogout(tx, { userId, impersonated: impersonatorId !== null, at });
+    const details = { jti };
+    await recordAudit(tx, { at, action: "AUTH_LOGOUT", actor: principal, requestContext, details });
+  });
+}
+
+/**
+ * Handles `GET /sso/revoking-token`. It ends the same tokens as `logOut`, but is audited as TOKEN_REVOKED and not as
+ * a logout.
+ */
+export async function revokeOwnToken(
+  deps: SignOutDeps,
+  { principal, requestContext }: Caller,
+): Promise<void> {
+  const { jti, tokenKind: kind } = principal;
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await endToken(tx, principal);
+    const details = { kind, jti };
+    await recordAudit(tx, {
+      at,
+      action: "TOKEN_REVOKED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+  });
+}
+
+/**
+ * Ends all tokens of a sign-in. The lock on the family makes a concurrent refresh wait, so that it leaves no token
+ * behind. Returns false if there was none left.
+ */
+async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
+  await lockFamily(tx, familyId);
+  return (await deleteFamily(tx, familyId)) > 0;
+}
+
+async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
+  const isEnded = await (familyId === null ? deleteToken(tx, jti) : endSignIn(tx, familyId));
+  // If two requests use the same token, the second one finds it deleted.
+  if (!isEnded) throw new Problem("unauthenticated");
+}
+
+/** Handles `GET /verify-token`: returns the user, the company and, for an impersonation, the impersonator. */
+export async function verifyToken(
+  deps: { db: Db },
+  principal: Principal,
+): Promise<VerifyTokenAnswer> {
+  const { context } = await readContext(deps.db, principal.userId);
+  if (principal.impersonatorId === null) return context;
+  const person = await findPerson(deps.db, principal.impersonatorId);
+  if (person === undefined) throw new Error(`User ${principal.impersonatorId} is gone.`);
+  const { id, email, name, companyId } = person;
+  return {
+    ...context,
+    impersonation: { impersonator: { id, email, name, company_id: companyId } },
+  };
+}
+
+/**
+ * Ends everything that the users can act with: their tokens, the tokens with which they act for others, and codes
+ * that were not used yet (contract 4.3). Call it in the transaction that deactivates the users, after their rows are
+ * locked. Returns the number of ended tokens.
+ */
+export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
+  await queries.consumeCodesOf(tx, userIds, now);
+  await queries.consumeSsoCodesOf(tx, userIds, now);
+  await queries.deleteAuthorizationCodesOf(tx, userIds);
+  return queries.deleteTokensOf(tx, userIds);
+}
+
+/** Locks all users of these companies and ends their access. Returns the number of ended tokens. */
+export async function endAccessOfCompanies(
+  tx: Tx,
+  companyIds: readonly number[],
+  now: Date,
+): Promise<number> {
+  return endAccess(tx, await queries.holdUsersOf(tx, companyIds), now);
+}
+
+/** Deletes the sign-in lock of an email. The next lock is as short as a first one. */
+export async function liftLock(tx: Tx, email: string): Promise<void> {
+  await forgetLock(tx, emailDigest(email));
 }

@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { FailureAudit } from "../../audit/failures.ts";
-import type { Call } from "../../http/call.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { FailureAudit } from "../audit-failures.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { networkOf } from "../../lib/network.ts";
 import { invalid } from "../../lib/problem.ts";
@@ -22,8 +22,8 @@ import {
 } from "../queries/codes.ts";
 import { hasSignedInFrom } from "../queries/sessions.ts";
 import { findPerson, holdUserOf } from "../queries/users.ts";
-import { codeContext } from "./issue-code.ts";
-import { issueToken } from "./issue-token.ts";
+import { codeContext } from "./codes.ts";
+import { issueToken } from "./open-session.ts";
 
 export interface VerifyCodeDeps {
   readonly db: Db;
@@ -34,108 +34,122 @@ export interface VerifyCodeDeps {
   readonly failures: FailureAudit;
 }
 
-/** Contract 4.14: how long the token for a new password lives, and how long the proof of a signup. */
+/** Lifetime of the token that sets a new password, and of the proof of a signup (contract 4.14). */
 const TOKEN_TTL_S = 900;
 const RESET_SCOPE = "password:reset";
 /**
- * The context that the proof of a verified address is sealed in; the signup wizard, which is another program, opens it.
+ * Associated data of the signup proof, which shows that an address was verified. The signup wizard is another program
+ * and opens the proof with the same value.
  */
 export const SIGNUP_CONTEXT = "signup-verification";
 
-/** No user has this id. */
+/** User id that no user has; it makes a missing user take the same path as a wrong code. */
 const NOBODY = 0;
 
 interface Try {
-  /** Normalised. */
+  /** The normalised email address. */
   readonly email: string;
-  /** The email's digest, and the address that tries. */
-  readonly place: { readonly emailDigest: string; readonly network: string };
+  /** Digest of the email, and network of the client that tries the code. */
+  readonly origin: { readonly emailDigest: string; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;
 }
 
-/** `POST /email-otp/verify`: every failure is the same 422. */
+/** Handles `POST /email-otp/verify`. Every failure gives the same 422. */
 export async function verifyCode(
   deps: VerifyCodeDeps,
   { email: typed, otp, type }: VerifyBody,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<VerifyCodeAnswer> {
   const email = normaliseEmail(typed);
-  const place = { emailDigest: emailDigest(email), network: networkOf(call.ip) };
-  const one = { email, place, otp, type, now: deps.clock.now() };
-  // Two transactions: a try stays counted whatever becomes of it, and only a right one touches the user.
+  const origin = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
+  const one = { email, origin, otp, type, now: deps.clock.now() };
+  // Two transactions: the first one counts the try and stays committed in any case. Only a correct code gets to the
+  // second one, which locks the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
   const answer =
     codeMac === undefined
       ? undefined
-      : await deps.db.transaction((tx) => redeemCode(tx, deps, { ...one, codeMac, call }));
+      : await deps.db.transaction((tx) =>
+          redeemCode(tx, deps, { ...one, codeMac, requestContext }),
+        );
   if (answer !== undefined) return answer;
-  const details = { email_digest: place.emailDigest, type };
-  await deps.failures.record({ action: "OTP_FAILED", details }, call);
+  const details = { email_digest: origin.emailDigest, type };
+  await deps.failures.record({ action: "OTP_FAILED", details }, requestContext);
   throw invalid({ otp: ["is wrong, expired or already used"] });
 }
 
 /**
- * Counts the try and then compares, by the same statements for every email. Answers the MAC of the code if it was
- * right.
+ * Counts the try, then compares the code. The statements are the same for every email. Returns the MAC of the code if
+ * it was correct.
  */
 async function tryCode(
   tx: Tx,
   codes: CodeMac,
-  { email, place, otp, type, now }: Try,
+  { email, origin, otp, type, now }: Try,
 ): Promise<string | undefined> {
-  const digest = place.emailDigest;
-  const isKnownAddress = await hasSignedInFrom(tx, email, place.network);
-  const tries = await holdWrongTries(tx, { place, now });
+  const digest = origin.emailDigest;
+  const isKnownAddress = await hasSignedInFrom(tx, email, origin.network);
+  const tries = await holdWrongTries(tx, { origin, now });
   const code = await findCode(tx, digest, type);
   if (code === undefined || !mayTryCode({ ...tries, isKnownAddress }, code, now)) return undefined;
   await countTry(tx, digest, type);
-  await saveTries(tx, { place, now }, tries, (instants) => [...withinWindow(instants, now), now]);
+  await saveTries(tx, { origin, now }, tries, (instants) => [...withinWindow(instants, now), now]);
   const isSent = type === "signup" || code.userId !== null;
   const matches = codes.matches(code.codeMac, otp, codeContext(type, digest));
   return matches && isSent ? code.codeMac : undefined;
 }
 
-type Place = Pick<Try, "place" | "now">;
+type TryOrigin = Pick<Try, "origin" | "now">;
 type CountedTries = Pick<WrongTries, "wrongAt" | "wrongHereAt">;
 
-/** Holds the email; the wrong tries from anywhere, and those from here. */
-async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<CountedTries> {
-  const { wrongAt } = await holdCodeLimits(tx, place.emailDigest, now);
-  return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, place) };
+/** Locks the limits of the email. Returns its wrong tries from anywhere, and those from the client's own network. */
+async function holdWrongTries(tx: Tx, { origin, now }: TryOrigin): Promise<CountedTries> {
+  const { wrongAt } = await holdCodeLimits(tx, origin.emailDigest, now);
+  return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, origin) };
 }
 
 async function saveTries(
   tx: Tx,
-  { place, now }: Place,
+  { origin, now }: TryOrigin,
   { wrongAt, wrongHereAt }: CountedTries,
   change: (instants: readonly Date[]) => Date[],
 ): Promise<void> {
-  await saveWrongTries(tx, place.emailDigest, change(wrongAt));
-  await saveWrongTriesFrom(tx, place, { wrongAt: change(wrongHereAt), now });
+  await saveWrongTries(tx, origin.emailDigest, change(wrongAt));
+  await saveWrongTriesFrom(tx, origin, { wrongAt: change(wrongHereAt), now });
 }
 
-/** Consumes the code that a try found right, unless a parallel try, a reset or a new code came in between. */
+/**
+ * Consumes the code that `tryCode` found correct, unless a parallel try, a password reset or a new code came in
+ * between.
+ */
 async function redeemCode(
   tx: Tx,
   deps: VerifyCodeDeps,
-  { email, place, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
+  {
+    email,
+    origin,
+    type,
+    now,
+    codeMac,
+    requestContext,
+  }: Try & { codeMac: string; requestContext: RequestContext },
 ): Promise<VerifyCodeAnswer | undefined> {
-  // The user is held before the email's row, because a password reset takes them in this order.
+  // The user is locked before the email's limits, because a password reset takes the locks in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
-  const digest = place.emailDigest;
-  const tries = await holdWrongTries(tx, { place, now });
+  const digest = origin.emailDigest;
+  const tries = await holdWrongTries(tx, { origin, now });
   const code = await findCode(tx, digest, type);
   if (!isOpenCode(code, now) || code?.codeMac !== codeMac || code.userId !== userId)
     return undefined;
   await consumeCode(tx, { digest, type, now });
-  await saveTries(tx, { place, now }, tries, (instants) => withoutOne(instants, now));
+  await saveTries(tx, { origin, now }, tries, (instants) => withoutOne(instants, now));
   if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
-  return issueResetToken(tx, deps, { userId, call, now });
+  return issueResetToken(tx, deps, { userId, requestContext, now });
 }
 
-/** Takes the instant of a right try out of the wrong ones. */
+/** Removes the instant of a correct try, which `tryCode` had counted as a wrong one. */
 function withoutOne(instants: readonly Date[], at: Date): Date[] {
   const index = instants.findIndex((one) => one.getTime() === at.getTime());
   return instants.filter((_, i) => i !== index);
@@ -144,7 +158,7 @@ function withoutOne(instants: readonly Date[], at: Date): Date[] {
 async function issueResetToken(
   tx: Tx,
   { keys }: VerifyCodeDeps,
-  { userId, call, now }: { userId: number; call: Call; now: Date },
+  { userId, requestContext, now }: { userId: number; requestContext: RequestContext; now: Date },
 ): Promise<VerifyCodeAnswer> {
   const kind = "password_reset";
   const alone = { familyId: null, clientId: null, impersonatorId: null };
@@ -162,7 +176,7 @@ async function issueResetToken(
     at: now,
     action: "TOKEN_ISSUED",
     actor: companyId === null ? null : { userId, companyId, impersonatorId: null },
-    call,
+    requestContext,
     details: { kind, jti },
   });
   return { token, token_type: "Bearer", expires_in: TOKEN_TTL_S };

@@ -21,8 +21,8 @@ const heldLimits = prepared({ emailDigest, touchedAt }, (db, given) =>
 );
 
 /**
- * Holds the email until the commit, known or not, and answers what was asked for it lately: whoever issues or tries a
- * code does so one after the other.
+ * Locks the limits of an email until the commit, whether or not the email is known, and returns them. Requests that
+ * issue or try a code for the same email therefore run one after the other.
  */
 export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
   const [row] = await heldLimits(tx, { emailDigest: digest, touchedAt: now });
@@ -52,20 +52,20 @@ export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): 
 }
 
 const { network } = emailCodeTries;
-const ofAddress = { emailDigest: emailCodeTries.emailDigest, network };
-/** Whose tries are meant: those for one email from one address. */
-type OfAddress = ValuesOf<typeof ofAddress>;
+const emailAndNetwork = { emailDigest: emailCodeTries.emailDigest, network };
+/** Key of the tries for one email from one network. */
+type EmailAndNetwork = ValuesOf<typeof emailAndNetwork>;
 
-const triesOfAddress = prepared(ofAddress, (db, given) =>
+const triesOfAddress = prepared(emailAndNetwork, (db, given) =>
   db
     .select({ wrongAt: emailCodeTries.wrongAt })
     .from(emailCodeTries)
-    .where(and(eq(ofAddress.emailDigest, given.emailDigest), eq(network, given.network))),
+    .where(and(eq(emailAndNetwork.emailDigest, given.emailDigest), eq(network, given.network))),
 );
 
-/** The caller holds the email's limits, as for `saveWrongTriesFrom`. */
-export async function findWrongTriesFrom(tx: Tx, place: OfAddress): Promise<readonly Date[]> {
-  const [row] = await triesOfAddress(tx, place);
+/** The caller must hold the lock on the email's limits; the same goes for `saveWrongTriesFrom`. */
+export async function findWrongTriesFrom(tx: Tx, key: EmailAndNetwork): Promise<readonly Date[]> {
+  const [row] = await triesOfAddress(tx, key);
   return row?.wrongAt ?? [];
 }
 
@@ -74,17 +74,17 @@ const savedTriesOfAddress = prepared(getTableColumns(emailCodeTries), (db, given
     .insert(emailCodeTries)
     .values(given)
     .onConflictDoUpdate({
-      target: [ofAddress.emailDigest, network],
+      target: [emailAndNetwork.emailDigest, network],
       set: { wrongAt: given.wrongAt, touchedAt: given.touchedAt },
     }),
 );
 
 export async function saveWrongTriesFrom(
   tx: Tx,
-  place: OfAddress,
+  key: EmailAndNetwork,
   { wrongAt: instants, now }: { wrongAt: Date[]; now: Date },
 ): Promise<void> {
-  await savedTriesOfAddress(tx, { ...place, wrongAt: instants, touchedAt: now });
+  await savedTriesOfAddress(tx, { ...key, wrongAt: instants, touchedAt: now });
 }
 
 const { tries, consumedAt, ...issued } = getTableColumns(emailCodes);
@@ -117,7 +117,7 @@ const savedCodes = prepared(issued, (db, given) => {
     .onConflictDoUpdate({ target: [purpose.emailDigest, purpose.type], set: fresh });
 });
 
-/** Takes the place of the last code, which works no more. */
+/** Replaces the last code of the email and purpose, which stops working. */
 export async function saveCode(tx: Tx, code: ValuesOf<typeof issued>): Promise<void> {
   await savedCodes(tx, code);
 }
@@ -147,14 +147,15 @@ export async function consumeCode(
 const savepoint = (name: string, text: string) =>
   statement({
     name,
-    // A savepoint is no query, and which of two ends it takes must not show in the time.
+    // Savepoint commands are not queries, so the builder has none. Both endings are declared in the same way, because
+    // the response time must not reveal which of them ran.
     text: () => sql.raw(text),
   });
 const trialBegins = savepoint("openTrial", "savepoint trial");
 const trialIsKept = savepoint("keepTrial", "release savepoint trial");
 const trialIsUndone = savepoint("undoTrial", "rollback to savepoint trial");
 
-/** What comes after can be taken back without the rest of the transaction. */
+/** Sets a savepoint, so that the statements after it can be undone without the rest of the transaction. */
 export async function openTrial(tx: Tx): Promise<void> {
   await tx.run(trialBegins, {});
 }

@@ -11,7 +11,7 @@ export async function listSigningKeys(db: DbOrTx): Promise<SigningKeyRow[]> {
   return db.select().from(signingKeys).orderBy(signingKeys.createdAt);
 }
 
-/** At most one key is `current` and one is `next`; false if another process was first. */
+/** Inserts a key. At most one key is `current` and one is `next`; returns false if another process was first. */
 export async function insertSigningKey(
   db: DbOrTx,
   { now, ...key }: NewSigningKey & { state: "next" | "current"; now: Date },
@@ -42,9 +42,9 @@ export async function activateNextKey(tx: Tx, now: Date): Promise<string | undef
   return row?.kid;
 }
 
-/** A key as an operator sees it: nothing that signs. */
+/** A key as an operator sees it, without the private key. */
 interface KeyUse extends Omit<SigningKey, "publicJwk" | "sealedPrivateKey"> {
-  /** How many tokens that have not ended carry it. */
+  /** Number of live tokens that were signed with the key. */
   readonly tokens: number;
 }
 

@@ -13,12 +13,15 @@ import {
 } from "../../../db/schema/sign-in.ts";
 import { serverTime } from "../../../db/server.ts";
 
-/** By when a row must have ended to be removed: Postgres' time, not that of the machine that asks. */
+/**
+ * Returns the instant by which a row must have ended to be deleted. The clock of PostgreSQL is used, because the
+ * clock of one machine may be wrong.
+ */
 export function purgeTime(db: DbOrTx): Promise<Date> {
   return serverTime(db);
 }
 
-/** Rows of a table that have ended by a moment. */
+/** Selects rows of a table: the column `at` is not after `by`, and `only` holds. */
 interface Ended {
   readonly from: PgTable;
   readonly at: PgColumn;
@@ -38,22 +41,22 @@ interface Moments {
 
 const made = alias(tokens, "made");
 
-/** What ends by itself, by its kind. */
+/** Defines which rows have ended, for each kind of rows that end without an action. */
 function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
   const { now, expiredBefore: by } = moments;
   const { state, redeemedAt } = authorizationCodes;
   const madeByIt = db.select({ jti: made.jti }).from(made).where(eq(made.parentJti, tokens.jti));
   return {
-    // A token that has made others stays for as long as these, which would end with it.
+    // A token that has made other tokens stays as long as they do, because deleting it would end them.
     tokens: { from: tokens, at: tokens.expiresAt, by, only: notExists(madeByIt) },
-    // Codes that are over, used or not, and hold back no other one any more.
+    // Codes that have expired, used or not, and no longer cause a cooldown.
     codes: {
       from: emailCodes,
       at: emailCodes.expiresAt,
       by,
       only: lte(emailCodes.issuedAt, moments.issuedBefore),
     },
-    // What is left of sign-ins at the authorize page; used codes stay longer, so that a replay is recognised.
+    // Abandoned sign-ins at the authorize page. Redeemed codes stay longer, so that a replay is recognised.
     authorizationCodes: {
       from: authorizationCodes,
       at: authorizationCodes.expiresAt,
@@ -62,12 +65,12 @@ function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
     },
     codeLimits: { from: emailCodeLimits, at: emailCodeLimits.touchedAt, by: moments.touchedBefore },
     codeTries: { from: emailCodeTries, at: emailCodeTries.touchedAt, by: moments.touchedBefore },
-    // Trips to identity providers that are over, ended or not (`src/sso`).
+    // Single sign-on flows that have expired, finished or not (`src/sso`).
     ssoStates: { from: ssoStates, at: ssoStates.expiresAt, by },
     ssoCodes: { from: ssoCodes, at: ssoCodes.expiresAt, by },
-    // Links to the portal that nobody has followed in time.
+    // Portal links that nobody used in time.
     portalLinks: { from: portalLinks, at: portalLinks.expiresAt, by },
-    // What `decideWrongAttempt` would forget.
+    // Locks that `decideWrongAttempt` would treat as forgotten.
     locks: {
       from: signInLocks,
       at: signInLocks.lastFailureAt,
@@ -77,7 +80,10 @@ function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
   };
 }
 
-/** Deletes the oldest rows of each kind but those that somebody works on, which are left for the next time. */
+/**
+ * Deletes the oldest ended rows of each kind, up to `limit`. Rows that another transaction has locked are skipped and
+ * left for the next run.
+ */
 export async function deleteEnded(
   db: DbOrTx,
   moments: Moments,
@@ -97,7 +103,9 @@ export async function deleteEnded(
   return counts;
 }
 
-/** Deletes retired keys that no token needs; a token that is being written holds its key. */
+/**
+ * Deletes retired keys that no token uses any more. The insert of a token locks its key, so such a key is skipped.
+ */
 export async function deleteIdleKeys(
   tx: DbOrTx,
   { retiredBefore }: Pick<Moments, "retiredBefore">,

@@ -1,14 +1,16 @@
 import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { prepared } from "../../../db/session.ts";
-import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import { users } from "../../../db/schema/companies.ts";
+import { emailCodes, ssoCodes } from "../../../db/schema/sign-in.ts";
+import { authenticationEvents, authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
+import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import { networkOf } from "../../lib/network.ts";
 import { endTokens } from "./tokens.ts";
 
-/** A sign-in: the family of the tokens that come from it. */
+/** A sign-in. Its id is the family id of all tokens that come from it. */
 type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
 const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
@@ -20,7 +22,7 @@ export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEve
   await insertion(tx, event);
 }
 
-/** The sign-ins of a user that say from where the user signs in. */
+/** Number of a user's newest sign-ins that count as known addresses. */
 const NEWEST = 50;
 
 const newestAddresses = prepared({ email: users.email }, (db, given) => {
@@ -32,12 +34,15 @@ const newestAddresses = prepared({ email: users.email }, (db, given) => {
     .orderBy(desc(id))
     .limit(NEWEST)
     .as("newest");
-  // The others act for the user: an impersonator, and the viewer of a portal link.
+  // Impersonations and portal links are excluded, because another person acts for the user there.
   const isInPerson = notInArray(newest.method, ["impersonation", "portal"]);
   return db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
 });
 
-/** Whether one of the newest sign-ins of the email's user, if it has one, came from the network of an address. */
+/**
+ * Returns whether one of the newest sign-ins of the email's user came from the network of `address`; false if the
+ * email has no user.
+ */
 export async function hasSignedInFrom(
   db: DbOrTx,
   email: string,
@@ -52,14 +57,17 @@ const families = prepared({ id }, (db, given) =>
   db.select({ id }).from(authenticationEvents).where(eq(id, given.id)).for("update"),
 );
 
-/** Makes whoever issues into the family, or ends it, wait for the other: no token slips past a revocation. */
+/**
+ * Locks the family until the commit. A transaction that issues a token into the family and one that ends it wait for
+ * each other, so that no token survives a revocation.
+ */
 export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
   await families(tx, { id: familyId });
 }
 
 /**
- * Stamps the latest sign-in of the user (contract 4.11). A session of an impersonator is no sign-in of the
- * user's own and leaves those alone.
+ * Stamps the logout time on the user's latest sign-in (contract 4.11). An impersonation is not a sign-in of the user,
+ * so its logout stamps only the latest impersonation.
  */
 export async function stampLogout(
   tx: Tx,
@@ -75,7 +83,10 @@ export async function stampLogout(
   await tx.update(authenticationEvents).set({ logoutTime: logout.at }).where(eq(id, latest));
 }
 
-/** Ends one access token of a sign-in, its refresh tokens, and what any of its tokens made; answers how many. */
+/**
+ * Ends one access token of a sign-in, the refresh tokens of that sign-in, and every token that any of its tokens
+ * made. Returns the number of ended tokens.
+ */
 export function deleteGrant(
   tx: DbOrTx,
   { jti, familyId }: { readonly jti: string; readonly familyId: string },
@@ -97,7 +108,7 @@ interface Sessions {
   readonly limit: number;
 }
 
-/** Newest first. */
+/** Lists sign-ins, newest first. */
 function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<SessionRow[]> {
   const isLive = and(gt(tokens.expiresAt, now), isNull(tokens.redeemedAt));
   return db
@@ -119,8 +130,8 @@ export function sessionsOf(
   ownerId: number,
   { now, page }: { now: Date; page: Page },
 ): Promise<SessionRow[]> {
-  const behind = page.after === undefined ? undefined : lt(id, page.after);
-  const where = and(eq(tokens.userId, ownerId), behind);
+  const afterCursor = page.after === undefined ? undefined : lt(id, page.after);
+  const where = and(eq(tokens.userId, ownerId), afterCursor);
   return selectSessions(db, { where, now, limit: page.limit + 1 });
 }
 
@@ -134,11 +145,62 @@ export async function findSession(
   return row;
 }
 
-/** Ends a sign-in with all its tokens, and what they made; answers how many. */
+/** Ends all tokens of a sign-in and every token that they made. Returns the number of ended tokens. */
 export function deleteFamily(tx: Tx, familyId: string): Promise<number> {
   return endTokens(tx, eq(tokens.familyId, familyId));
 }
 
 export async function stampLogoutOf(tx: Tx, familyId: string, now: Date): Promise<void> {
   await tx.update(authenticationEvents).set({ logoutTime: now }).where(eq(id, familyId));
+}
+
+/**
+ * Locks the rows of all users of these companies until the commit, so that no token can be issued to them meanwhile.
+ */
+export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promise<number[]> {
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(anyOf(users.companyId, companyIds))
+    .orderBy(users.id)
+    .for("no key update");
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Ends all tokens of these users, and the tokens with which they act for others. Returns the number of ended tokens.
+ */
+export function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<number> {
+  return endTokens(tx, or(anyOf(tokens.userId, userIds), anyOf(tokens.impersonatorId, userIds)));
+}
+
+/** Marks the open codes of these users as used. The rows stay, because the cooldown still counts them. */
+export async function consumeCodesOf(tx: Tx, userIds: readonly number[], now: Date): Promise<void> {
+  await tx
+    .update(emailCodes)
+    .set({ consumedAt: now })
+    .where(and(anyOf(emailCodes.userId, userIds), isNull(emailCodes.consumedAt)));
+}
+
+/** Deletes authorizations that are pending: at the authorize page, or issued and not yet redeemed by a client. */
+export async function deleteAuthorizationCodesOf(
+  tx: Tx,
+  userIds: readonly number[],
+): Promise<void> {
+  await tx.delete(authorizationCodes).where(anyOf(authorizationCodes.userId, userIds));
+}
+
+/**
+ * Marks the SSO codes of these users as used: sign-ins that an identity provider has confirmed and that were not
+ * exchanged yet.
+ */
+export async function consumeSsoCodesOf(
+  tx: Tx,
+  userIds: readonly number[],
+  now: Date,
+): Promise<void> {
+  await tx
+    .update(ssoCodes)
+    .set({ consumedAt: now })
+    .where(and(anyOf(ssoCodes.userId, userIds), isNull(ssoCodes.consumedAt)));
 }

@@ -7,12 +7,15 @@ import { users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { TeamToken } from "../token-model.ts";
 
-/** The newest pairs of route and address that are kept of a token. */
+/** Number of the newest uses (pairs of route and address) that are kept for each token. */
 export const USES_KEPT = 100;
 
 const { jti, route, ip, lastUsedAt } = tokenUses;
 
-/** True if it is new. A token that has ended since has no uses any more. */
+/**
+ * Stores a use. Returns true if this pair of route and address is new for the token. A token that was deleted
+ * meanwhile gets no row.
+ */
 export async function saveUse(
   db: DbOrTx,
   use: { readonly jti: string; readonly route: string; readonly ip: string; readonly at: Date },
@@ -41,7 +44,10 @@ export async function saveUse(
   return true;
 }
 
-/** An address that changes with every request must not fill the table. */
+/**
+ * Deletes all but the `USES_KEPT` newest uses of a token. Otherwise a client that changes its address with every
+ * request would fill the table.
+ */
 export async function keepNewestUses(db: DbOrTx, id: string): Promise<void> {
   const firstTooMany = db
     .select({ at: lastUsedAt })
@@ -55,15 +61,15 @@ export async function keepNewestUses(db: DbOrTx, id: string): Promise<void> {
     .where(and(eq(jti, id), exists(firstTooMany), lte(lastUsedAt, sql`(${firstTooMany})`)));
 }
 
-/** The pairs of route and address that a list shows of a token. */
+/** Number of uses that a list shows for each token. */
 const USES_SHOWN = 10;
 
 const TEAM_KINDS = ["dashboard_pat", "api_pat", "impersonation"] as const;
-/** The person who acts by a token, for another or as itself. */
+/** The person acting with a token: the impersonator if there is one, otherwise the user. */
 const holder = sql`coalesce(${tokens.impersonatorId}, ${tokens.userId})`;
 const isLive = (now: Date) => or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
 
-/** A token that lives apart from a sign-in, with the person who acts by it. */
+/** Finds a live token outside of a sign-in session, with its holder. */
 export async function findTeamToken(db: DbOrTx, id: string, now: Date) {
   const [row] = await db
     .select({
@@ -78,7 +84,7 @@ export async function findTeamToken(db: DbOrTx, id: string, now: Date) {
   return row;
 }
 
-/** Of the people of a company, those that act for others included; newest first. */
+/** Lists the tokens of a company's users, newest first. It includes tokens with which they act for others. */
 export async function tokensOfTeam(
   db: DbOrTx,
   companyId: number,

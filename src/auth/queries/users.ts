@@ -1,175 +1,25 @@
-// One raw statement (db/statement.ts): what the login object shows, which is measured hot.
-import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import {
-  neverNull,
-  list,
-  nullable,
-  statement,
-  value,
-  type ValuesOf,
-} from "../../../db/statement.ts";
+import { isPartnerOfCompany, isUserActive, partners } from "../../../db/conditions.ts";
+import { companies, users } from "../../../db/schema/companies.ts";
+import { invitations } from "../../../db/schema/sign-in.ts";
 import { prepared } from "../../../db/session.ts";
-import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
-import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
+import { neverNull } from "../../../db/statement.ts";
 import { emailDomain } from "../email.ts";
-
-/** Whether the user may sign in with a password, as far as the company's identity provider has a say. */
-function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
-  const refusing = db
-    .select({ domain: ssoDomains.domain })
-    .from(ssoDomains)
-    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
-    .where(
-      and(
-        eq(ssoDomains.domain, domain),
-        eq(ssoConnections.companyId, users.companyId),
-        ssoConnections.isActive,
-        not(ssoConnections.passwordLogin),
-      ),
-    );
-  return notExists(refusing);
-}
-
-const ofEmail = { email: users.email, domain: ssoDomains.domain };
-
-const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
-  db
-    .select({
-      id: users.id,
-      companyId: users.companyId,
-      companyType: companies.type,
-      companyPartnerId: companies.partnerId,
-      passwordHash: users.passwordHash,
-      takesPassword: takesPassword(db, domain).mapWith(Boolean),
-      isActive: isUserActive,
-    })
-    .from(users)
-    .innerJoin(companies, eq(companies.id, users.companyId))
-    .leftJoin(partners, isPartnerOfCompany)
-    .where(eq(users.email, email)),
-);
-
-/** Who might sign in with an email. */
-export interface SignInUser {
-  readonly id: number;
-  readonly companyId: number;
-  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
-  readonly partnerId: number | null;
-  /** Null for users who sign in only through an identity provider: they have none, or their domain takes none. */
-  readonly passwordHash: string | null;
-  /** The user, the company and the partner above it. */
-  readonly isActive: boolean;
-}
-
-export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
-  const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
-  if (row === undefined) return undefined;
-  const { id, companyId, isActive } = row;
-  const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
-  const passwordHash = row.takesPassword ? row.passwordHash : null;
-  return { id, companyId, partnerId, passwordHash, isActive };
-}
+import { ofEmail, takesPassword } from "./sign-in.ts";
 
 const { id, email, name, companyId } = users;
 const person = { id, email, name, companyId };
 export type PersonRow = Pick<typeof users.$inferSelect, keyof typeof person>;
-
-const personsWithPassword = prepared({ id, passwordHash: users.passwordHash }, (db, given) =>
-  db
-    .select({ id })
-    .from(users)
-    .where(and(eq(id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive))
-    .for("no key update"),
-);
-
-/**
- * Whether the password that was just verified is still the user's. The lock on the row orders a sign-in against a
- * password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or the sign-in sees the
- * new hash.
- */
-export async function holdPassword(
-  tx: Tx,
-  user: { id: number; passwordHash: string },
-): Promise<boolean> {
-  const rows = await personsWithPassword(tx, user);
-  return rows.length > 0;
-}
-
-/** Changes the form of a hash, unless the password has changed meanwhile. */
-export async function replaceHash(
-  db: DbOrTx,
-  { userId, from, to }: { userId: number; from: string; to: string },
-): Promise<void> {
-  await db
-    .update(users)
-    .set({ passwordHash: to })
-    .where(and(eq(users.id, userId), eq(users.passwordHash, from)));
-}
-
-const context = statement({
-  name: "findContext",
-  // The builder has no word for a case.
-  params: { userId: id },
-  columns: {
-    id,
-    email,
-    name,
-    role: users.role,
-    companyId: companies.id,
-    companyType: companies.type,
-    companyName: companies.name,
-    partnerId: companies.partnerId,
-    primaryColor: companies.primaryColor,
-    logoUrl: companies.logoUrl,
-    whiteLabelEnabled: companies.whiteLabelEnabled,
-    brandName: companies.brandName,
-    whiteLabelDomain: companies.whiteLabelDomain,
-    planId: nullable(plans.id),
-    planName: nullable(plans.name),
-    planFeatures: nullable(plans.features),
-    storeIds: list(stores.id),
-    tenantStores: value("bigint"),
-  },
-  text: ({ userId }) => sql`
-    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
-      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
-      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
-      b.white_label_domain as "whiteLabelDomain",
-      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
-      case when u.role = 'location_user'
-          then array(select store_id from user_stores where user_id = u.id order by store_id)
-        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
-      case c.type
-        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
-          where a.partner_id = c.id)
-        when 'platform' then (select count(*) from stores)
-        else 0 end as "tenantStores"
-    from users u
-    join companies c on c.id = u.company_id
-    -- White label is what a partner shows to its accounts.
-    join companies b on b.id = coalesce(c.partner_id, c.id)
-    left join plans on plans.id = c.plan_id
-    where u.id = ${userId}`,
-});
-
-/** Everything that the login object shows of a user. */
-export type ContextRow = ValuesOf<typeof context.columns>;
-
-export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
-  const [row] = await db.run(context, { userId });
-  return row;
-}
 
 export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow | undefined> {
   const [row] = await db.select(person).from(users).where(eq(users.id, userId));
   return row;
 }
 
-/** Whose name and looks an account shows: the partner's above it; other companies show their own. */
+/** The company that gives an account its name and looks: its partner. Other companies show their own. */
 const brands = alias(companies, "brands");
 
 const mailRecipients = prepared(ofEmail, (db, given) =>
@@ -187,10 +37,10 @@ const mailRecipients = prepared(ofEmail, (db, given) =>
     .where(and(eq(email, given.email), isUserActive)),
 );
 
-/** An active user who is written to, and in whose name. */
+/** An active user that receives a mail, and the brand that the mail uses. */
 export interface MailRecipient {
   readonly userId: number;
-  /** The tenant's own name, where white label is on. */
+  /** The tenant's own brand name if white label is on, otherwise null. */
   readonly brand: string | null;
   /** Whether the user may sign in with a password. */
   readonly takesPassword: boolean;
@@ -206,7 +56,7 @@ export async function findMailRecipient(
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
 }
 
-/** Who is sent a code for a new password. */
+/** Finds the active user with this address, but only one that may sign in with a password. */
 export async function findCodeRecipient(
   db: DbOrTx,
   address: string,
@@ -224,17 +74,19 @@ const activeUsers = prepared({ id }, (db, given) =>
 );
 
 /**
- * Makes whoever issues a token for the user wait for a password reset, and the reverse: afterwards either the reset
- * has seen the token, or the issuer sees what the reset has revoked. One holder at a time: locks that are shared let
- * each other in past a reset that waits, and a thief who keeps refreshing would keep the reset from ever happening.
- * False if the user is not active.
+ * Locks the user's row exclusively. A transaction that issues a token for the user and a password reset wait for each
+ * other: either the reset sees the new token, or the issuer sees the revocations of the reset. Returns false if the
+ * user is not active.
+ *
+ * A shared lock would not do: shared locks overtake a waiting reset, so a thief who keeps refreshing could delay the
+ * reset forever.
  */
 export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
   const rows = await activeUsers(tx, { id: userId });
   return rows.length > 0;
 }
 
-/** `holdUser` by email; undefined, for the same work, if nobody active has it. */
+/** Does what `holdUser` does, by email. Returns undefined, after the same work, if no active user has the email. */
 export async function holdUserOf(tx: Tx, address: string): Promise<number | undefined> {
   const [row] = await tx
     .select({ id })
@@ -244,7 +96,10 @@ export async function holdUserOf(tx: Tx, address: string): Promise<number | unde
   return row?.id;
 }
 
-/** The first statement of a reset: it waits for tokens that are being issued. Undefined if the user is not active. */
+/**
+ * Sets the password hash and locks the user's row. It is the first statement of a reset, so that it waits for tokens
+ * that are being issued. Returns undefined if the user is not active.
+ */
 export async function changePassword(
   tx: Tx,
   { userId, hash, now }: { userId: number; hash: string; now: Date },
@@ -257,7 +112,7 @@ export async function changePassword(
   return row;
 }
 
-/** The account of an id, with its first active owner if it has one. */
+/** Finds an account with its first active owner, if it has one. */
 export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
   const { partnerId, isActive } = companies;
   const isOwner = and(eq(companyId, companies.id), eq(users.role, "account_owner"), users.isActive);
@@ -269,4 +124,39 @@ export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
     .orderBy(asc(id))
     .limit(1);
   return row && { ...row, partnerId: neverNull(row.partnerId) };
+}
+
+const { userId, codeHash, expiresAt } = invitations;
+
+/** Replaces the user's last invitation, which stops working. */
+export async function saveInvitation(tx: Tx, one: typeof invitations.$inferInsert): Promise<void> {
+  await tx.insert(invitations).values(one).onConflictDoUpdate({ target: userId, set: one });
+}
+
+/** Finds the invited user by the hash of the code. The user must be active and must not have a password yet. */
+export async function findInvited(
+  db: DbOrTx,
+  hash: string,
+  now: Date,
+): Promise<number | undefined> {
+  const [row] = await db
+    .select({ userId })
+    .from(invitations)
+    .innerJoin(users, eq(users.id, userId))
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(codeHash, hash), gt(expiresAt, now), isNull(users.passwordHash), isUserActive));
+  return row?.userId;
+}
+
+/**
+ * Deletes the invitation. Returns false if it was used, replaced, or ended by a password that was set in another way.
+ */
+export async function consumeInvitation(tx: Tx, hash: string, now: Date): Promise<boolean> {
+  const { count } = await tx.delete(invitations).where(and(eq(codeHash, hash), gt(expiresAt, now)));
+  return count > 0;
+}
+
+export async function deleteInvitationOf(tx: Tx, invited: number): Promise<void> {
+  await tx.delete(invitations).where(eq(userId, invited));
 }

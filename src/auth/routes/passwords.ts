@@ -1,32 +1,36 @@
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
-import { acceptInvitation } from "../actions/accept-invitation.ts";
-import { requestPasswordChange, type ChangeDeps } from "../actions/change-password.ts";
-import { resendCode } from "../actions/resend-code.ts";
-import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import { acceptInvitation } from "../actions/invitations.ts";
+import {
+  type ChangeDeps,
+  requestPasswordChange,
+  type ResetDeps,
+  resetPassword,
+} from "../actions/passwords.ts";
+import { resendCode } from "../actions/codes.ts";
 import { verifyCode, type VerifyCodeDeps } from "../actions/verify-code.ts";
-import { passwordFault } from "../common-passwords.ts";
-import { ownSignIn, passwordSetter } from "../guard.ts";
-import { messageAnswer, resetAnswer } from "../model.ts";
 import {
   acceptBody,
   changeBody,
+  passwordError,
   resendBody,
   resetBody,
   verifyBody,
   verifyCodeAnswer,
 } from "../password-model.ts";
+import { ownSignIn, passwordSetter } from "../guard.ts";
+import { messageAnswer, resetAnswer } from "../model.ts";
 
 export interface PasswordRouteDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps {
   readonly checks: Checks;
   readonly config: ChangeDeps["config"] & ResetDeps["config"];
 }
 
-/** See contract 4.14, 4.15 and 4.16. */
+/** Defines the routes of mailed codes and new passwords (contract 4.14, 4.15 and 4.16). */
 export function passwordRoutes(deps: PasswordRouteDeps) {
   return new Elysia().use(codeRoutes(deps)).use(newPasswordRoutes(deps));
 }
@@ -36,8 +40,8 @@ function codeRoutes(deps: PasswordRouteDeps) {
     .use(deps.checks)
     .post(
       "/resend",
-      async ({ body, call }) => {
-        await resendCode(deps, body, call);
+      async ({ body, requestContext }) => {
+        await resendCode(deps, body, requestContext);
         return { message: "If the address can be used for this, a code is on its way." };
       },
       {
@@ -52,7 +56,7 @@ function codeRoutes(deps: PasswordRouteDeps) {
         },
       },
     )
-    .post("/verify", ({ body, call }) => verifyCode(deps, body, call), {
+    .post("/verify", ({ body, requestContext }) => verifyCode(deps, body, requestContext), {
       public: true,
       signIn: true,
       body: verifyBody,
@@ -70,14 +74,15 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
     .use(deps.checks)
     .post(
       "/reset-password",
-      ({ principal, call, body }) => resetPassword(deps, { principal, call }, body.password),
+      ({ principal, requestContext, body }) =>
+        resetPassword(deps, { principal, requestContext }, body.password),
       {
         access: passwordSetter(),
         body: resetBody,
-        rules: ({ body: { password } }: Judged<typeof resetBody>) => ({
-          password: password && passwordFault(password),
+        rules: ({ body: { password } }: RuleInput<typeof resetBody>) => ({
+          password: password && passwordError(password),
         }),
-        response: { 200: resetAnswer, 503: problem("overloaded") },
+        response: { 200: resetAnswer, 503: errorResponse("overloaded") },
         detail: {
           operationId: "resetPassword",
           summary: "Set a new password and end everything that was signed in",
@@ -86,23 +91,31 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         },
       },
     )
-    .post("/auth/invitation", ({ body, call }) => acceptInvitation(deps, body, call), {
-      public: true,
-      body: acceptBody,
-      rules: ({ body: { password } }: Judged<typeof acceptBody>) => ({
-        password: password && passwordFault(password),
-      }),
-      response: { 200: resetAnswer, 400: problem("invalid_code"), 503: problem("overloaded") },
-      detail: {
-        operationId: "acceptInvitation",
-        summary: "Set the first password by an invitation",
-        description: "The code is good once.",
+    .post(
+      "/auth/invitation",
+      ({ body, requestContext }) => acceptInvitation(deps, body, requestContext),
+      {
+        public: true,
+        body: acceptBody,
+        rules: ({ body: { password } }: RuleInput<typeof acceptBody>) => ({
+          password: password && passwordError(password),
+        }),
+        response: {
+          200: resetAnswer,
+          400: errorResponse("invalid_code"),
+          503: errorResponse("overloaded"),
+        },
+        detail: {
+          operationId: "acceptInvitation",
+          summary: "Set the first password by an invitation",
+          description: "The code is good once.",
+        },
       },
-    })
+    )
     .post(
       "/change-password",
-      async ({ principal, call, body }) => {
-        await requestPasswordChange(deps, { principal, call }, body.current_password);
+      async ({ principal, requestContext, body }) => {
+        await requestPasswordChange(deps, { principal, requestContext }, body.current_password);
         return { message: "A code to change your password is on its way." };
       },
       {
@@ -110,8 +123,8 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         body: changeBody,
         response: {
           200: messageAnswer,
-          429: problem("account_locked"),
-          503: problem("overloaded"),
+          429: errorResponse("account_locked"),
+          503: errorResponse("overloaded"),
         },
         detail: {
           operationId: "changePassword",

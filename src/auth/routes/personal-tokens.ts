@@ -1,12 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { problem } from "../../http/problem-schema.ts";
+import { errorResponse } from "../../http/errors.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
 import { dashboardSignIn, ownSignIn } from "../guard.ts";
@@ -22,33 +22,38 @@ export interface PersonalTokenRouteDeps extends dashboard.DashboardTokenDeps, ap
   readonly checks: Checks;
 }
 
-/** See contract 4.18 and 4.19. */
+/** Defines the routes of both kinds of personal access token (contract 4.18 and 4.19). */
 export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
   return new Elysia().use(dashboardTokenRoutes(deps)).use(apiTokenRoutes(deps));
 }
 
 function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
   const access = dashboardSignIn();
-  const missing = problem("not_found");
+  const missing = errorResponse("not_found");
   return new Elysia({ prefix: `${BASE_PATH}/account/api-token`, tags: ["Self-service"] })
     .use(deps.checks)
-    .get("", ({ principal, call }) => dashboard.viewDashboardToken(deps, { principal, call }), {
-      access,
-      response: { 200: dashboardTokenAnswer, 404: missing },
-      detail: {
-        operationId: "getDashboardToken",
-        summary: "Show the dashboard's personal access token",
-        description: "Only by a token from login or single sign-on.",
+    .get(
+      "",
+      ({ principal, requestContext }) =>
+        dashboard.viewDashboardToken(deps, { principal, requestContext }),
+      {
+        access,
+        response: { 200: dashboardTokenAnswer, 404: missing },
+        detail: {
+          operationId: "getDashboardToken",
+          summary: "Show the dashboard's personal access token",
+          description: "Only by a token from login or single sign-on.",
+        },
       },
-    })
+    )
     .post(
       "",
-      async ({ principal, call, status }) =>
-        status(201, await dashboard.makeDashboardToken(deps, { principal, call })),
+      async ({ principal, requestContext, status }) =>
+        status(201, await dashboard.makeDashboardToken(deps, { principal, requestContext })),
       {
         access,
         body: NO_FIELDS,
-        response: { 201: dashboardTokenAnswer, 409: problem("token_exists") },
+        response: { 201: dashboardTokenAnswer, 409: errorResponse("token_exists") },
         detail: {
           operationId: "createDashboardToken",
           summary: "Generate the dashboard's personal access token",
@@ -58,7 +63,8 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     )
     .post(
       "/regenerate",
-      ({ principal, call }) => dashboard.regenerateDashboardToken(deps, { principal, call }),
+      ({ principal, requestContext }) =>
+        dashboard.regenerateDashboardToken(deps, { principal, requestContext }),
       {
         access,
         body: NO_FIELDS,
@@ -72,8 +78,8 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     )
     .delete(
       "",
-      async ({ principal, call, status }) => {
-        await dashboard.deleteDashboardToken(deps, { principal, call });
+      async ({ principal, requestContext, status }) => {
+        await dashboard.deleteDashboardToken(deps, { principal, requestContext });
         return status(204, undefined);
       },
       {
@@ -112,8 +118,8 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
   })
     .use(deps.checks)
     .macro(
-      finds("token", ({ principal, call, params }) =>
-        api.findOwnApiToken(deps, { principal, call }, params["id"] ?? ""),
+      loads("token", ({ principal, requestContext, params }) =>
+        api.findOwnApiToken(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     )
     .get(
@@ -132,19 +138,19 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
     )
     .post(
       "",
-      async ({ principal, call, body, status }) =>
-        status(201, await api.makeApiToken(deps, { principal, call }, body)),
+      async ({ principal, requestContext, body, status }) =>
+        status(201, await api.makeApiToken(deps, { principal, requestContext }, body)),
       {
         access,
         body: apiTokenBody,
-        response: { 201: newApiTokenAnswer, 409: problem("limit_reached") },
+        response: { 201: newApiTokenAnswer, 409: errorResponse("limit_reached") },
         detail: { ...CREATE_PERSONAL_ACCESS_TOKEN },
       },
     )
     .delete(
       "/:id",
-      async ({ principal, call, token, status }) => {
-        await api.deleteApiToken(deps, { principal, call }, token);
+      async ({ principal, requestContext, token, status }) => {
+        await api.deleteApiToken(deps, { principal, requestContext }, token);
         return status(204, undefined);
       },
       {

@@ -1,13 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { loads } from "../../http/request-state.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
-import { accountFaults, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import { accountErrors, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
 import { partnerAdmin, selfService } from "../guard.ts";
 import {
@@ -21,13 +21,13 @@ export interface SessionRouteDeps extends ImpersonateDeps {
   readonly checks: Checks;
 }
 
-/** See contract 4.21. */
+/** Defines the routes of the user's own sessions (contract 4.21). */
 export function sessionRoutes(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/sessions`, tags: ["Self-service"] })
     .use(deps.checks)
     .macro(
-      finds("session", ({ principal, call, params }) =>
-        findOwnSession(deps, { principal, call }, params["id"] ?? ""),
+      loads("session", ({ principal, requestContext, params }) =>
+        findOwnSession(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     )
     .get(
@@ -51,8 +51,8 @@ export function sessionRoutes(deps: SessionRouteDeps) {
     )
     .delete(
       "/:id",
-      async ({ principal, call, session, status }) => {
-        await endSession(deps, { principal, call }, session);
+      async ({ principal, requestContext, session, status }) => {
+        await endSession(deps, { principal, requestContext }, session);
         return status(204, undefined);
       },
       {
@@ -68,20 +68,20 @@ export function sessionRoutes(deps: SessionRouteDeps) {
     );
 }
 
-/** See contract 4.20. */
+/** Defines the route that issues an impersonation token (contract 4.20). */
 export function impersonationRoute(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/account-owner`, tags: ["Partner"] })
     .use(deps.checks)
     .post(
       "/token",
-      async ({ principal, call, body, status }) =>
-        status(201, await impersonateOwner(deps, { principal, call }, body)),
+      async ({ principal, requestContext, body, status }) =>
+        status(201, await impersonateOwner(deps, { principal, requestContext }, body)),
       {
         access: partnerAdmin("impersonate"),
         body: impersonationBody,
-        rules: ({ principal, body }: Judged<typeof impersonationBody>) =>
-          accountFaults(deps, principal, body.account_id),
-        response: { 201: impersonationAnswer, 404: problem("not_found") },
+        rules: ({ principal, body }: RuleInput<typeof impersonationBody>) =>
+          accountErrors(deps, principal, body.account_id),
+        response: { 201: impersonationAnswer, 404: errorResponse("not_found") },
         detail: {
           operationId: "impersonateAccountOwner",
           summary: "Issue a token that acts as the owner of an account",

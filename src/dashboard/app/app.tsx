@@ -4,32 +4,38 @@ import { matchRoute, useRouter } from "wouter";
 import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
-import { takeInvitation } from "./session/invitation.ts";
+import { takeInvitation } from "./session/links.ts";
 import type { Session } from "./session/identity.ts";
 import { useSessionState } from "./session/session.tsx";
-import { HOME } from "./session/trip.ts";
-import { page } from "./chunks/page.tsx";
+import { HOME } from "./session/links.ts";
+import { page } from "./shell/page.tsx";
 
 const SignedIn = page(() => import("./signed-in.tsx"));
 
-/** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
+/**
+ * Renders the sign-in at every path while nobody is signed in. The address stays, so that after the sign-in
+ * the requested page opens.
+ */
 export function App() {
   const { session } = useSessionState();
-  usePageAhead(session);
+  usePagePreload(session);
   const [invitation, setInvitation] = useState(takeInvitation);
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
-  return session === undefined ? <SignIn onMethod={SignedIn.ahead} /> : <SignedIn />;
+  return session === undefined ? <SignIn onMethod={SignedIn.preload} /> : <SignedIn />;
 }
 
-/** Has the page of the address come at the same time as what surrounds it, and not after that. */
-function usePageAhead(session: Session | undefined): void {
+/**
+ * Starts to load the chunk of the current page in parallel with the chunk of the frame around it
+ * (`signed-in.tsx`).
+ */
+function usePagePreload(session: Session | undefined): void {
   const { parser } = useRouter();
   useEffect(() => {
     if (session === undefined) return;
     const path = location.pathname.slice(HOME.length).replace(/\/$/, "");
     const pages = areasOf(session).flatMap((one) => Object.entries(one.pages));
     const found = pages.find(([pattern]) => path === "" || matchRoute(parser, pattern, path)[0]);
-    found?.[1].ahead();
+    found?.[1].preload();
   }, [session, parser]);
 }

@@ -1,14 +1,12 @@
-import { page } from "./chunks/page.tsx";
+import { type Area, page } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
-import type { Session } from "./session/identity.ts";
-import { ROLES, type Role } from "./session/roles.ts";
-import type { Area } from "./shell/area.ts";
+import { type Role, ROLES, type Session } from "./session/identity.ts";
 
 const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
-/** They are in the order of the navigation; a role arrives at the first that it has. */
+/** Areas in the order of the navigation. After the sign-in, a role lands on its first area. */
 const AREAS: readonly Area[] = [
   {
     path: "/webhooks",
@@ -46,7 +44,7 @@ const AREAS: readonly Area[] = [
     title: "Review sites",
     icon: "plug",
     roles: ACCOUNTS,
-    pages: { "/sites": page(() => import("./pages/sites/sites.tsx")) },
+    pages: { "/sites": page(() => import("./pages/reviews/sites.tsx")) },
   },
   {
     path: "/dispatcher",
@@ -82,21 +80,21 @@ const AREAS: readonly Area[] = [
     title: "Accounts",
     icon: "building",
     roles: PARTNERS,
-    pages: { "/accounts": page(() => import("./pages/accounts/accounts.tsx")) },
+    pages: { "/accounts": page(() => import("./pages/partner/accounts.tsx")) },
   },
   {
     path: "/team",
     title: "Team",
     icon: "users",
     roles: PARTNERS,
-    pages: { "/team": page(() => import("./pages/team/team.tsx")) },
+    pages: { "/team": page(() => import("./pages/partner/team.tsx")) },
   },
   {
     path: "/embedding",
     title: "Embedding",
     icon: "window",
     roles: PARTNERS,
-    pages: { "/embedding": page(() => import("./pages/embedding/embedding.tsx")) },
+    pages: { "/embedding": page(() => import("./pages/partner/embedding.tsx")) },
   },
   {
     path: "/audit",
@@ -123,7 +121,10 @@ const AREAS: readonly Area[] = [
   },
 ];
 
-/** The areas that somebody has; who acts as somebody else has nothing that is personal. */
+/**
+ * Returns the areas of the user's role. During impersonation (`origin` is set) personal areas such as API
+ * keys are left out.
+ */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(
     ({ roles, isPersonal = false }) =>

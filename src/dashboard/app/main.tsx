@@ -4,14 +4,15 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app.tsx";
-import { followNewLinks, takePortalLink } from "./session/portal-link.ts";
+import { followNewLinks, takePortalLink } from "./session/links.ts";
 import { SessionProvider } from "./session/session.tsx";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme, styleNonce } from "./shell/theme.tsx";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no #root.");
-// The scroll lock behind a dialog writes a style element of its own.
+// The scroll lock behind a dialog adds a style element, which the content security policy allows by nonce
+// only.
 setNonce(styleNonce());
 const portal = takePortalLink();
 const shown = createRoot(root);
@@ -29,7 +30,7 @@ if (portal === undefined)
   );
 else {
   followNewLinks();
-  // A sign-in does not wait for what only a portal needs.
+  // The portal is a separate chunk, so that the sign-in does not load it.
   void import("./portal.tsx").then(({ Portal }) =>
     shown.render(
       <StrictMode>

@@ -4,21 +4,27 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useRef, type ReactNode } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
-import { page } from "./chunks/page.tsx";
-import { PageBoundary } from "./page-boundary.tsx";
+import { page, PageBoundary } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import type { Portal as OpenedPortal } from "./session/identity.ts";
-import type { PortalLink } from "./session/portal-link.ts";
+import type { PortalLink } from "./session/links.ts";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme } from "./shell/theme.tsx";
-import { PageHeader } from "./ui/page-header.tsx";
+import { PageHeader } from "./ui/layout.tsx";
 import { ErrorNotice, Loading } from "./ui/states.tsx";
-import { useHasHost, useToldHeight } from "./embed/host.ts";
-import { PortalSession, type PortalState } from "./embed/portal-session.tsx";
+import {
+  PortalSession,
+  type PortalState,
+  useHasHost,
+  useReportedHeight,
+} from "./session/portal-session.tsx";
 
 const Create = page(() => import("./pages/webhooks/create.tsx"));
 
-/** The pages that a portal link opens, without navigation: in a window of their own, or in a frame of a partner's. */
+/**
+ * Renders the pages of a portal link, without navigation: in a separate window or in a frame of the partner's
+ * site.
+ */
 export function Portal({ link }: { readonly link: PortalLink }) {
   return (
     <QueryClientProvider client={queryClient}>
@@ -40,7 +46,7 @@ export function Portal({ link }: { readonly link: PortalLink }) {
 
 function Content({ children }: { readonly children: ReactNode }) {
   const content = useRef<HTMLElement>(null);
-  useToldHeight(content);
+  useReportedHeight(content);
   return (
     <main ref={content} className="page portal">
       {children}
@@ -60,10 +66,10 @@ function Shown({ state: { session, ended, error, retry } }: { readonly state: Po
 }
 
 function Opened({ portal: { pages, isReadOnly } }: { readonly portal: OpenedPortal }) {
-  const mayMake = !isReadOnly && pages.includes("webhooks");
+  const mayCreate = !isReadOnly && pages.includes("webhooks");
   return (
     <Switch>
-      {mayMake && <Route path="/webhooks/new" component={Create} />}
+      {mayCreate && <Route path="/webhooks/new" component={Create} />}
       {Object.entries(READING_PAGES).map(([path, View]) => (
         <Route key={path} path={path} component={View} />
       ))}

@@ -3,18 +3,17 @@ import { useEffect } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { areasOf } from "./areas.ts";
-import { PageBoundary } from "./page-boundary.tsx";
+import { PageBoundary } from "./shell/page.tsx";
 import { Search } from "./search/search.tsx";
 import { useSession } from "./session/session.tsx";
-import { ActingBanner } from "./shell/acting-banner.tsx";
-import { Shell } from "./shell/shell.tsx";
+import { ActingBanner, Shell } from "./shell/shell.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
 
-/** Everything that only who is signed in needs: the sign-in does not wait for it. */
+/** Renders everything that needs a signed-in user. It is a separate chunk, so that the sign-in does not load it. */
 export function Page() {
   const areas = areasOf(useSession());
-  // What was said to somebody who has left is nothing for the next one.
+  // Notifications for one user are removed before the next user signs in.
   useEffect(() => () => notify.clear(), []);
   return (
     <Router base="/dashboard">

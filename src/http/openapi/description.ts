@@ -3,19 +3,16 @@ import type { AnyElysia } from "elysia";
 
 import { toYaml } from "../../lib/yaml.ts";
 import { servedFiles } from "../files.ts";
-import { completeOperation, type RouteHooks } from "./operation.ts";
-import { refusal } from "./refusals.ts";
+import { type Scope, SCOPES } from "../principal.ts";
+import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
-import { securitySchemes } from "./security.ts";
-import { inPlace } from "./single-use.ts";
-import { HEADERS, INTRODUCTION, PROBLEM, TAGS, VALIDATION_PROBLEM, VERSION } from "./texts.ts";
 
-/** What the description says of requests that we send, in whose words a domain writes it. */
+/** Describes webhook requests, in the words of the domain that sends them. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
 /**
- * `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for, and
- * served as bytes from then on: to write a quarter of a megabyte anew for each stranger would keep all others waiting.
+ * Serves `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` at the first request and
+ * kept as bytes. Serialising a quarter of a megabyte for each anonymous request would delay all others.
  */
 export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
   let made: JsonObject | undefined;
@@ -55,9 +52,8 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
 }
 
 /**
- * Makes the document with @elysiajs/openapi and completes what it cannot say: the errors that the checks of a route
- * answer, the headers of every answer, examples, a name for each operation, and schemas by reference where they have a
- * title, so that each stands there once.
+ * Makes the document with @elysiajs/openapi and adds the parts that it lacks: errors of the checks, headers of
+ * responses, examples, operation ids, and references to schemas with a title, so that each occurs once.
  */
 function describeApi(
   app: AnyElysia,
@@ -66,7 +62,10 @@ function describeApi(
 ): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: { 405: refusal(["method_not_allowed"]), 500: refusal(["internal_error"]) },
+    responses: {
+      405: errorResponse(["method_not_allowed"]),
+      500: errorResponse(["internal_error"]),
+    },
     parameters: {},
     requestBodies: {},
   };
@@ -78,10 +77,10 @@ function describeApi(
     for (const [method, operation] of Object.entries(Object(item))) {
       const route = { path, method, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
       const completed = completeOperation(asJson(operation), route, components);
-      (paths[path] ??= {})[method] = withoutTheUsual(completed);
+      (paths[path] ??= {})[method] = withoutDefaultSecurity(completed);
     }
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
-  return inPlace({
+  return inlineSingleUses({
     openapi: "3.1.0",
     info: {
       title: "ReviewRelay API",
@@ -91,7 +90,7 @@ function describeApi(
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: serverRoot }],
-    security: MOST_NEED,
+    security: DEFAULT_SECURITY,
     tags: TAGS.filter(({ name }) => used.has(name)).map((tag) => ({ ...tag })),
     paths,
     webhooks: describeWebhooks(components),
@@ -103,7 +102,7 @@ function describeApi(
   });
 }
 
-/** `get /path/{id}` → what the route declares. */
+/** Indexes the declarations of routes by `get /path/{id}`. */
 function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   return new Map(
     app.routes.map(({ method, path, hooks }) => [
@@ -113,16 +112,16 @@ function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   );
 }
 
-/** What most operations ask of a caller: it stands once, for the document. */
-const MOST_NEED = [{ bearer: ["*"] }, { oauth: ["*"] }];
+/** The default security of the document, which most operations need. */
+const DEFAULT_SECURITY = [{ bearer: ["*"] }, { oauth: ["*"] }];
 
-/** An operation says what it asks for only where that is something else, or nothing. */
-function withoutTheUsual({ security = [], ...operation }: JsonObject): JsonObject {
-  const isUsual = JSON.stringify(security) === JSON.stringify(MOST_NEED);
-  return isUsual ? operation : { ...operation, security };
+/** Omits the security of an operation if it equals the default. */
+function withoutDefaultSecurity({ security = [], ...operation }: JsonObject): JsonObject {
+  const isDefault = JSON.stringify(security) === JSON.stringify(DEFAULT_SECURITY);
+  return isDefault ? operation : { ...operation, security };
 }
 
-/** Without symbols and functions, which schemas carry for TypeBox. */
+/** Removes symbols and functions, which schemas contain for TypeBox. */
 function asJson(value: unknown): JsonObject {
   return JSON.parse(JSON.stringify(value));
 }
@@ -131,3 +130,167 @@ function tagsOf(operation: Json | undefined): string[] {
   const tags: unknown = Reflect.get(Object(operation), "tags");
   return Array.isArray(tags) ? tags.filter((one) => typeof one === "string") : [];
 }
+
+const MEANINGS: Readonly<Record<Scope, string>> = {
+  "*": "Everything that the user may do.",
+  "reviews:read": "Read reviews.",
+  "reviews:write": "Answer, flag, assign and note reviews.",
+  "webhooks:read": "Read subscriptions and deliveries.",
+  "webhooks:write": "Make, change, test and repeat them.",
+  "clients:write": "Manage OAuth clients.",
+  impersonate: "Act as the owner of an account.",
+};
+
+/** Declares the ways to authenticate, and the meaning of each scope. */
+function securitySchemes(serverRoot: string): JsonObject {
+  const scopes = Object.fromEntries(SCOPES.map((scope) => [scope, MEANINGS[scope]]));
+  const tokenUrl = `${serverRoot}/oauth/token`;
+  const flow = { tokenUrl, refreshUrl: tokenUrl, scopes };
+  return {
+    bearer: {
+      type: "http",
+      scheme: "bearer",
+      bearerFormat: "JWT",
+      description: "A personal access token, or one from a sign-in.",
+    },
+    oauth: {
+      type: "oauth2",
+      description: "A token that a client was given. `password` is for first-party clients only.",
+      flows: {
+        authorizationCode: { authorizationUrl: `${serverRoot}/oauth/authorize`, ...flow },
+        password: flow,
+      },
+    },
+    client: {
+      type: "http",
+      scheme: "basic",
+      description: "`client_id` and `client_secret` of an OAuth client; or both in the form.",
+    },
+    provider: {
+      type: "apiKey",
+      in: "header",
+      name: "X-Provider-Signature",
+      description:
+        "`sha256=` and the hex HMAC of the exact body, with the secret of the review site.",
+    },
+  };
+}
+
+/**
+ * Inlines responses, parameters and request bodies that are referenced once: a component is only worth its size if it
+ * is shared. Schemas stay components, because generators name types after them.
+ */
+function inlineSingleUses(document: JsonObject): JsonObject {
+  const counts = new Map<string, number>();
+  for (const [, ref = ""] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g))
+    counts.set(ref, (counts.get(ref) ?? 0) + 1);
+  const components = Object(document["components"]);
+  const usedOnce = new Map<Json, Json>();
+  for (const kind of ["responses", "parameters", "requestBodies"])
+    for (const [name, one] of Object.entries<Json>(components[kind])) {
+      const ref = `#/components/${kind}/${name}`;
+      if (counts.get(ref) !== 1) continue;
+      usedOnce.set(ref, one);
+      Reflect.deleteProperty(components[kind], name);
+    }
+  const inlined = (value: Json): Json => {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map(inlined);
+    return usedOnce.get(value["$ref"] ?? null) ?? objectOf(value, inlined);
+  };
+  return objectOf(document, inlined);
+}
+
+function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, change(one)]));
+}
+
+/** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
+const VERSION = "1.2.0";
+
+const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
+Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
+Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); every counted answer carries \`RateLimit-*\`, which says what is left.
+Every answer carries \`X-Request-Id\`, taken over from the request where that sent up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+A body that an operation does not ask for is refused all the same if it is too long (413), of another type (415) or no JSON (400).
+Any operation may be answered 500 \`internal_error\`: the fault is ours, and a repeat may go through.
+A path or a header longer than about 16,000 bytes, or more than 150 headers, is answered 431 without a body, and the connection ends.
+The scopes of an operation are what the token has to cover; \`*\` covers all.`;
+
+const REQUEST_ID = "01JWNB9PR0ZV8X2D3F4G5H6J7K";
+
+const PROBLEM: JsonObject = {
+  type: "object",
+  description: "What every error under the base URL looks like.",
+  required: ["message", "code", "request_id"],
+  properties: {
+    message: { type: "string", description: "For people." },
+    // There is no `enum`: generated clients must accept codes that are added later.
+    code: {
+      type: "string",
+      description: "For programs; each status has its own in its description.",
+    },
+    request_id: {
+      type: "string",
+      description: "Also in `X-Request-Id`; name it when you ask for help.",
+    },
+  },
+  examples: [{ message: "Not found.", code: "not_found", request_id: REQUEST_ID }],
+};
+
+const VALIDATION_PROBLEM: JsonObject = {
+  description: "A problem with the fields of a request.",
+  allOf: [
+    { $ref: "#/components/schemas/Problem" },
+    {
+      type: "object",
+      required: ["errors"],
+      properties: {
+        errors: {
+          type: "object",
+          description: "Every bad field, as `events.3.review.rate`, with what is wrong with it.",
+          additionalProperties: { type: "array", items: { type: "string" } },
+        },
+      },
+    },
+  ],
+  examples: [
+    {
+      message: "The request is not valid.",
+      code: "validation_failed",
+      request_id: REQUEST_ID,
+      errors: { label: ["is required"] },
+    },
+  ],
+};
+
+const header = (description: string, type = "string"): JsonObject => ({
+  description,
+  schema: { type },
+});
+const HEADERS: Record<string, Json> = {
+  RateLimitLimit: header("How many requests may come at once.", "integer"),
+  RateLimitRemaining: header("How many are left at this moment.", "integer"),
+  RateLimitReset: header("Seconds until the limit is whole again.", "integer"),
+  RateLimitPolicy: header("How many a minute come back, and the limit."),
+  RetryAfter: header("Seconds to wait before the next try.", "integer"),
+  Allow: header("The methods of the path."),
+  WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
+};
+
+/** The tags of operations in the order of the reference. */
+const TAGS = [
+  {
+    name: "Webhooks",
+    description: "Subscriptions of a partner, their deliveries and their health.",
+  },
+  { name: "Partner", description: "What a partner does with its accounts and clients." },
+  { name: "Reviews", description: "Reviews of an account, and what its people do about them." },
+  { name: "Self-service", description: "Sessions and tokens of the signed-in user." },
+  { name: "Administration", description: "For the platform's own administrators." },
+  { name: "Review sites", description: "What the pullers of review sites report." },
+  { name: "OAuth clients", description: "Clients that sign users in." },
+  { name: "Sign-in", description: "Signing in and out, tokens, passwords." },
+  { name: "OAuth", description: "RFC 6749 and its companions." },
+  { name: "Documents", description: "Public documents at the root of the server." },
+] as const;

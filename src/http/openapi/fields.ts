@@ -1,6 +1,6 @@
 /**
- * What fields and parameters of these names mean, wherever they stand. A schema that means something else, or more, has a
- * `description` of its own.
+ * Descriptions of fields and parameters by name. A schema with another or a more precise meaning has its own
+ * `description`.
  */
 export const FIELDS: Readonly<Record<string, string>> = {
   accepted: "How many events were new.",

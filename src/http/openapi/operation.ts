@@ -1,12 +1,11 @@
 import { KindGuard, type TSchema } from "@sinclair/typebox";
 
-import type { ProblemCode } from "../../lib/problem.ts";
+import { Problem, type ProblemCode } from "../../lib/problem.ts";
 import { exampleOf } from "./examples.ts";
 import { FIELDS } from "./fields.ts";
-import { ALWAYS, headersOf, refusalsOf } from "./refusals.ts";
-import { describeSchema, shared, type Components, type Json, type JsonObject } from "./schemas.ts";
+import { type Components, describeSchema, type Json, type JsonObject, shared } from "./schemas.ts";
 
-/** What Elysia keeps of a route's declaration, as far as it is described. */
+/** The part of Elysia's route declaration that is described. */
 export interface RouteHooks {
   readonly body?: TSchema;
   readonly query?: TSchema;
@@ -18,14 +17,14 @@ export interface RouteHooks {
 
 export interface DescribedRoute {
   readonly path: string;
-  /** In lower case. */
+  /** The method in lower case. */
   readonly method: string;
   readonly hooks: RouteHooks;
-  /** The names of operations that are taken. */
+  /** The operation ids in use. */
   readonly names: Set<string>;
 }
 
-/** Completes what @elysiajs/openapi made of a route. */
+/** Completes the operation that @elysiajs/openapi made of a route. */
 export function completeOperation(
   made: JsonObject,
   route: DescribedRoute,
@@ -35,11 +34,11 @@ export function completeOperation(
   const { hooks } = route;
   const summary = hooks.detail?.summary ?? "";
   const completed = { ...operation, operationId: nameOf(summary, route) };
-  // A route at the root describes itself: its forms and pages have no schema of ours.
+  // A route at the root describes itself: its forms and pages have no schema.
   if (hooks.response === undefined)
     return {
       ...completed,
-      ...(Array.isArray(parameters) && { parameters: parameters.map(explained) }),
+      ...(Array.isArray(parameters) && { parameters: parameters.map(withDescription) }),
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
       responses: { ...ALWAYS, ...writtenOut(responses ?? plainDocument(summary), components) },
     };
@@ -54,16 +53,18 @@ export function completeOperation(
     ...parametersOf(route, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
-      // Linters ask what a client gets at best; one that follows redirects gets what is not described here.
+      // Linters require a success response. A client that follows redirects gets one that is not described here.
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
-      ...answersOf(hooks.response, components),
-      ...refusalsOf(checked, declaredProblems(hooks), components),
+      ...successResponsesOf(hooks.response, components),
+      ...errorResponsesOf(checked, declaredProblems(hooks), components),
       ...ALWAYS,
     },
   };
 }
 
-/** The name that the route gives itself, or one from the summary; where two operations share one, the method is added to the later. */
+/**
+ * Returns the operation id of a route: its own, or one made from the summary. If it is in use, the method is appended.
+ */
 function nameOf(summary: string, { method, names, hooks }: DescribedRoute): string {
   const words = summary.split(/[^A-Za-z0-9]+/).filter((word) => !ARTICLES.has(word));
   const [first = "", ...rest] = words;
@@ -77,8 +78,8 @@ const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** A parameter that is written out, with what its name means everywhere. */
-function explained(parameter: Json): JsonObject {
+/** Adds the description of its name to a parameter that the route wrote itself. */
+function withDescription(parameter: Json): JsonObject {
   const { name, required, ...rest } = Object(parameter);
   return { name, description: FIELDS[name] ?? name, ...(required && { required }), ...rest };
 }
@@ -88,7 +89,7 @@ function plainDocument(description: string): Json {
   return { "200": { description: `${description}.`, content } };
 }
 
-/** Answers that an operation writes out by itself: what is refused is shared by name of its `title`. */
+/** Completes responses that an operation describes itself; those with a `title` become components. */
 function writtenOut(responses: Json, components: Components): JsonObject {
   return Object.fromEntries(
     Object.entries(Object(responses)).map(([status, answer]) => {
@@ -100,7 +101,7 @@ function writtenOut(responses: Json, components: Components): JsonObject {
   );
 }
 
-/** A request body or an answer, its schemas by reference where they have a title. */
+/** Replaces the schemas of a request body or a response by references if they have a title. */
 function withComponents(written: Json, components: Components): JsonObject {
   const { content, ...rest } = Object(written);
   if (content === undefined) return rest;
@@ -146,7 +147,7 @@ function requestBodyOf(hooks: RouteHooks, body: TSchema, components: Components)
     : shared(components, "requestBodies", [body.title], whole);
 }
 
-function answersOf(
+function successResponsesOf(
   response: NonNullable<RouteHooks["response"]>,
   components: Components,
 ): JsonObject {
@@ -166,15 +167,12 @@ function answersOf(
   );
 }
 
-/** `OAuthClientPage` → `OAuth client page`. */
+/** Converts `OAuthClientPage` to `OAuth client page`. */
 function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/**
- * A schema, and an example of it: where the schema is a component it has the example, and a page shows what its rows
- * show.
- */
+/** Describes a schema with an example. A component keeps its example, and a page uses that of its rows. */
 function contentOf(schema: TSchema, components: Components): JsonObject {
   const described = describeSchema(schema, components);
   const isPage = schema["properties"]?.["next_cursor"] !== undefined;
@@ -191,7 +189,93 @@ function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {
   return Object.keys(response).some((status) => Number(status) < 300);
 }
 
-/** The codes that the route declares besides those of its checks, as `problem` wrote them into its schemas. */
+/**
+ * Lists the error codes that `errorResponse` wrote into the response schemas of a route, besides those of its checks.
+ */
 function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
   return Object.values(response).flatMap((schema): ProblemCode[] => schema["problems"] ?? []);
+}
+
+interface Checked {
+  readonly path: string;
+  readonly hooks: { readonly query?: unknown };
+  readonly takesBody: boolean;
+  readonly isCounted: boolean;
+  readonly isBearer: boolean;
+}
+
+/** Responses that every operation has: a method that its path does not support. */
+const ALWAYS: JsonObject = { "405": { $ref: "#/components/responses/405" } };
+
+/** Describes every error of a route, from its checks and its declaration; each becomes a component. */
+function errorResponsesOf(
+  route: Checked,
+  declared: readonly ProblemCode[],
+  components: Components,
+): JsonObject {
+  const checked = new Set(codesOfChecks(route));
+  const codes = checked.union(new Set(declared));
+  const byStatus = Map.groupBy(codes, (code) => new Problem(code).status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, some]) => {
+      // Errors of the checks alone are equal for all routes. Their component is named after the status, which keeps
+      // the document small.
+      const name = some.every((code) => checked.has(code)) ? String(status) : errorNameOf(some);
+      return [String(status), shared(components, "responses", [name], errorResponse(some))];
+    }),
+  );
+}
+
+function codesOfChecks({ path, hooks, takesBody, isBearer, isCounted }: Checked): ProblemCode[] {
+  const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
+    [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
+    [takesBody, ["payload_too_large", "unsupported_media_type", "invalid_json"]],
+    [isBearer && path.includes("{"), ["not_found"]],
+    [takesBody || hooks.query !== undefined, ["validation_failed"]],
+    [isCounted, ["rate_limited"]],
+    [true, ["unavailable"]],
+  ];
+  return codes.flatMap(([applies, some]) => (applies ? some : []));
+}
+
+/** Makes a name such as `AlreadyQueuedOrSubscriptionDisabled`. */
+function errorNameOf(codes: readonly ProblemCode[]): string {
+  return codes
+    .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
+    .join("Or");
+}
+
+const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { "WWW-Authenticate": "WwwAuthenticate" },
+  405: { Allow: "Allow" },
+  429: {
+    "Retry-After": "RetryAfter",
+    "RateLimit-Limit": "RateLimitLimit",
+    "RateLimit-Remaining": "RateLimitRemaining",
+    "RateLimit-Reset": "RateLimitReset",
+    "RateLimit-Policy": "RateLimitPolicy",
+  },
+  503: { "Retry-After": "RetryAfter" },
+};
+
+/** Describes the response of these codes, which have the same status. */
+export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
+  const problems = codes.map((code) => new Problem(code));
+  const [status = 0] = problems.map((one) => one.status);
+  const schema = {
+    $ref: `#/components/schemas/${status === 422 ? "ValidationProblem" : "Problem"}`,
+  };
+  return {
+    description: problems.map(({ code, message }) => `\`${code}\`: ${message}`).join(" "),
+    ...headersOf(status),
+    content: { "application/json": { schema } },
+  };
+}
+
+/** References the headers of a status. The introduction describes those that all responses have. */
+function headersOf(status: number): JsonObject {
+  const own = Object.entries(HEADERS[status] ?? {});
+  if (own.length === 0) return {};
+  const headers = own.map(([name, key]) => [name, { $ref: `#/components/headers/${key}` }]);
+  return { headers: Object.fromEntries(headers) };
 }

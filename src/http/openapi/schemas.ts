@@ -9,14 +9,17 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type JsonObject = Record<string, Json>;
 
 export interface Components {
-  /** Schemas with a `title` stand here once and are referred to. */
+  /** Schemas with a `title`; each occurs here once and is referenced. */
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
   readonly parameters: Record<string, Json>;
   readonly requestBodies: Record<string, Json>;
 }
 
-/** Several operations say the same, so it stands among the components, once, by the first name that is not another's. */
+/**
+ * Stores a value that several operations share as a component, under the first name that has no other value, and
+ * returns its reference.
+ */
 export function shared(
   components: Components,
   kind: keyof Components,
@@ -31,14 +34,15 @@ export function shared(
 }
 
 /**
- * A schema as JSON Schema 2020-12, which OpenAPI 3.1 takes as it is: without our own keywords, choices as `enum`. Two
- * schemas of one title are refused: what TypeBox derives from another keeps its title, and would be described as that.
+ * Describes a schema as JSON Schema 2020-12, which OpenAPI 3.1 uses. Custom keywords are removed, and choices become
+ * `enum`. Throws if two different schemas have one title, because a schema that TypeBox derives from another keeps its
+ * title and would be described as the original.
  */
 export function describeSchema(schema: TSchema, components: Components): Record<string, Json> {
   const { title } = schema;
   const described = plain(schema, components);
   if (title === undefined) return described;
-  // An operation that shows the schema has given it examples.
+  // A component may already have examples of an operation that shows it.
   const { examples: _, ...known } = Object((components.schemas[title] ??= described));
   if (!isDeepStrictEqual(known, described)) throw new Error(`Two schemas are titled ${title}.`);
   return { $ref: `#/components/schemas/${title}` };
@@ -56,15 +60,15 @@ const OWN_KEYWORDS = new Set([
   "title",
 ]);
 
-/** That an object may have more is what JSON Schema takes for granted; Elysia does not. */
-function isSaid(name: string, value: unknown): boolean {
+/** Whether a keyword is described. JSON Schema permits additional properties by default, unlike Elysia. */
+function isDescribed(name: string, value: unknown): boolean {
   return !OWN_KEYWORDS.has(name) && !(name === "additionalProperties" && value === true);
 }
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const { extends: base, ...whole } = schema;
   if (isSchema(base)) return extension(base, whole, components);
-  const entries = Object.entries(schema).filter(([name, value]) => isSaid(name, value));
+  const entries = Object.entries(schema).filter(([name, value]) => isDescribed(name, value));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
   );
@@ -72,7 +76,7 @@ function plain(schema: TSchema, components: Components): Record<string, Json> {
   return Array.isArray(schema["anyOf"]) ? asChoice(schema["anyOf"], described) : described;
 }
 
-/** A schema that says it `extends` another is described by what it has besides. */
+/** Describes a schema that `extends` another as that schema and the additional fields. */
 function extension(base: TSchema, whole: JsonObject, components: Components): Record<string, Json> {
   const isNew = (name: string) => base["properties"][name] === undefined;
   const added = Object.entries(Object(whole["properties"])).filter(([name]) => isNew(name));
@@ -93,7 +97,10 @@ function extension(base: TSchema, whole: JsonObject, components: Components): Re
 function keyword(name: string, value: unknown, components: Components): Json {
   if (name === "properties")
     return Object.fromEntries(
-      Object.entries(Object(value)).map(([key, one]) => [key, explained(key, one, components)]),
+      Object.entries(Object(value)).map(([key, one]) => [
+        key,
+        withDescription(key, one, components),
+      ]),
     );
   if (name === "patternProperties")
     return Object.fromEntries(
@@ -105,8 +112,8 @@ function keyword(name: string, value: unknown, components: Components): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** A field says what it means: by its own description, that of the component it is, or what its name means everywhere. */
-function explained(name: string, value: unknown, components: Components): Json {
+/** Adds the description of a field: its own, that of its component, or the general one of its name. */
+function withDescription(name: string, value: unknown, components: Components): Json {
   const described = describe(value, components);
   const meaning = FIELDS[name];
   if (typeof described !== "object" || described === null || Array.isArray(described))
@@ -123,7 +130,10 @@ function isSchema(value: unknown): value is TSchema {
   return typeof value === "object" && value !== null;
 }
 
-/** `anyOf` of constants is an enumeration, of a plain type and null the two types; tools show these shorter forms better. */
+/**
+ * Shortens `anyOf`: constants become an `enum`, and a plain type or null becomes two types. Tools show these forms
+ * better.
+ */
 function asChoice(members: unknown[], described: Record<string, Json>): Record<string, Json> {
   const { anyOf: choices, ...rest } = described;
   const values = members.map((one) => {

@@ -1,101 +1,117 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import { attemptSignIn, type AttemptOutcome } from "../../auth/actions/attempt-sign-in.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
-import type { Call } from "../../http/call.ts";
+import { type AttemptOutcome, attemptSignIn } from "../../auth/actions/log-in.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { hashSecret, newSecret } from "../../lib/random-secret.ts";
+import { hashSecret, newSecret } from "../../lib/secrets.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
-import { SsoRefusal } from "../../sso/refusal.ts";
-import { admitsUser } from "../decide.ts";
+import { SsoError } from "../../sso/places.ts";
+import { admitsUser, decideScope } from "../decide.ts";
+import { Params } from "../form.ts";
 import { OAuthError } from "../oauth-error.ts";
+import type { ActiveClient } from "../queries/clients.ts";
 import {
   deleteAuthorizationCode,
   findAuthorizationCode,
   holdAuthorizationCode,
   insertAuthorizationCode,
 } from "../queries/codes.ts";
-import type { Authorization } from "./check-authorization.ts";
+import { matchesRedirect } from "../redirect-uri.ts";
+import { readScopes } from "../grants.ts";
 import type { OAuthDeps } from "./deps.ts";
+import { lookUpClient } from "./tokens.ts";
 
-/** See contract 5.4. */
+/** Lifetime of an authorization code (contract 5.4). */
 const CODE_TTL_MS = 60_000;
 const GRANT = "authorization_code";
-/** How long a user may think about a page. */
+/** Time that a user has to answer a page. */
 export const PAGE_TTL_MS = 10 * 60_000;
 
-/** What a sign-in at the page leads to: the authorization code at once, or the page that asks for consent. */
+/** The result of a sign-in at the page: the authorization code, or the page that asks for consent. */
 export interface SignedIn {
   readonly kind: "code" | "consent";
-  /** The code itself, or what stands for the sign-in until the user has answered. */
+  /** The code itself or, until the user has answered, a secret that identifies the sign-in. */
   readonly secret: string;
 }
 
-/** Signs in by the password form. A first-party client needs no consent: it is the service itself. */
+/** Signs in with the password form. A first-party client needs no consent, because it is part of the service. */
 export function signInAtPage(
   deps: OAuthDeps,
   authorization: Authorization,
-  { email, password, call }: { email: string; password: string; call: Call },
+  {
+    email,
+    password,
+    requestContext,
+  }: { email: string; password: string; requestContext: RequestContext },
 ): Promise<AttemptOutcome<SignedIn>> {
   const { client } = authorization;
   const admits = (user: { partnerId: number | null }) => admitsUser(client, user);
-  const attempt = { email, password, method: "authorization_code", call, admits } as const;
+  const attempt = {
+    email,
+    password,
+    method: "authorization_code",
+    requestContext,
+    admits,
+  } as const;
   return attemptSignIn(deps, attempt, async (tx, user, now) => {
     const kind = client.firstParty ? "code" : "consent";
     return { kind, secret: await issue(tx, authorization, { kind, userId: user.id, now }) };
   });
 }
 
-/** Signs in by the one-time code of a single sign-on; undefined where that is refused, for whatever reason. */
+/** Signs in with the one-time code of a single sign-on. Returns undefined if the code is rejected for any reason. */
 export function signInByProvider(
   deps: OAuthDeps,
   authorization: Authorization,
-  presented: { code: string; verifier: string; call: Call },
+  presented: { code: string; verifier: string; requestContext: RequestContext },
 ): Promise<(SignedIn & { readonly email: string }) | undefined> {
   const { client } = authorization;
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
-    if (!admitsUser(client, { partnerId })) return new SsoRefusal("foreign_user");
+    if (!admitsUser(client, { partnerId })) return new SsoError("foreign_user");
     const kind = client.firstParty ? "code" : "consent";
     return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });
 }
 
-/** The answer to the page that asks for consent; `secret` is that of `SignedIn`. */
+/** The user's answer on the consent page; `secret` comes from `SignedIn`. */
 interface ConsentAnswer {
   readonly secret: string;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
 }
 
-/** Issues the code of a user who has agreed; undefined if the sign-in at the page has ended meanwhile. */
+/** Issues the code for a user who has agreed. Returns undefined if the sign-in at the page has ended meanwhile. */
 export async function grantConsent(
   { db, clock }: OAuthDeps,
   authorization: Authorization,
-  { secret, call }: ConsentAnswer,
+  { secret, requestContext }: ConsentAnswer,
 ): Promise<string | undefined> {
   const now = clock.now();
   const secretHash = hashSecret(secret);
   return db.transaction(async (tx) => {
     const known = await findAuthorizationCode(tx, secretHash);
     const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT }));
-    // Read once the user is locked: a password reset may have ended the sign-in in between.
+    // Read after the lock on the user, because a password reset may have ended the sign-in before the lock was
+    // granted.
     const pending = await holdAuthorizationCode(tx, secretHash);
     if (user === undefined || pending?.state !== "consent" || pending.expiresAt <= now)
       return undefined;
-    // One answer gives one code, however often its form is sent.
+    // The pending sign-in is deleted, so that a form that is sent twice yields only one code.
     await deleteAuthorizationCode(tx, secretHash);
-    // The user agreed to the scope that the page named, whatever the client has been given since.
+    // The user agreed to the scope that the page showed, so a scope that the client gained since then is not
+    // included.
     const agreed = { ...authorization, scope: pending.scope };
     const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });
     const details = { client_id: pending.clientId, scope: pending.scope };
     const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
-    await recordAudit(tx, { at: now, action: "CONSENT_GRANTED", actor, call, details });
+    await recordAudit(tx, { at: now, action: "CONSENT_GRANTED", actor, requestContext, details });
     return code;
   });
 }
 
 export async function denyConsent(
   { db, clock }: OAuthDeps,
-  { secret, call }: ConsentAnswer,
+  { secret, requestContext }: ConsentAnswer,
 ): Promise<void> {
   const at = clock.now();
   const secretHash = hashSecret(secret);
@@ -105,11 +121,13 @@ export async function denyConsent(
     if (user === undefined || !(await deleteAuthorizationCode(tx, secretHash))) return;
     const details = { client_id: pending?.clientId, scope: pending?.scope };
     const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
-    await recordAudit(tx, { at, action: "CONSENT_DENIED", actor, call, details });
+    await recordAudit(tx, { at, action: "CONSENT_DENIED", actor, requestContext, details });
   });
 }
 
-/** Stores the code, or the wait for consent, under the hash of a fresh secret. The caller holds the user's row. */
+/**
+ * Stores the code or the pending consent under the hash of a new secret. The caller must have locked the user's row.
+ */
 async function issue(
   tx: Tx,
   { client, redirectUri, codeChallenge, scope }: Authorization,
@@ -130,4 +148,101 @@ async function issue(
   if (!isWritten)
     throw new OAuthError("unauthorized_client", "The client may not use this flow any more.");
   return secret;
+}
+
+/** A valid authorization request, which the user can be asked about (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+export interface Authorization {
+  readonly client: ActiveClient;
+  readonly redirectUri: string;
+  readonly state: string | undefined;
+  readonly codeChallenge: string | null;
+  readonly scope: string;
+}
+
+export type CheckedAuthorization =
+  | { readonly kind: "good"; readonly authorization: Authorization }
+  /**
+   * The client or its redirect URI is invalid: the user sees the reason and is not redirected (RFC 6749, 4.1.2.1).
+   */
+  | { readonly kind: "shown"; readonly message: string }
+  | {
+      readonly kind: "returned";
+      readonly redirectUri: string;
+      readonly state: string | undefined;
+      readonly error: OAuthError;
+    };
+
+/**
+ * Validates an authorization request. The client and its redirect URI come first, because an error is sent to the
+ * redirect URI only after both are known to be valid.
+ */
+export async function checkAuthorization(
+  deps: Pick<OAuthDeps, "db">,
+  query: string,
+): Promise<CheckedAuthorization> {
+  const params = new Params(query);
+  const origin = await findOrigin(deps, params);
+  if (typeof origin === "string") return { kind: "shown", message: origin };
+  const { redirectUri } = origin;
+  const state = params.asGiven("state");
+  try {
+    const authorization = { ...origin, state, ...readRequest(params, origin.client) };
+    return { kind: "good", authorization };
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    return { kind: "returned", redirectUri, state, error };
+  }
+}
+
+/** Returns the client and its redirect URI, or a sentence for the user if one of them is invalid. */
+async function findOrigin(
+  deps: Pick<OAuthDeps, "db">,
+  params: Params,
+): Promise<{ client: ActiveClient; redirectUri: string } | string> {
+  try {
+    const client = await lookUpClient(deps, params.required("client_id"));
+    if (client === undefined) return "The app that sent you here is not known.";
+    const redirectUri = params.required("redirect_uri");
+    if (client.redirectUris.some((one) => matchesRedirect(one, redirectUri)))
+      return { client, redirectUri };
+    return "The app that sent you here wants you back at a place that it has not registered.";
+  } catch (error) {
+    if (error instanceof OAuthError) return `The app sent an incomplete request: ${error.message}`;
+    throw error;
+  }
+}
+
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+function readRequest(params: Params, client: ActiveClient) {
+  params.refuseRepeated();
+  const responseType = params.required("response_type");
+  if (responseType !== "code")
+    throw new OAuthError("unsupported_response_type", "Only the response type code is supported.");
+  if (!client.grantTypes.includes("authorization_code"))
+    throw new OAuthError("unauthorized_client", "The client may not use this flow.");
+  if ((params.one("response_mode") ?? "query") !== "query")
+    throw new OAuthError("invalid_request", "Only the response mode query is supported.");
+  const scope = decideScope(client, readScopes(params.one("scope")));
+  if (scope === undefined)
+    throw new OAuthError("invalid_scope", "More is asked for than the client may have.");
+  return { scope, codeChallenge: readChallenge(params, client) };
+}
+
+/**
+ * Reads the PKCE challenge (contract 5.4). Public clients must send one, and only S256 is accepted: `plain` gives no
+ * protection.
+ */
+function readChallenge(params: Params, { confidential }: ActiveClient): string | null {
+  const challenge = params.one("code_challenge");
+  const method = params.one("code_challenge_method");
+  if (challenge === undefined) {
+    if (confidential && method === undefined) return null;
+    throw new OAuthError("invalid_request", "code_challenge is missing.");
+  }
+  if (method !== "S256")
+    throw new OAuthError("invalid_request", "code_challenge_method must be S256.");
+  if (!CHALLENGE.test(challenge))
+    throw new OAuthError("invalid_request", "code_challenge is not the S256 of a verifier.");
+  return challenge;
 }

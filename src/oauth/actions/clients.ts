@@ -1,22 +1,20 @@
 import { randomUUID } from "node:crypto";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import { recordDenial } from "../../auth/actions/record-denial.ts";
-import { refuseExcess } from "../../auth/actions/refuse-excess.ts";
-import { authorityOf, excessOf } from "../../auth/authority.ts";
-import type { Caller } from "../../http/principal.ts";
-import { faultsOf } from "../../http/rules.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { recordAccessDenied, refuseExcess } from "../../auth/actions/access-denied.ts";
+import { type Authority, authorityOf, excessOf, SERVICE_AUTHORITY } from "../../auth/authority.ts";
 import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import { toFieldErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import { hashSecret, newSecret } from "../../lib/random-secret.ts";
-import { authorityOfClient, authorityToSee } from "../authority.ts";
-import { clientFaults } from "../input.ts";
+import { hashSecret, newSecret } from "../../lib/secrets.ts";
+import { clientErrors } from "../redirect-uri.ts";
 import {
-  DEFAULT_GRANTS,
   type ClientChanges,
+  DEFAULT_GRANTS,
   type NewClientBody,
   type OAuthClient,
 } from "../model.ts";
@@ -28,7 +26,7 @@ export interface ClientDeps {
 }
 
 interface ClientAdministrator extends Caller {
-  /** Whether the clients of every tenant are theirs to administrate, or only those of their own. */
+  /** Whether the caller administers the clients of every tenant, or only those of the own tenant. */
   readonly isPlatform: boolean;
 }
 
@@ -47,7 +45,7 @@ export function listClients(
   return queries.clientsOf(db, { tenantId, scopes: principal.scopes, thirdParty }, page);
 }
 
-/** The key of a client's place in the list, which `clientsOf` reads. */
+/** Returns the key of a client for the list cursor, as `<created at in ms>.<client id>`. `clientsOf` parses it. */
 export function clientKey({ createdAt, clientId }: OAuthClient): string {
   return `${createdAt.getTime()}.${clientId}`;
 }
@@ -58,12 +56,13 @@ const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
 export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 
 /**
- * 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (contract 2.6), or may do more than
- * the caller (contract 3.9): to see it, or to change it.
+ * Loads a client for its administrator. Throws 404 if there is none. Throws 403 with an AUTHZ_DENIED row if it
+ * belongs to another tenant (contract 2.6), or if it may do more than the caller (contract 3.9), measured by
+ * `purpose`.
  */
 export async function findOwnClient(
   deps: ClientDeps,
-  { principal, call, isPlatform }: ClientAdministrator,
+  { principal, requestContext, isPlatform }: ClientAdministrator,
   { clientId, purpose }: { clientId: string; purpose: "see" | "change" },
 ): Promise<OAuthClient> {
   const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
@@ -71,15 +70,15 @@ export async function findOwnClient(
   const details = { client_id: clientId };
   if (!isPlatform && client.companyId !== principal.companyId) {
     const reason = "foreign_record";
-    await recordDenial(deps, principal, { call, details: { ...details, reason } });
+    await recordAccessDenied(deps, principal, { requestContext, details: { ...details, reason } });
     throw new Problem("forbidden");
   }
   const measured = purpose === "see" ? authorityToSee(client) : authorityOfClient(client);
-  await refuseExcess(deps, { principal, call }, measured, details);
+  await refuseExcess(deps, { principal, requestContext }, measured, details);
   return client;
 }
 
-/** Without `scopes` the client has those of the caller's token. */
+/** Creates a client. Without `scopes` in the body it gets the scopes of the caller's token. */
 export async function createClient(
   deps: ClientDeps,
   caller: ClientAdministrator,
@@ -106,17 +105,17 @@ export async function createClient(
   const details = { scopes: client.scopes, first_party: client.firstParty };
   await refuseExcess(deps, caller, authorityOfClient(client), details);
   await deps.db.transaction(async (tx) => {
-    await refuseOneMore(tx, client);
+    await enforceClientLimit(tx, client);
     await queries.insertClient(tx, client);
     await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
   });
   return { client, secret };
 }
 
-/** See contract 3.7. */
+/** Limits the OAuth clients of one partner (contract 3.7). */
 const CLIENTS_PER_PARTNER = 50;
 
-async function refuseOneMore(tx: Tx, { companyId }: OAuthClient): Promise<void> {
+async function enforceClientLimit(tx: Tx, { companyId }: OAuthClient): Promise<void> {
   if (companyId === null) return;
   await queries.holdTenant(tx, companyId);
   if ((await queries.countClients(tx, companyId)) >= CLIENTS_PER_PARTNER)
@@ -134,11 +133,13 @@ export async function changeClient(
   await refuseExcess(deps, caller, authorityOfClient(changed(client, changes)), details);
   return deps.db.transaction(async (tx) => {
     const before = await holdOwnClient(tx, caller, clientId);
-    // Checked again with the row locked: it may have changed since it was found.
-    const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
-    if (Object.keys(faults).length > 0) throw invalid(faults);
+    // Validated again after the lock, because the client may have changed since it was loaded.
+    const fieldErrors = toFieldErrors(
+      clientErrors(changes, { isPlatform: caller.isPlatform, before }),
+    );
+    if (Object.keys(fieldErrors).length > 0) throw invalid(fieldErrors);
     const after = { ...changed(before, changes), updatedAt: now };
-    refuseMore(caller, after);
+    denyExcess(caller, after);
     await queries.updateClient(tx, after);
     const { fields } = details;
     await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
@@ -157,7 +158,10 @@ function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
   };
 }
 
-/** The client as it is once nobody else changes it; `findOwnClient` has said and recorded why it may be refused. */
+/**
+ * Locks the client and loads its current state. A caller with too little authority gets the plain error here:
+ * `findOwnClient` already wrote the audit row.
+ */
 async function holdOwnClient(
   tx: Tx,
   caller: ClientAdministrator,
@@ -165,16 +169,16 @@ async function holdOwnClient(
 ): Promise<OAuthClient> {
   const client = await queries.holdClient(tx, clientId);
   if (client === undefined) throw new Problem("not_found");
-  refuseMore(caller, client);
+  denyExcess(caller, client);
   return client;
 }
 
-function refuseMore({ principal }: ClientAdministrator, client: OAuthClient): void {
+function denyExcess({ principal }: ClientAdministrator, client: OAuthClient): void {
   const excess = excessOf(principal, authorityOfClient(client));
   if (excess !== undefined) throw new Problem(excess);
 }
 
-/** The old secret stops working with the commit; the client's tokens stay. */
+/** Replaces the client's secret. The old secret stops working at the commit; tokens of the client stay valid. */
 export async function rotateClientSecret(
   { db, clock }: ClientDeps,
   caller: ClientAdministrator,
@@ -193,7 +197,10 @@ export async function rotateClientSecret(
   });
 }
 
-/** Takes two commits: after the first no token is issued, so that the second waits only for those under way. */
+/**
+ * Deletes a client in two commits. After the first commit no token is issued to the client any more, so the second
+ * one waits only for requests that are already in progress.
+ */
 export async function deleteClient(
   { db, clock }: ClientDeps,
   caller: ClientAdministrator,
@@ -209,7 +216,7 @@ export async function deleteClient(
 
 async function audit(
   tx: Tx,
-  { principal: actor, call }: ClientAdministrator,
+  { principal: actor, requestContext }: ClientAdministrator,
   change: {
     action: AuditAction;
     clientId: string;
@@ -218,5 +225,20 @@ async function audit(
   },
 ): Promise<void> {
   const details = { client_id: change.clientId, ...change.more };
-  await recordAudit(tx, { at: change.at, action: change.action, actor, call, details });
+  await recordAudit(tx, { at: change.at, action: change.action, actor, requestContext, details });
+}
+
+/**
+ * Returns the authority of a client. A first-party client has that of the service: it acts without consent and may
+ * handle passwords, so only a super-admin in person may create or change one.
+ */
+function authorityOfClient(client: OAuthClient): Authority {
+  if (client.firstParty) return SERVICE_AUTHORITY;
+  const { companyId: partnerId, scopes, createdBy } = client;
+  return { partnerId, accountId: null, scopes, thirdParty: createdBy, inPerson: false };
+}
+
+/** Returns the authority that is needed to see a client: a tenant also sees its own first-party clients. */
+function authorityToSee(client: OAuthClient): Authority {
+  return { ...authorityOfClient(client), partnerId: client.companyId, inPerson: false };
 }

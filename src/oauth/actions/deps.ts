@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import type { FailureAudit } from "../../audit/failures.ts";
+import type { FailureAudit } from "../../auth/audit-failures.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";

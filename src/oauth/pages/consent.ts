@@ -1,9 +1,8 @@
-import type { Authorization } from "../actions/check-authorization.ts";
-import { placeOf } from "../redirect-uri.ts";
-import { html } from "./html.ts";
-import { pageResponse } from "./page.ts";
+import type { Authorization } from "../actions/authorize.ts";
+import { destinationOf } from "../redirect-uri.ts";
+import { html, pageResponse } from "./page.ts";
 
-/** Each scope in the words of the person who grants it. */
+/** Describes each scope to the user who grants it. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   "*": "do everything that you can do here",
   "reviews:read": "see your reviews",
@@ -28,7 +27,7 @@ export function consentPage(
       ${scopes}
     </ul>
     <p class="soft">
-      Afterwards you are sent to ${placeOf(redirectUri)}. Go on only if you trust it.
+      Afterwards you are sent to ${destinationOf(redirectUri)}. Go on only if you trust it.
     </p>
     <form method="post" action="/oauth/authorize">
       <input type="hidden" name="ticket" value="${ticket}" />

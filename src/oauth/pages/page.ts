@@ -1,18 +1,51 @@
 import { randomBytes } from "node:crypto";
 
 import type { Branding } from "../queries/clients.ts";
-import { formTargetsOf } from "../redirect-uri.ts";
-import { html, type Html } from "./html.ts";
-import { logoOf, styleSheet } from "./theme.ts";
+import { formTargetsOf, isHttpsOrigin } from "../redirect-uri.ts";
+
+/** Markup that needs no more escaping. */
+class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = Html | string | number | undefined | readonly Html[];
+
+/** Builds markup and escapes every part that is not `Html` already. Attribute values must be in double quotes. */
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  const text = strings.map((one, i) => one + (i < parts.length ? render(parts[i]) : ""));
+  return new Html(text.join(""));
+}
+
+function render(part: Part): string {
+  if (part === undefined) return "";
+  if (part instanceof Html) return part.text;
+  if (typeof part === "object") return part.map((one) => one.text).join("");
+  return escape(String(part));
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function escape(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? "");
+}
 
 interface PageContent {
   readonly branding: Branding;
   readonly title: string;
   readonly body: Html;
-  /** Where the answers to its form may lead; undefined for a page without a form. */
+  /** The redirect URI to which the page's form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
-  /** Where the browser goes on to by itself. */
-  readonly goesOnTo?: string;
+  /** URL to which the browser continues without a click. */
+  readonly refreshTo?: string;
 }
 
 export interface PageHead {
@@ -20,7 +53,10 @@ export interface PageHead {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Renders a page of the service's own (contract 5.4): no script, only the logo is foreign. */
+/**
+ * Renders one of the service's own pages (contract 5.4). It has no script, and only the logo comes from another
+ * origin.
+ */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
   const nonce = randomBytes(16).toString("base64");
   return new Response(`<!doctype html>\n${document(content, nonce).text}`, {
@@ -36,17 +72,17 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
   });
 }
 
-function document({ branding, title, body, goesOnTo }: PageContent, nonce: string): Html {
+function document({ branding, title, body, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
-  // Within the document `same-origin` takes the place of the header's policy: under `no-referrer` browsers send the
-  // form with `Origin: null`, and the check of the origin could not tell it from a stranger's.
+  // This meta element replaces the header's `no-referrer` within the document. Under `no-referrer`, browsers would
+  // submit the form with `Origin: null`, and the origin check could not tell it from a form of another site.
   return html`<html lang="en">
     <head>
       <meta charset="utf-8" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <meta name="referrer" content="same-origin" />
       <meta name="robots" content="noindex" />
-      ${goesOnTo && html`<meta http-equiv="refresh" content="0;url=${goesOnTo}" />`}
+      ${refreshTo && html`<meta http-equiv="refresh" content="0;url=${refreshTo}" />`}
       <title>${title} – ${branding.name}</title>
       <style nonce="${nonce}">
         ${styleSheet(branding)}
@@ -64,7 +100,10 @@ function document({ branding, title, body, goesOnTo }: PageContent, nonce: strin
   </html> `;
 }
 
-/** Browsers hold a form to its policy through the redirects that answer it, so the client's own place is in it. */
+/**
+ * Builds the policy of a page. Browsers also apply `form-action` to the redirects that answer a form, so the policy
+ * must name the client's redirect target.
+ */
 function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: string): string {
   const logo = logoOf(branding);
   const targets = redirectUri === undefined ? "'none'" : `'self' ${formTargetsOf(redirectUri)}`;
@@ -76,4 +115,73 @@ function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: st
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join("; ");
+}
+
+const DEFAULT_COLOR = "#1f4fd8";
+const COLOR = /^#[0-9a-f]{6}$/i;
+
+/** Returns the tenant's colour. Anything that is not a hex colour is replaced, so that no CSS can be injected. */
+function brandColor({ primaryColor }: Branding): string {
+  return COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
+}
+
+/** Returns black or white, the one with the higher contrast on the colour (WCAG 2.2, relative luminance). */
+export function inkOn(color: string): "#000000" | "#ffffff" {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+    const channel = Number.parseInt(color.slice(at, at + 2), 16) / 255;
+    return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
+}
+
+/** Returns the tenant's logo if it has an https URL whose origin is safe in a content security policy. */
+export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
+  if (logoUrl === null || !URL.canParse(logoUrl)) return undefined;
+  const { href, origin } = new URL(logoUrl);
+  return isHttpsOrigin(origin) ? { src: href, origin } : undefined;
+}
+
+/**
+ * Builds the style sheet. It follows the reader's light or dark setting; the tenant's colour appears only on buttons
+ * and the top border.
+ */
+function styleSheet(branding: Branding): Html {
+  const color = brandColor(branding);
+  return new Html(`
+:root { color-scheme: light dark; --brand: ${color}; --on-brand: ${inkOn(color)};
+  --page: #f4f5f7; --card: #ffffff; --text: #1b1f27; --soft: #4a5261; --line: #767d8a; --bad: #a4161a; --bad-soft: #fdecec; }
+@media (prefers-color-scheme: dark) { :root { --page: #14161b; --card: #1e2128; --text: #eef0f4; --soft: #b7bdc9;
+  --line: #868e9c; --bad: #ffb3b3; --bad-soft: #3d2024; } }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 1rem; min-height: 100vh; display: flex; align-items: center; justify-content: center;
+  background: var(--page); color: var(--text); font: 1rem/1.5 system-ui, sans-serif; }
+main { width: 100%; max-width: 26rem; padding: 1.5rem; background: var(--card); border: 1px solid var(--line);
+  border-top: 0.375rem solid var(--brand); border-radius: 0.5rem; }
+header { display: flex; align-items: center; gap: 0.75rem; color: var(--soft); overflow-wrap: anywhere; }
+header img { max-height: 2.5rem; max-width: 8rem; }
+h1 { margin: 0.75rem 0; font-size: 1.375rem; line-height: 1.25; overflow-wrap: anywhere; }
+p, li { overflow-wrap: anywhere; }
+label { display: block; margin: 1rem 0 0.25rem; font-weight: 600; }
+input { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.75rem; font: inherit; color: inherit; background: transparent;
+  border: 1px solid var(--line); border-radius: 0.375rem; }
+button { width: 100%; min-height: 2.75rem; margin-top: 1rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600;
+  cursor: pointer; border: 1px solid var(--text); border-radius: 0.375rem; background: var(--brand); color: var(--on-brand); }
+button.plain { background: transparent; color: var(--text); }
+button.quiet { border-color: transparent; color: var(--soft); }
+a { color: inherit; }
+:focus-visible { outline: 3px solid var(--text); outline-offset: 2px; }
+.problem { padding: 0.75rem; border: 1px solid var(--bad); border-radius: 0.375rem; background: var(--bad-soft); color: var(--bad); }
+.soft { color: var(--soft); }
+`);
+}
+
+/** The looks of a page when no client, and so no tenant, is known. */
+const NO_TENANT: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null };
+
+/** Renders an error that ends the flow, because there is no URL to which the user can safely be redirected. */
+export function failurePage(message: string, head: PageHead): Response {
+  const body = html`<p class="problem" role="alert">${message}</p>
+    <p>Go back to the app that you came from and start again there.</p>`;
+  return pageResponse({ branding: NO_TENANT, title: "This does not work", body }, head);
 }

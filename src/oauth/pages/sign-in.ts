@@ -1,22 +1,24 @@
-import type { Authorization } from "../actions/check-authorization.ts";
-import { html } from "./html.ts";
-import { pageResponse, type PageHead } from "./page.ts";
+import type { Authorization } from "../actions/authorize.ts";
+import { html, type PageHead, pageResponse } from "./page.ts";
 
 interface SignInPage {
   readonly authorization: Authorization;
   readonly ticket: string;
-  /** The email that was typed before. */
+  /** The email that the user typed before; the form shows it again. */
   readonly email?: string;
   readonly problem?: string;
 }
 
-/** The form has three buttons and no script; Enter in a field presses the first of them. */
+/**
+ * Renders the sign-in form. It has three buttons and no script. Enter in a field activates the first button,
+ * `sign_in`.
+ */
 export function signInPage(
   { authorization, ticket, email, problem }: SignInPage,
   head: PageHead,
 ): Response {
   const { client, redirectUri } = authorization;
-  const fault = problem === undefined ? undefined : html` aria-describedby="problem"`;
+  const fieldError = problem === undefined ? undefined : html` aria-describedby="problem"`;
   const atEmail = email === undefined ? html` autofocus` : undefined;
   const atPassword = email === undefined ? undefined : html` autofocus`;
   const body = html`${problem !== undefined ? html`<p class="problem" id="problem" role="alert">${problem}</p>` : undefined}
@@ -34,7 +36,7 @@ export function signInPage(
         maxlength="254"
         spellcheck="false"
         autocapitalize="none"
-        ${fault}${atEmail}
+        ${fieldError}${atEmail}
       />
       <label for="password">Password</label>
       <input
@@ -44,7 +46,7 @@ export function signInPage(
         autocomplete="current-password"
         required
         maxlength="128"
-        ${fault}${atPassword}
+        ${fieldError}${atPassword}
       />
       <button name="action" value="sign_in">Sign in</button>
       <button class="plain" name="action" value="sso" formnovalidate>
@@ -59,17 +61,17 @@ export function signInPage(
 }
 
 /**
- * Sends the browser on to an identity provider, by a refresh and not by a redirect: a browser that has come by a form
- * holds redirects to the policy of the form, which names no provider.
+ * Renders a page that takes the browser to an identity provider with a meta refresh. A redirect would not work after
+ * a form: browsers apply the form's policy to it, which does not name the provider.
  */
-export function departurePage({ client }: Authorization, place: string, head: PageHead): Response {
+export function redirectPage({ client }: Authorization, url: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
-    <p><a href="${place}">Go on, if nothing happens</a></p>`;
+    <p><a href="${url}">Go on, if nothing happens</a></p>`;
   const title = "On to your company's sign-in";
-  return pageResponse({ branding: client.branding, title, body, goesOnTo: place }, head);
+  return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }
 
-/** The wait of a lock for people: "1 minute 5 seconds". */
+/** Formats the remaining time of a lock for people, such as "1 minute 5 seconds". */
 export function inWords(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
   const parts = [count(minutes, "minute"), count(rest, "second")];

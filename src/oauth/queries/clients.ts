@@ -15,7 +15,7 @@ export async function findClient(db: DbOrTx, id: string): Promise<OAuthClient | 
   return row;
 }
 
-/** What the pages of a client look like, from its tenant. */
+/** The looks of a client's pages, which come from its tenant. */
 export interface Branding {
   readonly name: string;
   readonly primaryColor: string;
@@ -26,7 +26,7 @@ export interface ActiveClient extends OAuthClient {
   readonly branding: Branding;
 }
 
-/** A client whose tenant is active; a client of the platform takes the platform's looks. */
+/** Finds a client whose tenant is active. A client of the platform gets the platform's looks. */
 export async function findActiveClient(db: DbOrTx, id: string): Promise<ActiveClient | undefined> {
   const platforms = alias(companies, "platforms");
   const platform = db
@@ -57,22 +57,21 @@ function brandingOf({
   return { name: (whiteLabelEnabled ? brandName : null) ?? name, primaryColor, logoUrl };
 }
 
-/** Who may see clients. */
-interface Sight {
-  /** Undefined where those of every tenant are seen. */
+/** Restricts the clients that a caller may see. */
+interface ClientFilter {
+  /** Undefined if the caller sees the clients of every tenant. */
   readonly tenantId: number | undefined;
   readonly scopes: ReadonlySet<string>;
-  /** Set where the token is a third party's, which sees what was made by it. */
+  /** Set for a third-party token, which sees only the clients that it created. */
   readonly thirdParty: string | null;
 }
 
 /**
- * Those that `authorityToSee` lets a caller see, newest first. `after` is an instant in ms and a client id, with a dot
- * between.
+ * Lists the clients that `authorityToSee` lets the caller see, newest first. `page.after` is a key of `clientKey`.
  */
 export function clientsOf(
   db: DbOrTx,
-  { tenantId, scopes, thirdParty }: Sight,
+  { tenantId, scopes, thirdParty }: ClientFilter,
   page: Page,
 ): Promise<OAuthClient[]> {
   const { firstParty, createdBy } = oauthClients;
@@ -92,7 +91,7 @@ export function clientsOf(
     .limit(page.limit + 1);
 }
 
-/** The builder takes lists that may change. */
+/** Copies the lists, because Drizzle's builder wants mutable arrays. */
 const valuesOf = (client: OAuthClient) => ({
   ...client,
   redirectUris: [...client.redirectUris],
@@ -104,7 +103,7 @@ export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
   await tx.insert(oauthClients).values(valuesOf(client));
 }
 
-/** Makes creations of a tenant's clients wait for each other. */
+/** Locks the tenant, so that concurrent creations of its clients wait for each other and the limit holds. */
 export async function holdTenant(tx: Tx, id: number): Promise<void> {
   const { id: tenantId } = companies;
   await tx.select({ tenantId }).from(companies).where(eq(tenantId, id)).for("no key update");
@@ -118,13 +117,13 @@ export async function countClients(tx: Tx, tenantId: number): Promise<number> {
   return row?.clients ?? 0;
 }
 
-/** Holds the client, so that of two changes each is made on what the other left. */
+/** Locks the client, so that a concurrent change waits and then starts from this one's result. */
 export async function holdClient(tx: Tx, id: string): Promise<OAuthClient | undefined> {
   const [row] = await tx.select().from(oauthClients).where(eq(clientId, id)).for("no key update");
   return row;
 }
 
-/** What a client is and whose it is stays as it was made. */
+/** Updates a client. Its type (confidential or public), tenant and creator never change. */
 export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
   const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } =
     valuesOf(client);
@@ -134,13 +133,16 @@ export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
     .where(eq(clientId, client.clientId));
 }
 
-/** From its commit on nothing more is issued to the client; false if there is none. */
+/**
+ * Removes all grant types. After the commit nothing is issued to the client any more. Returns false if there is no
+ * such client.
+ */
 export async function endGrants(tx: DbOrTx, id: string): Promise<boolean> {
   const { count } = await tx.update(oauthClients).set({ grantTypes: [] }).where(eq(clientId, id));
   return count > 0;
 }
 
-/** Its tokens and codes go with it. */
+/** Deletes a client; foreign keys delete its tokens and codes. Returns false if there is no such client. */
 export async function deleteClient(tx: Tx, id: string): Promise<boolean> {
   const { count } = await tx.delete(oauthClients).where(eq(clientId, id));
   return count > 0;

@@ -6,7 +6,10 @@ import type { AuthorizationCode } from "../model.ts";
 
 const { secretHash } = authorizationCodes;
 
-/** False if the client is gone, or may not use the flow any more; its deletion waits for the commit. */
+/**
+ * Inserts a code and locks the client with a shared lock, so that its deletion waits for the commit. Returns false if
+ * the client is gone or may not use the code flow any more.
+ */
 export async function insertAuthorizationCode(
   tx: Tx,
   code: Omit<AuthorizationCode, "familyId">,
@@ -30,7 +33,7 @@ export async function findAuthorizationCode(
   return row;
 }
 
-/** Of several redemptions at once each sees what the one before it did. */
+/** Locks a code, so that a concurrent redemption waits and then sees the result of this one. */
 export async function holdAuthorizationCode(
   tx: Tx,
   hash: string,
@@ -53,7 +56,7 @@ export async function redeemAuthorizationCode(
     .where(eq(secretHash, code.secretHash));
 }
 
-/** False if it was gone already. */
+/** Deletes a code. Returns false if it was gone already. */
 export async function deleteAuthorizationCode(tx: Tx, hash: string): Promise<boolean> {
   const { count } = await tx.delete(authorizationCodes).where(eq(secretHash, hash));
   return count > 0;

@@ -1,27 +1,39 @@
-import { PAGE_TTL_MS, type SignedIn } from "../actions/authorize.ts";
-import type { Authorization, CheckedAuthorization } from "../actions/check-authorization.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { startSso } from "../../sso/actions/begin-sso.ts";
+import type { SsoDeps } from "../../sso/actions/deps.ts";
+import { browserCookie, newOneTimeSecret, s256 } from "../../sso/browser.ts";
+import { authorizeReturnUrl } from "../../sso/places.ts";
+import {
+  type Authorization,
+  checkAuthorization,
+  type CheckedAuthorization,
+  PAGE_TTL_MS,
+  type SignedIn,
+  signInByProvider,
+} from "../actions/authorize.ts";
 import type { OAuthDeps } from "../actions/deps.ts";
+import { Params } from "../form.ts";
 import { consentPage } from "../pages/consent.ts";
-import { failurePage } from "../pages/failure.ts";
-import { signInPage } from "../pages/sign-in.ts";
+import { failurePage } from "../pages/page.ts";
+import { redirectPage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
-import { sealTicket } from "../ticket.ts";
+import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
 
-/* What every step at `/oauth/authorize` may end with. */
+/* Contains the responses that every step at `/oauth/authorize` may end with. */
 
 export const STALE = "This page has expired or belongs to another browser.";
 
-/** A request that was looked at, and the browser that shows its pages. */
-export interface Asked {
+/** A validated request at one of the pages, and the browser that shows the page. */
+export interface PageRequest {
   readonly browser: string;
-  /** The query of the authorization request. */
+  /** Query string of the authorization request. */
   readonly query: string;
   readonly authorization: Authorization;
-  /** What was typed before. */
+  /** The email that the user typed before. */
   readonly email: string | undefined;
 }
 
-export function turnAway(
+export function rejectRequest(
   deps: OAuthDeps,
   checked: Exclude<CheckedAuthorization, { kind: "good" }>,
   status: Redirect = SEE_OTHER,
@@ -32,10 +44,10 @@ export function turnAway(
 }
 
 type Redirect = 302 | 303;
-/** After a form: no browser sends the password on (RFC 9700, 4.12). */
+/** Redirects after a form with 303, because a browser would send the password on with 307 (RFC 9700, 4.12). */
 const SEE_OTHER: Redirect = 303;
 
-/** Back to the client, with `iss` (RFC 9207). */
+/** Redirects back to the client, with `iss` (RFC 9207). */
 export function sendBack(
   { config }: OAuthDeps,
   { redirectUri, state }: { redirectUri: string; state: string | undefined },
@@ -51,35 +63,107 @@ export function sendBack(
   return new Response(null, { status, headers });
 }
 
-interface Again {
+interface SignInProblem {
   readonly status: number;
   readonly problem: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export const EXPIRED: Again = {
+export const EXPIRED: SignInProblem = {
   status: 400,
   problem: "This page has expired. Please sign in again.",
 };
 
-/** The sign-in form once more, with what is wrong. */
-export function again(
+/** Renders the sign-in form again, with the problem. */
+export function showSignInAgain(
   deps: OAuthDeps,
-  { browser, query, authorization, email }: Asked,
-  { problem, ...head }: Again,
+  { browser, query, authorization, email }: PageRequest,
+  { problem, ...head }: SignInProblem,
 ): Response {
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
   return signInPage({ authorization, ticket, problem, ...(email && { email }) }, head);
 }
 
-/** Back with the code, or the question whether the client may. */
-export function goOn(
+/** Continues after a sign-in: redirects to the client with the code, or asks the user for consent. */
+export function continueFlow(
   deps: OAuthDeps,
-  { browser, query, authorization }: Asked,
+  { browser, query, authorization }: PageRequest,
   { kind, secret, email }: SignedIn & { readonly email: string },
 ): Response {
   if (kind === "code") return sendBack(deps, authorization, { code: secret });
   const signedIn = { secret, email };
   const ticket = sealTicket(deps, browser, { query, signedIn, ttlMs: PAGE_TTL_MS });
   return consentPage(authorization, { ticket, email });
+}
+
+/*
+ * Single sign-on at `/oauth/authorize`. The flow returns to an address of our own, which no caller can choose. The
+ * address carries the ticket of the page, which opens only in this browser, and the one-time code is valid only with
+ * the verifier in that ticket.
+ */
+
+export interface ProviderDeps extends OAuthDeps, SsoDeps {
+  readonly config: OAuthDeps["config"] & SsoDeps["config"];
+}
+
+/** A request of a browser at one of our pages. */
+export interface PageVisit {
+  readonly requestContext: RequestContext;
+  readonly query: string;
+}
+
+const UNKNOWN = "There is no single sign-on for this address. Sign in with your password.";
+const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
+
+export async function startProviderSignIn(
+  deps: ProviderDeps,
+  request: PageRequest,
+  requestContext: RequestContext,
+): Promise<Response> {
+  const { browser, query, authorization, email } = request;
+  if (email === undefined)
+    return showSignInAgain(deps, request, { status: 400, problem: "Please fill in your email." });
+  const verifier = newOneTimeSecret();
+  const flow = { query, signedIn: null, verifier, ttlMs: PAGE_TTL_MS };
+  const cookie = browserCookie(deps.config);
+  const begun = await startSso(
+    deps,
+    {
+      query: { email },
+      known: cookie.read(requestContext.headers),
+      returnTo: authorizeReturnUrl(deps.config, sealTicket(deps, browser, flow)),
+      codeChallenge: s256(verifier),
+    },
+    requestContext,
+  );
+  if (begun === undefined) return showSignInAgain(deps, request, { status: 400, problem: UNKNOWN });
+  const headers = { "Set-Cookie": cookie.write(begun.browser) };
+  return redirectPage(authorization, begun.location, { status: 200, headers });
+}
+
+/** Handles `GET /oauth/authorize/sso`. */
+export async function returnFromProvider(
+  deps: ProviderDeps & { readonly cookie: BrowserCookie },
+  visit: PageVisit,
+): Promise<Response> {
+  const { requestContext } = visit;
+  const params = new Params(visit.query);
+  const browser = deps.cookie.read(requestContext.headers);
+  const opened = browser && openTicket(deps, browser, params.one("ticket") ?? "");
+  const verifier = opened ? opened.ticket.verifier : undefined;
+  if (!browser || !opened || verifier === undefined) return failurePage(STALE, { status: 400 });
+  const { query } = opened.ticket;
+  const checked = await checkAuthorization(deps, query);
+  if (checked.kind !== "good") return rejectRequest(deps, checked);
+  const { authorization } = checked;
+  const request = { browser, query, authorization, email: undefined };
+  if (opened.isExpired) return showSignInAgain(deps, request, EXPIRED);
+  const code = params.one("code");
+  const signedIn =
+    code === undefined
+      ? undefined
+      : await signInByProvider(deps, authorization, { code, verifier, requestContext });
+  if (signedIn === undefined)
+    return showSignInAgain(deps, request, { status: 400, problem: REFUSED });
+  return continueFlow(deps, request, signedIn);
 }

@@ -1,35 +1,39 @@
 import { Elysia } from "elysia";
 
 import type { Checks } from "../../http/checks.ts";
-import type { Call } from "../../http/call.ts";
-import { queryOf } from "../../http/parameters.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { queryOf } from "../../http/text.ts";
 import { AUTHORIZE_RETURN } from "../../sso/places.ts";
-import { denyConsent, grantConsent, PAGE_TTL_MS, signInAtPage } from "../actions/authorize.ts";
-import { checkAuthorization, type Authorization } from "../actions/check-authorization.ts";
+import {
+  type Authorization,
+  checkAuthorization,
+  denyConsent,
+  grantConsent,
+  PAGE_TTL_MS,
+  signInAtPage,
+} from "../actions/authorize.ts";
 import { readForm, type Params } from "../form.ts";
-import { failurePage } from "../pages/failure.ts";
+import { failurePage } from "../pages/page.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
 import { BrowserCookie, newBrowser, openTicket, sealTicket, type Ticket } from "../ticket.ts";
 import {
-  again,
+  showSignInAgain,
+  type PageRequest,
   EXPIRED,
-  goOn,
+  continueFlow,
+  startProviderSignIn,
+  type PageVisit,
+  type ProviderDeps,
+  returnFromProvider,
   sendBack,
   STALE,
-  turnAway,
-  type Asked,
+  rejectRequest,
 } from "./authorize-answers.ts";
 import {
   ANSWER_AUTHORIZE_DETAIL,
   AUTHORIZE_DETAIL,
   AUTHORIZE_RETURN_DETAIL,
 } from "./descriptions.ts";
-import {
-  leaveForProvider,
-  returnFromProvider,
-  type PageVisit,
-  type ProviderDeps,
-} from "./authorize-provider.ts";
 
 export interface AuthorizeDeps extends ProviderDeps {
   readonly checks: Checks;
@@ -39,55 +43,59 @@ interface PageDeps extends ProviderDeps {
   readonly cookie: BrowserCookie;
 }
 
-/** Contract 5.4. Every step starts from the request itself: nothing of it is remembered here. */
+/**
+ * Defines the pages of the code flow (contract 5.4). The server keeps no state between the steps: each one validates
+ * the authorization request again.
+ */
 export function authorizeRoutes(oauth: AuthorizeDeps) {
   const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
   return new Elysia({ tags: ["OAuth"] })
     .use(oauth.checks)
     .get(
       "/oauth/authorize",
-      ({ call, request }) => begin(deps, { call, query: queryOf(request) }),
+      ({ requestContext, request }) => begin(deps, { requestContext, query: queryOf(request) }),
       {
         public: true,
         detail: { ...AUTHORIZE_DETAIL },
       },
     )
-    .post("/oauth/authorize", ({ call, raw }) => proceed(deps, { call, raw }), {
+    .post("/oauth/authorize", ({ requestContext, raw }) => proceed(deps, { requestContext, raw }), {
       public: true,
       signIn: true,
       detail: { ...ANSWER_AUTHORIZE_DETAIL },
     })
     .get(
       AUTHORIZE_RETURN,
-      ({ call, request }) => returnFromProvider(deps, { call, query: queryOf(request) }),
+      ({ requestContext, request }) =>
+        returnFromProvider(deps, { requestContext, query: queryOf(request) }),
       { public: true, detail: AUTHORIZE_RETURN_DETAIL },
     );
 }
 
-async function begin(deps: PageDeps, { call, query }: PageVisit): Promise<Response> {
+async function begin(deps: PageDeps, { requestContext, query }: PageVisit): Promise<Response> {
   const checked = await checkAuthorization(deps, query);
-  if (checked.kind !== "good") return turnAway(deps, checked, 302);
-  const browser = deps.cookie.read(call.headers) ?? newBrowser();
+  if (checked.kind !== "good") return rejectRequest(deps, checked, 302);
+  const browser = deps.cookie.read(requestContext.headers) ?? newBrowser();
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
   const headers = { "Set-Cookie": deps.cookie.write(browser) };
   return signInPage({ authorization: checked.authorization, ticket }, { status: 200, headers });
 }
 
 interface SentForm {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly raw: Uint8Array;
 }
 
 interface Step {
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly form: Params;
   readonly browser: string;
   readonly ticket: Ticket;
   readonly authorization: Authorization;
 }
 
-async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Response> {
-  const { headers } = call;
+async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promise<Response> {
+  const { headers } = requestContext;
   if (!isOwnForm(headers, deps.config.serverRoot))
     return failurePage("This form was sent from another site.", { status: 403 });
   const form = readForm(headers, raw);
@@ -97,21 +105,22 @@ async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Respons
   if (!browser || !opened) return failurePage(STALE, { status: 400 });
   const { ticket, isExpired } = opened;
   const checked = await checkAuthorization(deps, ticket.query);
-  if (checked.kind !== "good") return turnAway(deps, checked);
-  const step = { call, form, browser, ticket, authorization: checked.authorization };
-  // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.
+  if (checked.kind !== "good") return rejectRequest(deps, checked);
+  const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
+  // A form that was sent without a button means signing in, unless the user already has.
   const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
-  if (isExpired) return again(deps, askedOf(step), EXPIRED);
+  if (isExpired) return showSignInAgain(deps, pageRequestOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
-  if (action === "sso") return leaveForProvider(deps, askedOf(step), call);
+  if (action === "sso") return startProviderSignIn(deps, pageRequestOf(step), requestContext);
   if (action === "allow" && ticket.signedIn !== null) return allow(deps, step, ticket.signedIn);
   return failurePage(STALE, { status: 400 });
 }
 
 /**
- * Browsers name the origin of a form, or keep it to themselves and say whether the site is the same. What names neither
- * is no browser that another site could use; the cookie and the ticket sealed for it hold it back as well.
+ * Returns whether the form was sent from our own page. Browsers send `Origin`, or hide it and send `Sec-Fetch-Site`.
+ * A request with neither does not come from a browser that another site could misuse; the cookie and the sealed
+ * ticket protect the form as well.
  */
 function isOwnForm(headers: Headers, serverRoot: string): boolean {
   const [origin, site] = [headers.get("origin"), headers.get("sec-fetch-site")];
@@ -119,7 +128,7 @@ function isOwnForm(headers: Headers, serverRoot: string): boolean {
   return site === null ? origin === null : site === "same-origin";
 }
 
-const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
+const pageRequestOf = ({ browser, ticket, authorization, form }: Step): PageRequest => ({
   browser,
   query: ticket.query,
   authorization,
@@ -127,21 +136,24 @@ const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
 });
 
 async function signIn(deps: PageDeps, step: Step): Promise<Response> {
-  const { authorization, form, call } = step;
-  const asked = askedOf(step);
+  const { authorization, form, requestContext } = step;
+  const request = pageRequestOf(step);
   const [email, password] = [form.one("email"), form.one("password")];
   if (email === undefined || password === undefined)
-    return again(deps, asked, { status: 400, problem: "Please fill in both fields." });
-  const outcome = await signInAtPage(deps, authorization, { email, password, call });
+    return showSignInAgain(deps, request, { status: 400, problem: "Please fill in both fields." });
+  const outcome = await signInAtPage(deps, authorization, { email, password, requestContext });
   if (outcome.kind === "wrong")
-    return again(deps, asked, { status: 400, problem: "The email or the password is wrong." });
+    return showSignInAgain(deps, request, {
+      status: 400,
+      problem: "The email or the password is wrong.",
+    });
   if (outcome.kind === "locked") {
     const wait = inWords(outcome.retryAfterS);
     const problem = `There were too many wrong passwords. Sign-in is locked; try again in ${wait}.`;
     const headers = { "Retry-After": String(outcome.retryAfterS) };
-    return again(deps, asked, { status: 429, problem, headers });
+    return showSignInAgain(deps, request, { status: 429, problem, headers });
   }
-  return goOn(deps, asked, { ...outcome.value, email });
+  return continueFlow(deps, request, { ...outcome.value, email });
 }
 
 async function allow(
@@ -149,15 +161,19 @@ async function allow(
   step: Step,
   { secret }: { secret: string },
 ): Promise<Response> {
-  const { authorization, call } = step;
-  const code = await grantConsent(deps, authorization, { secret, call });
+  const { authorization, requestContext } = step;
+  const code = await grantConsent(deps, authorization, { secret, requestContext });
   return code === undefined
-    ? again(deps, askedOf(step), EXPIRED)
+    ? showSignInAgain(deps, pageRequestOf(step), EXPIRED)
     : sendBack(deps, authorization, { code });
 }
 
-async function deny(deps: PageDeps, { authorization, ticket, call }: Step): Promise<Response> {
-  if (ticket.signedIn !== null) await denyConsent(deps, { secret: ticket.signedIn.secret, call });
+async function deny(
+  deps: PageDeps,
+  { authorization, ticket, requestContext }: Step,
+): Promise<Response> {
+  if (ticket.signedIn !== null)
+    await denyConsent(deps, { secret: ticket.signedIn.secret, requestContext });
   const error_description = "The user said no.";
   return sendBack(deps, authorization, { error: "access_denied", error_description });
 }

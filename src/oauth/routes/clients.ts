@@ -2,17 +2,16 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
-import type { Access } from "../../http/access.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { type Access, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { loads } from "../../http/request-state.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
 import * as actions from "../actions/clients.ts";
-import { clientFaults } from "../input.ts";
+import { clientErrors } from "../redirect-uri.ts";
 import {
   clientChanges,
   clientObject,
@@ -27,24 +26,27 @@ interface ClientRouteDeps extends actions.ClientDeps {
   readonly checks: Checks;
 }
 
-/** One of the two places where the same routes stand. */
+/** One of the two paths at which the same routes are mounted. */
 interface Group<P extends string> {
   readonly path: P;
   readonly tag: string;
-  /** Ends the summaries. */
-  readonly whose: string;
+  /** Text at the end of each summary. */
+  readonly titleSuffix: string;
   readonly access: Access;
   readonly isPlatform: boolean;
 }
 
-/** Contract 5.6: the platform's administrators see them all, a partner its own. */
+/**
+ * Defines the routes that manage clients (contract 5.6): administrators of the platform see all clients, a partner
+ * its own.
+ */
 export function clientRoutes(deps: ClientRouteDeps) {
   return new Elysia({ name: "oauth-clients" })
     .use(
       groupRoutes(deps, {
         path: "/sso/clients",
         tag: "OAuth clients",
-        whose: "",
+        titleSuffix: "",
         access: superAdmin("clients:write"),
         isPlatform: true,
       }),
@@ -53,7 +55,7 @@ export function clientRoutes(deps: ClientRouteDeps) {
       groupRoutes(deps, {
         path: "/partner/oauth-clients",
         tag: "Partner",
-        whose: " of the partner",
+        titleSuffix: " of the partner",
         access: partnerAdmin("clients:write"),
         isPlatform: false,
       }),
@@ -69,103 +71,124 @@ function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group
 }
 
 function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group)
     .get(
       "",
-      async ({ principal, call, query }) => {
+      async ({ principal, requestContext, query }) => {
         const page = pageOf(query);
-        const rows = await actions.listClients(deps, { principal, call, isPlatform }, page);
+        const rows = await actions.listClients(
+          deps,
+          { principal, requestContext, isPlatform },
+          page,
+        );
         return listOf(rows, page, { key: actions.clientKey, show: showClient });
       },
       {
         access,
         query: Type.Object(pageQuery(actions.isClientKey)),
         response: { 200: listSchema(clientObject) },
-        detail: { summary: `List OAuth clients${whose}`, description: "Newest first." },
+        detail: { summary: `List OAuth clients${titleSuffix}`, description: "Newest first." },
       },
     )
     .post(
       "",
-      async ({ principal, call, body, status }) => {
-        const created = await actions.createClient(deps, { principal, call, isPlatform }, body);
+      async ({ principal, requestContext, body, status }) => {
+        const created = await actions.createClient(
+          deps,
+          { principal, requestContext, isPlatform },
+          body,
+        );
         return status(201, withSecret(created));
       },
       {
         access,
         body: newClientBody,
-        rules: ({ body }: Judged<typeof newClientBody>) => clientFaults(body, group),
-        response: { 201: newClientObject, 409: problem("limit_reached") },
+        rules: ({ body }: RuleInput<typeof newClientBody>) => clientErrors(body, group),
+        response: { 201: newClientObject, 409: errorResponse("limit_reached") },
         detail: {
-          summary: `Create an OAuth client${whose}`,
+          summary: `Create an OAuth client${titleSuffix}`,
           description: "The secret is shown here once and cannot be retrieved later.",
         },
       },
     );
 }
 
-/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see or change it. */
+/**
+ * Creates an instance at the group's path. Its macro `client: true` loads the client of `:id` if the caller may see
+ * or change it.
+ */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
   { path, tag, isPlatform }: Group<P>,
   purpose: "see" | "change" = "see",
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] }).use(deps.checks).macro(
-    finds("client", ({ principal, call, params }) => {
+    loads("client", ({ principal, requestContext, params }) => {
       const clientId = params["id"] ?? "";
-      return actions.findOwnClient(deps, { principal, call, isPlatform }, { clientId, purpose });
+      return actions.findOwnClient(
+        deps,
+        { principal, requestContext, isPlatform },
+        { clientId, purpose },
+      );
     }),
   );
 }
 
 function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, whose } = group;
+  const { access, titleSuffix } = group;
   return groupBase(deps, group).get("/:id", ({ client }) => showClient(client), {
     access,
     client: true,
     response: { 200: clientObject },
     detail: {
-      summary: `Get an OAuth client${whose}`,
+      summary: `Get an OAuth client${titleSuffix}`,
       description: "Never with its secret.",
     },
   });
 }
 
 function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   const update = async (caller: Caller, client: OAuthClient, changes: ClientChanges) => {
     const administrator = { ...caller, isPlatform };
     return showClient(await actions.changeClient(deps, administrator, { client, changes }));
   };
-  // Elysia writes into the hooks that it is given, so each route has its own.
+  // A function, because Elysia modifies the hook objects that it gets, so each route needs its own.
   const updating = () =>
     ({
       access,
       client: true,
       body: clientChanges,
-      rules: ({ body, client: before }: Judged<typeof clientChanges> & FoundClient) =>
-        clientFaults(body, { isPlatform, before }),
+      rules: ({ body, client: before }: RuleInput<typeof clientChanges> & FoundClient) =>
+        clientErrors(body, { isPlatform, before }),
       response: { 200: clientObject },
       detail: {
-        summary: `Update an OAuth client${whose}`,
+        summary: `Update an OAuth client${titleSuffix}`,
         description: "Send only what is to change.",
       },
     }) as const;
   return groupBase(deps, group, "change")
     .post(
       "/:id",
-      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      ({ principal, requestContext, client, body }) =>
+        update({ principal, requestContext }, client, body),
       updating(),
     )
     .patch(
       "/:id",
-      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      ({ principal, requestContext, client, body }) =>
+        update({ principal, requestContext }, client, body),
       updating(),
     )
     .delete(
       "/:id",
-      async ({ principal, call, client, status }) => {
-        await actions.deleteClient(deps, { principal, call, isPlatform }, client.clientId);
+      async ({ principal, requestContext, client, status }) => {
+        await actions.deleteClient(
+          deps,
+          { principal, requestContext, isPlatform },
+          client.clientId,
+        );
         return status(204, undefined);
       },
       {
@@ -173,7 +196,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         client: true,
         response: { 204: Type.Void() },
         detail: {
-          summary: `Delete an OAuth client${whose}`,
+          summary: `Delete an OAuth client${titleSuffix}`,
           description: "Its tokens stop working at once.",
         },
       },
@@ -185,11 +208,11 @@ interface FoundClient {
 }
 
 function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
-  const { access, isPlatform, whose } = group;
+  const { access, isPlatform, titleSuffix } = group;
   return groupBase(deps, group, "change").post(
     "/:id/secret",
-    async ({ principal, call, client }) => {
-      const administrator = { principal, call, isPlatform };
+    async ({ principal, requestContext, client }) => {
+      const administrator = { principal, requestContext, isPlatform };
       return withSecret(await actions.rotateClientSecret(deps, administrator, client.clientId));
     },
     {
@@ -198,7 +221,7 @@ function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group
       body: NO_FIELDS,
       response: { 200: newClientObject },
       detail: {
-        summary: `Rotate the secret of an OAuth client${whose}`,
+        summary: `Rotate the secret of an OAuth client${titleSuffix}`,
         description: "The old secret stops working at once.",
       },
     },

@@ -1,8 +1,8 @@
 import type { DocumentDecoration } from "elysia";
 
 /*
- * What the endpoints at `/oauth` take and answer, for the API's description. Their forms and answers are those of the
- * RFCs and have no schema of ours, so the operations are written out here.
+ * OpenAPI descriptions of the endpoints at `/oauth`. RFCs define their forms and responses, which have no TypeBox
+ * schema here, so the operations are written out.
  */
 
 type RequestBody = Exclude<NonNullable<DocumentDecoration["requestBody"]>, { $ref: string }>;
@@ -38,8 +38,8 @@ const ERROR_SCHEMA: Schema = {
   properties: { error: text(), error_description: text() },
 };
 
-/** RFC 6749, 5.2. */
-function refusals(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
+/** Describes error responses by status (RFC 6749, 5.2). */
+function errorResponses(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, codes]) => {
       const content = {
@@ -99,7 +99,7 @@ const TOKEN_ANSWER: Schema = {
   },
 };
 
-/** RFC 7662, 2.2; without `active` there is nothing more. */
+/** The introspection response (RFC 7662, 2.2). A token that is not active has no other field. */
 const INTROSPECTION: Schema = {
   title: "Introspection",
   type: "object",
@@ -147,7 +147,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       refresh_token: "eyJ…",
       scope: "*",
     }),
-    ...refusals({
+    ...errorResponses({
       "400": [
         "invalid_request",
         "invalid_grant",
@@ -157,7 +157,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       ],
       "401": ["invalid_client"],
       ...ALWAYS,
-      // The lock of sign-in, besides the rate limit (contract 4.9).
+      // The sign-in lock also answers 429, besides the rate limit (contract 4.9).
       "429": ["invalid_grant", "temporarily_unavailable"],
     }),
   },
@@ -176,7 +176,7 @@ export const REVOKE_DETAIL: DocumentDecoration = {
   ),
   responses: {
     "200": answer("It is revoked, or was none.", { type: "object" }, {}),
-    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
 
@@ -188,7 +188,7 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
   requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
   responses: {
     "200": answer("What the token is worth at this moment.", INTROSPECTION, { active: false }),
-    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+    ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
 

@@ -2,51 +2,51 @@ import { Elysia } from "elysia";
 
 import type { Checks } from "../../http/checks.ts";
 import type { OAuthDeps } from "../actions/deps.ts";
-import { grantToken } from "../actions/grant-token.ts";
-import { introspectToken, revokeToken } from "../actions/known-tokens.ts";
+import { grantToken, introspectToken, revokeToken } from "../actions/tokens.ts";
 import { readCredentials } from "../credentials.ts";
 import { readForm } from "../form.ts";
 import { readTokenRequest } from "../grants.ts";
 import { INTROSPECT_DETAIL, REVOKE_DETAIL, TOKEN_DETAIL } from "./descriptions.ts";
-import { jsonAnswer } from "./answers.ts";
+import { jsonAnswer } from "../oauth-error.ts";
 
 /**
- * Contract 5.1 and 5.5; RFC 7009 and RFC 7662. Forms of RFC 6749 are read by hand, because no schema says its errors.
+ * Defines the token, revocation and introspection endpoints (contract 5.1 and 5.5; RFC 7009; RFC 7662). Their forms
+ * are read by hand, because schema validation cannot produce the error codes of RFC 6749.
  */
 export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: "/oauth", tags: ["OAuth"] })
     .use(deps.checks)
     .post(
       "/token",
-      async ({ call, raw }) => {
-        const form = readForm(call.headers, raw);
+      async ({ requestContext, raw }) => {
+        const form = readForm(requestContext.headers, raw);
         const grant = readTokenRequest(form);
-        const credentials = readCredentials(call.headers, form);
-        return jsonAnswer(await grantToken(deps, grant, { credentials, call }));
+        const credentials = readCredentials(requestContext.headers, form);
+        return jsonAnswer(await grantToken(deps, grant, { credentials, requestContext }));
       },
       { public: true, signIn: true, detail: TOKEN_DETAIL },
     )
     .post(
       "/revoke",
-      async ({ call, raw }) => {
-        const form = readForm(call.headers, raw);
+      async ({ requestContext, raw }) => {
+        const form = readForm(requestContext.headers, raw);
         form.refuseRepeated();
         const token = form.required("token");
-        const credentials = readCredentials(call.headers, form);
-        await revokeToken(deps, token, { credentials, call });
-        // RFC 7009, 2.2: nobody reads the body, but some libraries take no answer that is not JSON.
+        const credentials = readCredentials(requestContext.headers, form);
+        await revokeToken(deps, token, { credentials, requestContext });
+        // Clients ignore the body (RFC 7009, 2.2), but some libraries accept only a response that is JSON.
         return jsonAnswer({});
       },
       { public: true, detail: REVOKE_DETAIL },
     )
     .post(
       "/introspect",
-      async ({ call, raw }) => {
-        const form = readForm(call.headers, raw);
+      async ({ requestContext, raw }) => {
+        const form = readForm(requestContext.headers, raw);
         form.refuseRepeated();
         const token = form.required("token");
-        const credentials = readCredentials(call.headers, form);
-        return jsonAnswer(await introspectToken(deps, token, { credentials, call }));
+        const credentials = readCredentials(requestContext.headers, form);
+        return jsonAnswer(await introspectToken(deps, token, { credentials, requestContext }));
       },
       { public: true, detail: INTROSPECT_DETAIL },
     );

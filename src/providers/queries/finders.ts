@@ -5,7 +5,7 @@ import { anyOf } from "../../../db/conditions.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { list, statement } from "../../../db/statement.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { inGroups } from "../../lib/groups.ts";
+import { inBatches } from "../../lib/batches.ts";
 
 const secrets = statement({
   name: "providers.secrets",
@@ -18,7 +18,7 @@ const secrets = statement({
              select slug, sealed_secret from review_sites where slug = given.slug offset 0) p`,
 });
 
-/** By slug. */
+/** Returns the sealed secrets by slug. */
 export async function sealedSecretsOf(db: DbOrTx, slugs: readonly string[]) {
   const found = await db.run(secrets, { slugs });
   return new Map(found.map(({ slug, sealedSecret }) => [slug, sealedSecret]));
@@ -27,7 +27,7 @@ export async function sealedSecretsOf(db: DbOrTx, slugs: readonly string[]) {
 const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };
 const SECRETS_REMEMBERED = 1_000;
 
-/** Finds the sealed secrets of providers. */
+/** Creates a cached loader for the sealed secrets of providers. */
 export function createSecretFinder(db: Db, clock: Clock) {
   const known = new Map<string, string>();
   const answer = async (slugs: readonly string[]) => {
@@ -37,10 +37,10 @@ export function createSecretFinder(db: Db, clock: Clock) {
     return slugs.map((slug) => found.get(slug));
   };
   return {
-    /** Answers the secret as it was read last, which may have been changed since; undefined before the first read. */
+    /** Returns the secret as last read, which may be outdated; undefined before the first read. */
     remembered: (slug: string) => known.get(slug),
-    /** Reads the secret; undefined if there is no such provider. Reads at the same time share a statement. */
-    read: inGroups(clock, answer, LIMITS),
+    /** Reads the secret; undefined if the provider does not exist. Concurrent reads share a statement. */
+    read: inBatches(clock, answer, LIMITS),
   };
 }
 
@@ -52,8 +52,9 @@ function partnersOf(db: Db, siteIds: Iterable<number>) {
 const SITES_REMEMBERED = 100_000;
 
 /**
- * Finds the partners of connections, each once; none for a connection that does not exist. A connection is read once,
- * because its partner never changes. Past the limit all are forgotten.
+ * Creates a cached loader for the partners that own connections. It returns each partner once, and none for a
+ * connection that does not exist. Entries never expire, because a connection never changes its partner; at the limit
+ * the cache is cleared.
  */
 export function createPartnerFinder(db: Db): (siteIds: readonly number[]) => Promise<number[]> {
   const known = new Map<number, number>();

@@ -14,31 +14,35 @@ import {
   type ValuesOf,
 } from "../../../db/statement.ts";
 
-// What a group of requests asks of the database, each once for all of them: a parameter that is a table, so that the text
-// is the same for any number of rows. The query builder would bind 500 rows one column at a time. Tables are read by
-// look-ups behind an offset, and rows to be updated by their ids: a join alone would read all of a table for as long as its
-// plan is kept from when there was little. An array is a select of its own: the planner takes that for ten, and any other
-// array for as many as it has, so that it would plan each statement anew.
+// Statements of a batch. Each runs once for all requests and takes a table as its parameter, so that its text is the
+// same for any number of rows; the query builder would bind 500 rows one column at a time.
+//
+// Two forms keep the plans stable:
+//
+// - Tables are read through lateral look-ups with `offset 0`, and updated by id. A plain join would scan the whole
+//   table for as long as a plan from an empty table stays cached.
+// - An array stands in a sub-select, because the planner then assumes ten elements. With a bare array it uses the
+//   actual length, and would plan every execution anew.
 
-/** What an event refers to, and what is to be held of it. */
-const ASKED = {
+/** The references of one event, and the rows that the transaction must lock for it. */
+const LOOK_UP_COLUMNS = {
   slug: reviewSites.slug,
   id: nullable(providerEvents.id),
   siteId: nullable(reviews.storeReviewSiteId),
   externalReviewId: nullable(reviews.externalReviewId),
-  /** Whether the review is to be held, if it exists. */
+  /** Whether to lock the review, if it exists. */
   usesReview: value("boolean"),
-  /** Whether it may create the review. */
+  /** Whether the event may create the review. */
   createsReview: value("boolean"),
-  /** Whether the connection is to be held, because it changes. */
+  /** Whether to lock the connection, because the event changes it. */
   changesSite: value("boolean"),
 };
-export type Asked = ValuesOf<typeof ASKED>;
+export type LookUpRow = ValuesOf<typeof LOOK_UP_COLUMNS>;
 
-const waiting = statement({
+const waitStatement = statement({
   name: "providers.waitForRows",
-  // It takes locks in one order, of two tables.
-  params: { given: rows(ASKED) },
+  // Locks rows of two tables in a fixed order.
+  params: { given: rows(LOOK_UP_COLUMNS) },
   columns: { sites: value("bigint"), reviews: value("bigint") },
   text: ({ given }) => sql`
     with input as materialized (
@@ -59,12 +63,12 @@ const waiting = statement({
                    select from reviews where id = known.id for no key update) r) as reviews`,
 });
 
-/** Waits for the connections and reviews that `lookUp` would hold, and holds them: connections first, each kind by id. */
-export async function waitForRows(tx: Tx, given: readonly Asked[]): Promise<void> {
-  await tx.run(waiting, { given });
+/** Waits for the locks that `lookUp` would skip, and takes them: connections first, then reviews, each by id. */
+export async function waitForRows(tx: Tx, given: readonly LookUpRow[]): Promise<void> {
+  await tx.run(waitStatement, { given });
 }
 
-/** A review as it is read to decide what follows for it. */
+/** The columns of a review that decisions need. */
 export const REVIEW_STATE = {
   id: reviews.id,
   siteId: reviews.storeReviewSiteId,
@@ -77,10 +81,10 @@ export const REVIEW_STATE = {
   reviewedAt: reviews.reviewedAt,
   removedAt: reviews.removedAt,
 };
-/** A review as the database has it, or will have it after this request. */
+/** A review as it is in the database, or will be after this request. */
 export type ReviewState = ValuesOf<typeof REVIEW_STATE>;
 
-/** A connection with the provider as it is read and written; slug and name are those of the provider. */
+/** The columns of a connection with the provider; slug and name are the provider's. */
 export const SITE = {
   id: storeReviewSites.id,
   slug: reviewSites.slug,
@@ -96,12 +100,12 @@ export const SITE = {
 };
 export type Site = ValuesOf<typeof SITE>;
 
-const lookingUp = statement({
+const lookUpStatement = statement({
   name: "providers.lookUp",
-  // Hot; four look-ups for each event, two locks that skip what is held, and an id.
+  // Hot; four look-ups for each event, two locks that skip locked rows, and a new id.
   params: {
     given: rows({
-      ...ASKED,
+      ...LOOK_UP_COLUMNS,
       ord: value("integer"),
       showsSecret: value("boolean"),
       showsSite: value("boolean"),
@@ -109,19 +113,19 @@ const lookingUp = statement({
   },
   columns: {
     ord: value("integer"),
-    /** The secret of the provider, with the first event of each. */
+    /** The provider's secret; only in the first row of each provider. */
     sealedSecret: nullable(reviewSites.sealedSecret),
-    /** Whether the event id was claimed. */
+    /** Whether the event id was claimed before. */
     isSeen: value("boolean"),
-    /** Whether the connection exists and is one with this provider. */
+    /** Whether the connection exists and belongs to this provider. */
     isOwnSite: value("boolean"),
     /** Whether the review exists. */
     isKnown: value("boolean"),
-    /** The id of the review that it may create; nobody else gets it. */
+    /** A new id for the review that the event may create, taken from the sequence. */
     newId: nullable(value("integer")),
-    /** The connection, with the first event of each; of one that is to be held none if somebody else holds it. */
+    /** The connection, in its first row only. Absent if it must be locked and another transaction holds it. */
     site: table(SITE),
-    /** The review; none if somebody else holds it. */
+    /** The review; absent if another transaction has locked it. */
     review: table(REVIEW_STATE),
   },
   text: ({ given }) => sql`
@@ -153,10 +157,10 @@ const lookingUp = statement({
 });
 
 /**
- * What is known of each of these, with what is to be held of it held until the commit. It waits for nobody, and whatever
- * the transaction does after it waits for 100 ms at most.
+ * Loads the state that each event refers to, and locks the required rows until the commit. It skips rows that are
+ * locked by other transactions, and sets a lock timeout of 100 ms for the rest of the transaction.
  */
-export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]) {
+export async function lookUp<A extends LookUpRow>(tx: Tx, asked: readonly A[]) {
   const shown = new Set<string>();
   const given = asked.map((one, ord) => {
     const key = `${one.slug} ${one.siteId}`;
@@ -166,7 +170,7 @@ export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]) {
     shown.add(one.slug);
     return { ...one, ord, showsSecret, showsSite };
   });
-  const found = await tx.run(lookingUp, { given });
+  const found = await tx.run(lookUpStatement, { given });
   return found.flatMap(({ ord, site: [site], review: [review], ...facts }) => {
     const one = asked[ord];
     return one === undefined ? [] : { ...one, ...facts, site, review };

@@ -32,8 +32,8 @@ const insertion = statement({
 });
 
 /**
- * Claims event ids for ever and inserts reviews under ids of `lookUp`. It fails if somebody else has claimed or inserted
- * one of them since they were looked up, and with it the transaction.
+ * Claims event ids permanently and inserts reviews with the ids from `lookUp`. It fails, and the transaction with it,
+ * if another transaction has claimed or inserted one of them since the look-up.
  */
 export async function insertNew(
   tx: Tx,

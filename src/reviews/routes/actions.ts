@@ -1,6 +1,6 @@
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
-import * as actions from "../actions.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import * as actions from "../actions/reviews.ts";
 import {
   AssignBody,
   FlagBody,
@@ -13,7 +13,7 @@ import {
 } from "../model.ts";
 import { reviewRoutesBase, writing, type ReviewRouteDeps } from "./base.ts";
 
-/** Contract 9.2. Every action answers the review as it is afterwards. */
+/** Contract 9.2. Every action answers with the review as it is afterwards. */
 export function responseRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(
@@ -24,11 +24,12 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: ResponseBody,
-        response: { 200: ReviewObject, 409: problem("review_removed") },
+        response: { 200: ReviewObject, 409: errorResponse("review_removed") },
         detail: {
           operationId: "respond",
           summary: "Submit or change the response to a review",
-          description: "The first is submitted, a later one changes it; the review site posts it.",
+          description:
+            "The first call submits the response, a later one changes it; the review site posts it.",
         },
       },
     )
@@ -39,11 +40,11 @@ export function responseRoutes(deps: ReviewRouteDeps) {
       {
         access: writing,
         review: true,
-        response: { 200: ReviewObject, 409: problem("no_response") },
+        response: { 200: ReviewObject, 409: errorResponse("no_response") },
         detail: {
           operationId: "deleteResponse",
           summary: "Delete the response to a review",
-          description: "What the review site posted is not its to take back.",
+          description: "A response that the review site has already posted is not withdrawn there.",
         },
       },
     );
@@ -59,7 +60,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: FlagBody,
-        response: { 200: ReviewObject, 409: problem("flag_open", "review_removed") },
+        response: { 200: ReviewObject, 409: errorResponse("flag_open", "review_removed") },
         detail: {
           operationId: "flagReview",
           summary: "Flag a review for a check",
@@ -75,7 +76,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: FlagStatusBody,
-        response: { 200: ReviewObject, 409: problem("no_open_flag") },
+        response: { 200: ReviewObject, 409: errorResponse("no_open_flag") },
         detail: {
           operationId: "moveFlag",
           summary: "Move the flag of a review to another status",
@@ -85,7 +86,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** What the people of an account tell each other about a review. */
+/** Routes for internal teamwork on a review: assignments and notes. */
 export function teamRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(
@@ -96,14 +97,14 @@ export function teamRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         body: AssignBody,
-        rules: ({ body, review }: Judged<typeof AssignBody> & { readonly review: Review }) =>
-          actions.assigneeFaults(deps, review, body.user_id),
+        rules: ({ body, review }: RuleInput<typeof AssignBody> & { readonly review: Review }) =>
+          actions.assigneeErrors(deps, review, body.user_id),
         response: { 200: ReviewObject },
         detail: {
           operationId: "assignReview",
           summary: "Assign a review to a user",
           description:
-            "To an active user of the account who sees the review's store. Whoever has it already gets it no second time.",
+            "The user must be active and see the review's store. Assigning it to the present assignee changes nothing.",
         },
       },
     )

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 
 import { accountUser } from "../../auth/guard.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
-import { findReview, type ReviewDeps } from "../actions.ts";
+import { loads } from "../../http/request-state.ts";
+import { findReview, type ReviewDeps } from "../actions/reviews.ts";
 
 export interface ReviewRouteDeps extends ReviewDeps {
   readonly checks: Checks;
@@ -13,13 +13,13 @@ export interface ReviewRouteDeps extends ReviewDeps {
 export const reading = accountUser("reviews:read");
 export const writing = accountUser("reviews:write");
 
-/** An instance at `/account/reviews`; `review: true` finds what `:id` names, if the caller may see it. */
+/** Creates an instance at `/account/reviews`; `review: true` loads the review of `:id`, if the caller may see it. */
 export function reviewRoutesBase(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/reviews`, tags: ["Reviews"] })
     .use(deps.checks)
     .macro(
-      finds("review", ({ principal, call, params }) =>
-        findReview(deps, { principal, call }, params["id"] ?? ""),
+      loads("review", ({ principal, requestContext, params }) =>
+        findReview(deps, { principal, requestContext }, params["id"] ?? ""),
       ),
     );
 }

@@ -1,13 +1,18 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../http/base-path.ts";
+import { BASE_PATH } from "../../http/access.ts";
 import { foundOf, isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { listColleagues, listReviews, listStoreReviewSites, reviewHistory } from "../actions.ts";
+import {
+  listColleagues,
+  listReviews,
+  listStoreReviewSites,
+  reviewHistory,
+} from "../actions/reviews.ts";
 import * as model from "../model.ts";
 import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
 
-/** Contract 9: the reviews themselves. */
+/** Contract 9: reads reviews. */
 export function readingRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .get(
@@ -48,7 +53,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** Contract 9: what an account has beside its reviews. */
+/** Contract 9: reads an account's review sites and users. */
 export function accountRoutes(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account`, tags: ["Reviews"] })
     .use(deps.checks)

@@ -1,57 +1,61 @@
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
-import type { SoundParts } from "../../http/fields.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { hashSecret } from "../../lib/random-secret.ts";
-import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
+import { hashSecret } from "../../lib/secrets.ts";
+import { newOneTimeSecret, s256, STATE_TTL_MS, flowSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
-import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
+import { callbackUri, errorUrl, returnUrl, SsoError } from "../places.ts";
 import { findLiveConnection, type LiveConnection } from "../queries/connections.ts";
 import { insertState } from "../queries/sign-ins.ts";
-import { SsoRefusal } from "../refusal.ts";
-import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
+import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** Where the browser goes next, and the secret that its cookie holds. */
+/** The URL to which the browser is redirected, and the secret for its cookie. */
 export interface Begun {
   readonly location: string;
-  /** Absent if the sign-in did not begin. */
+  /** Absent if the sign-in could not start. */
   readonly browser?: string;
 }
 
 /**
- * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (contract 4.13).
+ * Handles `GET /auth/sso/redirect`: redirects the browser to the provider, with state, nonce and PKCE (contract
+ * 4.13).
  */
 export async function beginSso(
   deps: SsoDeps,
   { query, known }: { query: RedirectQuery; known: string | undefined },
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<Begun> {
-  const returnTo = returnPlace(deps.config, query.return_to);
-  if (returnTo === undefined) throw new Error("A place passed the rules that is not allowed.");
+  const returnTo = returnUrl(deps.config, query.return_to);
+  if (returnTo === undefined)
+    throw new Error("return_to passed the validation but is not allowed.");
   const codeChallenge = query.code_challenge ?? null;
-  const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, call);
-  return begun ?? { location: refusedPlace(deps.config) };
+  const begun = await startSso(deps, { query, known, returnTo, codeChallenge }, requestContext);
+  return begun ?? { location: errorUrl(deps.config) };
 }
 
-interface Departure {
+interface SsoStart {
   readonly query: Pick<RedirectQuery, "email" | "connection">;
-  /** The secret of a cookie that the browser has already. */
+  /** The secret of a cookie that the browser already has. */
   readonly known: string | undefined;
-  /** The place that gets the code; it must be of our own choice, or from the allow-list. */
+  /** The URL that receives the code. It must be one of our own or on the allow-list. */
   readonly returnTo: string;
   readonly codeChallenge: string | null;
 }
 
-/** Stores a new state and answers where the browser goes; undefined, after an audit row, where there is no provider. */
-export async function departSso(
+/**
+ * Stores a new state and returns the provider's URL for the browser. If there is no usable provider, it writes an
+ * audit row and returns undefined.
+ */
+export async function startSso(
   deps: SsoDeps,
-  { query, known, returnTo, codeChallenge }: Departure,
-  call: Call,
+  { query, known, returnTo, codeChallenge }: SsoStart,
+  requestContext: RequestContext,
 ): Promise<Required<Begun> | undefined> {
-  const attempted: AttemptedLeg = { leg: "redirect", call };
-  return auditRefusal(deps, attempted, async () => {
+  const attempted: AttemptedLeg = { leg: "redirect", requestContext };
+  return auditSsoError(deps, attempted, async () => {
     const connection = await findConnectionOf(deps, query);
     attempted.connectionId = connection.id;
     const { authorizationEndpoint } = await deps.providers.metadata(connection.issuer);
@@ -67,19 +71,22 @@ export async function departSso(
       createdAt: now,
       expiresAt: addMs(now, STATE_TTL_MS),
     });
-    const trip = { endpoint: authorizationEndpoint, connection, browser, state };
-    return { location: authorizationUrl(deps, trip, query.email), browser };
+    const flow = { endpoint: authorizationEndpoint, connection, browser, state };
+    return { location: authorizationUrl(deps, flow, query.email), browser };
   });
 }
 
-/** Says what is wrong with the request: the caller wrote it, so the answer shows nothing of users or connections. */
-export function redirectFaults(
+/**
+ * Validates the query. The errors may be specific, because the caller wrote the query: they reveal nothing about
+ * users or connections.
+ */
+export function redirectErrors(
   { config }: Pick<SsoDeps, "config">,
-  query: SoundParts<RedirectQuery>,
-): FieldFaults {
+  query: ValidParts<RedirectQuery>,
+): RuleErrors {
   const asksOnce = "email" in query !== "connection" in query;
   const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
-  const isAllowed = returnPlace(config, query.return_to) !== undefined;
+  const isAllowed = returnUrl(config, query.return_to) !== undefined;
   return {
     connection: asksOnce ? undefined : "give either email or connection",
     code_challenge: hasChallenge ? undefined : "is required with code_challenge_method",
@@ -87,32 +94,32 @@ export function redirectFaults(
   };
 }
 
-/** Finds the connection by its id or by the email's domain, and looks up no user. */
-async function findConnectionOf(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
+/** Finds the connection by its id or by the email's domain, without looking up a user. */
+async function findConnectionOf(deps: SsoDeps, query: SsoStart["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
     email === undefined
       ? { id: isUlid(id) ? id : "" }
       : { domain: emailDomain(normaliseEmail(email)) };
   const connection = await findLiveConnection(deps.db, by);
-  if (connection === undefined) throw new SsoRefusal("unknown_connection");
+  if (connection === undefined) throw new SsoError("unknown_connection");
   return connection;
 }
 
-interface Trip {
+interface Flow {
   readonly endpoint: string;
   readonly connection: LiveConnection;
   readonly browser: string;
   readonly state: string;
 }
 
-/** OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3. */
+/** Builds the authentication request (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3). */
 function authorizationUrl(
   { config }: SsoDeps,
-  { endpoint, connection, browser, state }: Trip,
+  { endpoint, connection, browser, state }: Flow,
   email: string | undefined,
 ): string {
-  const { nonce, codeVerifier } = tripSecrets(browser, state);
+  const { nonce, codeVerifier } = flowSecrets(browser, state);
   const url = new URL(endpoint);
   const parameters = {
     response_type: "code",

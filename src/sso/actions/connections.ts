@@ -1,18 +1,19 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditAction } from "../../audit/model.ts";
-import type { Caller } from "../../http/principal.ts";
-import type { SoundParts } from "../../http/fields.ts";
-import type { FieldFaults } from "../../http/rules.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import { emailDomain } from "../../auth/email.ts";
+import type { ValidParts } from "../../http/fields.ts";
 import { isUlid, type Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
+import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
 import type { Lookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { domainFaults, isDomain, issuerFault, readDomains } from "../input.ts";
 import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
 import * as queries from "../queries/connections.ts";
 import { clientSecretContext } from "./deps.ts";
@@ -33,7 +34,7 @@ export function listConnections(
   return queries.listConnections(db, companyId, page);
 }
 
-/** A malformed id is a 404 like a missing one (contract 2.6). */
+/** Loads a connection. A malformed id gives the same 404 as a missing one (contract 2.6). */
 export async function findConnection(
   { db }: Pick<ConnectionDeps, "db">,
   id: string,
@@ -43,34 +44,37 @@ export async function findConnection(
   return found;
 }
 
-/** Says what is wrong with the fields of a new connection, or of changes to the one with this id. */
-export async function connectionFaults(
+/** Validates the fields of a new connection, or of changes to the connection `ownId`. */
+export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
-  { company_id: companyId, issuer, domains = [] }: SoundParts<NewConnection>,
+  { company_id: companyId, issuer, domains = [] }: ValidParts<NewConnection>,
   ownId: string | undefined,
-): Promise<FieldFaults> {
+): Promise<RuleErrors> {
   const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
   const [company_id, issuerText, taken] = await Promise.all([
-    companyId === undefined ? undefined : companyFault(deps.db, companyId),
-    issuer === undefined ? undefined : issuerFault(deps, issuer),
+    companyId === undefined ? undefined : companyError(deps.db, companyId),
+    issuer === undefined ? undefined : issuerError(deps, issuer),
     queries.domainsOfOthers(deps.db, readDomains(readable), ownId),
   ]);
   return {
     company_id,
     issuer: issuerText,
-    ...domainFaults(domains),
-    domains: takenFault(taken),
+    ...domainErrors(domains),
+    domains: takenError(taken),
   };
 }
 
-/** The platform's own people never sign in through somebody else (contract 4.13). */
-async function companyFault(db: Db, id: number): Promise<string | undefined> {
+/**
+ * Allows a connection only for a partner or an account: users of the platform never sign in through an identity
+ * provider (contract 4.13).
+ */
+async function companyError(db: Db, id: number): Promise<string | undefined> {
   const type = await queries.findCompanyType(db, id);
   const isFit = type === "partner" || type === "account";
   return isFit ? undefined : "must be a partner or an account";
 }
 
-/** Takes a body without faults; a domain may have been taken since, which is a 422 too. */
+/** Creates a connection from a valid body. A domain that another connection took meanwhile gives a 422 too. */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
@@ -91,7 +95,7 @@ export async function createConnection(
   const sealedClientSecret = deps.box.seal(body.client_secret ?? "", clientSecretContext(row));
   await deps.db.transaction(async (tx) => {
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
-    await giveDomains(tx, row.id, domains);
+    await assignDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
   });
   return { ...row, domains };
@@ -114,7 +118,7 @@ export async function updateConnection(
     await queries.updateConnection(tx, { ...connection, sealedClientSecret });
     if (domains !== undefined) {
       await queries.deleteDomains(tx, id);
-      await giveDomains(tx, id, domains);
+      await assignDomains(tx, id, domains);
     }
     const fields = Object.keys(body);
     await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
@@ -146,20 +150,22 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
   };
 }
 
-/** Refuses a domain that has a connection: `/auth/discover` has one answer for it. */
-async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
+/**
+ * Assigns the domains. Rejects a domain that already has a connection, because `/auth/discover` can name only one.
+ */
+async function assignDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
-  const taken = takenFault(domains.filter((one) => !given.has(one)));
+  const taken = takenError(domains.filter((one) => !given.has(one)));
   if (taken !== undefined) throw invalid({ domains: [taken] });
 }
 
-function takenFault(taken: readonly string[]): string | undefined {
+function takenError(taken: readonly string[]): string | undefined {
   return taken.length === 0 ? undefined : `belong to another connection: ${taken.join(", ")}`;
 }
 
 async function audit(
   tx: Tx,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   written: {
     action: Extract<AuditAction, `SSO_CONNECTION_${string}`>;
     connection: Pick<Connection, "id" | "companyId" | "issuer">;
@@ -172,7 +178,7 @@ async function audit(
     at,
     action,
     actor: principal,
-    call,
+    requestContext,
     details: {
       connection_id: connection.id,
       connection_company_id: connection.companyId,
@@ -180,4 +186,49 @@ async function audit(
       ...(fields && { fields }),
     },
   });
+}
+
+/** Requires at least two labels, because nobody owns a top-level domain. */
+const DOMAIN =
+  /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
+
+const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
+
+/** Returns the domain in its ASCII form. */
+function readDomain(text: string): string {
+  return emailDomain(`@${text.trim().toLowerCase()}`);
+}
+
+/** Returns the domains in ASCII form, without duplicates and sorted. */
+function readDomains(texts: readonly string[]): string[] {
+  return [...new Set(texts.map(readDomain))].toSorted();
+}
+
+/** Validates each domain. An undefined entry is malformed, which the schema already reports. */
+function domainErrors(texts: readonly (string | undefined)[]): RuleErrors {
+  return Object.fromEntries(
+    texts.flatMap((one, index) =>
+      one === undefined || isDomain(one)
+        ? []
+        : [[`domains.${index}`, "must be a domain such as example.com"]],
+    ),
+  );
+}
+
+interface IssuerRules {
+  readonly config: { readonly egress: EgressPolicy };
+  readonly lookup?: Lookup | undefined;
+}
+
+/**
+ * Validates the issuer: an https URL without query or fragment (OpenID Connect Discovery 1.0, 2) that does not lead
+ * to a private address (contract 7).
+ */
+async function issuerError(
+  { config, lookup }: IssuerRules,
+  issuer: string,
+): Promise<string | undefined> {
+  if (issuer.includes("?")) return "must not contain a query";
+  const check = await checkNewWebhookUrl(issuer, config.egress, { lookup });
+  return check.kind === "refused" ? check.reason : undefined;
 }

@@ -1,12 +1,12 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit, type AuditActor } from "../../audit/actions.ts";
+import { recordAudit, type AuditActor } from "../../auth/queries/audit.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { IdentityProviders } from "../identity-providers.ts";
-import { SsoRefusal } from "../refusal.ts";
+import { SsoError } from "../places.ts";
 
 export interface SsoDeps {
   readonly db: Db;
@@ -17,18 +17,21 @@ export interface SsoDeps {
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS">;
 }
 
-/** What the audit row says if the leg is refused. The leg fills it in as it finds out. */
+/** The content of the audit row if the step fails. Each step fills it in as it learns more. */
 export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   /** The connection that the request names, if it names one. */
   connectionId?: string | undefined;
-  /** The user, from when the leg has found out who it is. */
+  /** The user, once the step knows who it is. */
   actor?: AuditActor | undefined;
 }
 
-/** Runs one leg. A refusal becomes an audit row, outside of the leg's own transaction, and undefined. */
-export async function auditRefusal<T>(
+/**
+ * Runs one step (leg) of the sign-in. If it throws an `SsoError`, the error is audited outside of the step's own
+ * transaction, and undefined is returned.
+ */
+export async function auditSsoError<T>(
   { db, clock }: Pick<SsoDeps, "db" | "clock">,
   attempted: AttemptedLeg,
   run: () => Promise<T>,
@@ -36,13 +39,13 @@ export async function auditRefusal<T>(
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof SsoRefusal)) throw error;
-    const { leg, call, actor, connectionId } = attempted;
+    if (!(error instanceof SsoError)) throw error;
+    const { leg, requestContext, actor, connectionId } = attempted;
     await recordAudit(db, {
       at: clock.now(),
       action: "SSO_REFUSED",
       actor: actor ?? null,
-      call,
+      requestContext,
       details: {
         leg,
         reason: error.reason,
@@ -54,7 +57,7 @@ export async function auditRefusal<T>(
   }
 }
 
-/** The context that a client secret is sealed in (`src/keys/sealed-columns.ts`). */
+/** Returns the associated data that a client secret is encrypted with (`src/master-key.ts`). */
 export function clientSecretContext({ companyId, id }: { companyId: number; id: string }): string {
   return `sso:${companyId}:${id}`;
 }

@@ -2,25 +2,28 @@ import type { Tx } from "../../../db/client.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { openOwnSession } from "../../auth/actions/open-session.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { Problem } from "../../lib/problem.ts";
-import { hashSecret } from "../../lib/random-secret.ts";
+import { hashSecret } from "../../lib/secrets.ts";
 import { s256 } from "../browser.ts";
-import { refuseCode, refuseUser } from "../decide.ts";
+import { codeError, userError } from "../decide.ts";
 import { isVerifier, type ExchangeQuery } from "../model.ts";
 import { findLiveConnection } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
-import { SsoRefusal } from "../refusal.ts";
-import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
+import { SsoError } from "../places.ts";
+import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** `GET /auth/sso/exchange` takes the one-time code for a session; every failure is the same 400 (contract 4.13). */
+/**
+ * Handles `GET /auth/sso/exchange`: exchanges the one-time code for a session. Every failure gives the same 400
+ * (contract 4.13).
+ */
 export async function exchangeCode(
   deps: SsoDeps,
   { code = "", code_verifier: verifier }: ExchangeQuery,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<LoginAnswer> {
-  const answer = await redeemSsoCode(deps, { code, verifier, call }, (tx, user, now) =>
-    openOwnSession(tx, deps, { user, method: "sso", call, now }),
+  const answer = await redeemSsoCode(deps, { code, verifier, requestContext }, (tx, user, now) =>
+    openOwnSession(tx, deps, { user, method: "sso", requestContext, now }),
   );
   if (answer === undefined) throw new Problem("invalid_code");
   return answer;
@@ -29,32 +32,39 @@ export async function exchangeCode(
 interface PresentedCode {
   readonly code: string;
   readonly verifier: string | undefined;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
 }
 
-/** Makes something for the user, whose row is held. The code is used up even where it answers a refusal. */
-type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoRefusal>;
+/**
+ * Runs in the transaction that consumes the code, with the user's row locked. The code stays used even if this
+ * returns an error.
+ */
+type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoError>;
 
 /**
- * Redeems a one-time code and answers what `onUser` made of it; undefined, after an audit row, if the code is refused.
+ * Redeems a one-time code and returns the result of `onUser`. If the code is rejected, it writes an audit row and
+ * returns undefined.
  */
 export async function redeemSsoCode<T>(
   deps: Pick<SsoDeps, "db" | "clock">,
-  { code, verifier, call }: PresentedCode,
+  { code, verifier, requestContext }: PresentedCode,
   onUser: OnUser<T>,
 ): Promise<T | undefined> {
-  const attempted: AttemptedLeg = { leg: "exchange", call };
+  const attempted: AttemptedLeg = { leg: "exchange", requestContext };
   const presented = { codeHash: hashSecret(code), challenge: challengeOf(verifier), attempted };
-  return auditRefusal(deps, attempted, async () => {
+  return auditSsoError(deps, attempted, async () => {
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
-    // Thrown after the commit: a code that was shown is used up, right or wrong.
-    if (settled instanceof SsoRefusal) throw settled;
+    // Thrown after the commit, because a code that was presented stays used, whether the attempt was valid or not.
+    if (settled instanceof SsoError) throw settled;
     return settled;
   });
 }
 
-/** The challenge that a verifier answers; null without one, and one that no code has for a malformed verifier. */
+/**
+ * Returns the challenge of a verifier, or null without one. A malformed verifier gives the empty string, which is the
+ * challenge of no code.
+ */
 function challengeOf(verifier: string | undefined): string | null {
   if (verifier === undefined) return null;
   return isVerifier(verifier) ? s256(verifier) : "";
@@ -71,23 +81,23 @@ async function redeem<T>(
   tx: Tx,
   { codeHash, challenge, attempted, now }: HashedCode,
   onUser: OnUser<T>,
-): Promise<T | SsoRefusal> {
+): Promise<T | SsoError> {
   const known = await queries.findCode(tx, codeHash);
   const user = known && (await queries.findUser(tx, known.userId));
-  if (known === undefined || user === undefined) return new SsoRefusal("unknown_code");
+  if (known === undefined || user === undefined) return new SsoError("unknown_code");
   const { id, companyId } = user;
   attempted.actor = { userId: id, companyId, impersonatorId: null };
   attempted.connectionId = known.connectionId;
-  // The user is held before the code, because a password reset takes them in this order.
+  // The user is locked before the code, because a password reset takes the locks in this order.
   const person = await holdPerson(tx, id);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
-  const refusal = refuseCode(code, { challenge, now });
-  if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoRefusal("replayed_code");
-  if (refusal !== undefined) return new SsoRefusal(refusal);
-  if (person === undefined) return new SsoRefusal("inactive_user");
+  const error = codeError(code, { challenge, now });
+  if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoError("replayed_code");
+  if (error !== undefined) return new SsoError(error);
+  if (person === undefined) return new SsoError("inactive_user");
   const connection = await findLiveConnection(tx, { id: code.connectionId });
-  if (connection === undefined) return new SsoRefusal("unknown_connection");
-  const denied = refuseUser(user, connection.companyId);
-  if (denied !== undefined) return new SsoRefusal(denied);
+  if (connection === undefined) return new SsoError("unknown_connection");
+  const denied = userError(user, connection.companyId);
+  if (denied !== undefined) return new SsoError(denied);
   return onUser(tx, user, now);
 }

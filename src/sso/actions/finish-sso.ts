@@ -1,60 +1,61 @@
 import type { Tx } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { holdPerson } from "../../auth/actions/client-session.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
 import { isUlid } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import { addMs } from "../../lib/clock.ts";
-import { hashSecret } from "../../lib/random-secret.ts";
-import { newOneTimeSecret, tripSecrets } from "../browser.ts";
-import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from "../decide.ts";
-import type { Identity } from "../id-token.ts";
+import { hashSecret } from "../../lib/secrets.ts";
+import { newOneTimeSecret, flowSecrets } from "../browser.ts";
+import { candidateError, newcomerError, stateError, userError, consumesState } from "../decide.ts";
+import { errorOf, type Identity, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import type { CallbackQuery } from "../model.ts";
-import { callbackUri, refusedPlace, withCode } from "../places.ts";
+import { callbackUri, errorUrl, SsoError, withCode } from "../places.ts";
 import {
   findLiveConnection,
   shareConnection,
   type LiveConnection,
 } from "../queries/connections.ts";
 import * as queries from "../queries/sign-ins.ts";
-import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
-import { SsoRefusal } from "../refusal.ts";
-import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
+import { auditSsoError, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** See contract 4.13. */
+/** Lifetime of the one-time code (contract 4.13). */
 const CODE_TTL_MS = 60_000;
 
 interface ProviderAnswer {
-  /** From the path. */
+  /** The connection id in the path. */
   readonly connectionId: string;
   readonly query: CallbackQuery;
-  /** The secret of the browser's cookie, if it has one. */
+  /** The secret in the browser's cookie, if it has one. */
   readonly browser: string | undefined;
 }
 
-/** `GET /auth/sso/callback/{connection}` takes the provider's answer; answers where the browser goes. */
+/**
+ * Handles `GET /auth/sso/callback/{connection}`: processes the provider's response and returns the URL for the
+ * browser.
+ */
 export async function finishSso(
   deps: SsoDeps,
   answered: ProviderAnswer,
-  call: Call,
+  requestContext: RequestContext,
 ): Promise<string> {
   const { connectionId } = answered;
-  const attempted: AttemptedLeg = { leg: "callback", call };
+  const attempted: AttemptedLeg = { leg: "callback", requestContext };
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
   let returnTo: string | undefined;
-  const place = await auditRefusal(deps, attempted, async () => {
+  const location = await auditSsoError(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
     const connection = await findLiveConnection(deps.db, { id: connectionId });
-    if (connection === undefined) throw new SsoRefusal("unknown_connection");
+    if (connection === undefined) throw new SsoError("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
-    return admit(deps, { connection, redeemed, state, call, attempted });
+    return admit(deps, { connection, redeemed, state, requestContext, attempted });
   });
-  return place ?? refusedPlace(deps.config, returnTo);
+  return location ?? errorUrl(deps.config, returnTo);
 }
 
-/** Uses the state up: it counts once, in the browser that it was given to, at the callback of its own connection. */
+/** Consumes the state. It is valid once, in the browser that received it, at the callback of its own connection. */
 async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<queries.StateRow> {
   const { query, browser, connectionId } = answered;
   const now = deps.clock.now();
@@ -62,26 +63,29 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
   const browserHash = browser === undefined ? null : hashSecret(browser);
   const claimed = await deps.db.transaction(async (tx) => {
     const state = await queries.holdState(tx, stateHash);
-    const refusal = refuseState(state, { connectionId, browserHash, now });
-    if (usesUp(refusal)) await queries.consumeState(tx, stateHash, now);
-    return { state, refusal };
+    const error = stateError(state, { connectionId, browserHash, now });
+    if (consumesState(error)) await queries.consumeState(tx, stateHash, now);
+    return { state, error };
   });
   // Thrown after the commit, so that a used state stays used.
-  if (claimed.refusal !== undefined || claimed.state === undefined)
-    throw new SsoRefusal(claimed.refusal ?? "unknown_state");
+  if (claimed.error !== undefined || claimed.state === undefined)
+    throw new SsoError(claimed.error ?? "unknown_state");
   return claimed.state;
 }
 
-/** RFC 6749, 4.1.2 and RFC 9207, 2.4: the issuer is compared before anything else of the answer is looked at. */
+/**
+ * Validates the provider's response (RFC 6749, 4.1.2 and RFC 9207, 2.4). The issuer is checked before any other
+ * parameter.
+ */
 async function readAnswer(
   { providers }: SsoDeps,
   { issuer }: LiveConnection,
   { iss, error, code }: CallbackQuery,
 ): Promise<string> {
   const { sendsIss } = await providers.metadata(issuer);
-  if (iss === undefined ? sendsIss : iss !== issuer) throw new SsoRefusal("wrong_response_issuer");
-  if (error !== undefined) throw new SsoRefusal("provider_error", errorOf(error));
-  if (code === undefined || code === "") throw new SsoRefusal("no_code");
+  if (iss === undefined ? sendsIss : iss !== issuer) throw new SsoError("wrong_response_issuer");
+  if (error !== undefined) throw new SsoError("provider_error", errorOf(error));
+  if (code === undefined || code === "") throw new SsoError("no_code");
   return code;
 }
 
@@ -97,7 +101,7 @@ function redeem(
     clientSecret: deps.box.open(connection.sealedClientSecret, clientSecretContext(connection)),
     redirectUri: callbackUri(deps.config, connection.id),
     code,
-    ...tripSecrets(browser, query.state ?? ""),
+    ...flowSecrets(browser, query.state ?? ""),
     now: deps.clock.now(),
   });
 }
@@ -106,28 +110,30 @@ interface Admission {
   readonly connection: LiveConnection;
   readonly redeemed: Redeemed;
   readonly state: queries.StateRow;
-  readonly call: Call;
+  readonly requestContext: RequestContext;
   readonly attempted: AttemptedLeg;
 }
 
-/** Finds the user, links them at the first sign-in, and writes the one-time code that the exchange takes. */
+/**
+ * Finds the user, links the user to the provider at the first sign-in, and stores the one-time code for the exchange.
+ */
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
   const { subject } = redeemed.identity;
   const { issuer } = connection;
   const known = await queries.findLinkedUser(deps.db, { issuer, subject });
   const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
-  // The clock is read again: the provider took its time, and the code's minute begins now.
+  // The clock is read again, because the provider may have been slow and the code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
     const user = known ?? (await findNewcomer(tx, connection, { identity, attempted }));
     attempted.actor = actorOf(user);
     const person = await holdPerson(tx, user.id);
-    const refusal = refuseUser(user, connection.companyId);
-    if (refusal !== undefined) throw new SsoRefusal(refusal);
-    if (person === undefined) throw new SsoRefusal("inactive_user");
-    if (!(await shareConnection(tx, connection.id))) throw new SsoRefusal("unknown_connection");
+    const error = userError(user, connection.companyId);
+    if (error !== undefined) throw new SsoError(error);
+    if (person === undefined) throw new SsoError("inactive_user");
+    if (!(await shareConnection(tx, connection.id))) throw new SsoError("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
@@ -141,12 +147,12 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   return withCode(state.returnTo, code);
 }
 
-/** Asks for the email where the id_token has none: many providers name it at the userinfo endpoint only. */
+/** Requests the email from the userinfo endpoint if the id_token has none, as is the case with many providers. */
 async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity> {
   return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
 }
 
-/** Contract 4.13: finds the user of a verified email, in a domain and in the company of the connection. */
+/** Finds the user with the verified email. Its domain and company must be those of the connection (contract 4.13). */
 async function findNewcomer(
   tx: Tx,
   { issuer, domains, companyId }: LiveConnection,
@@ -158,30 +164,29 @@ async function findNewcomer(
     emailVerified: identity.emailVerified,
     domain: emailDomain(email ?? ""),
   };
-  const refusal = refuseNewcomer(newcomer, domains);
-  if (refusal !== undefined) throw new SsoRefusal(refusal);
+  const error = newcomerError(newcomer, domains);
+  if (error !== undefined) throw new SsoError(error);
   const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
   if (candidate !== undefined) attempted.actor = actorOf(candidate);
-  const denied = refuseCandidate(candidate, companyId);
-  if (denied !== undefined || candidate === undefined)
-    throw new SsoRefusal(denied ?? "unknown_user");
+  const denied = candidateError(candidate, companyId);
+  if (denied !== undefined || candidate === undefined) throw new SsoError(denied ?? "unknown_user");
   return candidate;
 }
 
 async function link(
   tx: Tx,
-  { connection, redeemed, call }: Admission,
+  { connection, redeemed, requestContext }: Admission,
   { user, now }: { user: queries.SsoUser; now: Date },
 ): Promise<void> {
   const { id: connectionId, issuer } = connection;
   const { subject } = redeemed.identity;
   const identity = { issuer, subject, userId: user.id, connectionId, now };
-  if (!(await queries.insertIdentity(tx, identity))) throw new SsoRefusal("other_subject");
+  if (!(await queries.insertIdentity(tx, identity))) throw new SsoError("other_subject");
   await recordAudit(tx, {
     at: now,
     action: "SSO_LINKED",
     actor: actorOf(user),
-    call,
+    requestContext,
     details: { connection_id: connectionId, issuer },
   });
 }

@@ -1,14 +1,19 @@
 import { and, desc, eq, lt, ne } from "drizzle-orm";
 
-import { anyOf, arrayOf } from "../../../db/conditions.ts";
+import {
+  anyOf,
+  arrayOf,
+  isPartnerOfCompany,
+  isTenantActive,
+  partners,
+} from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";
 import type { Connection } from "../model.ts";
 
-/** A connection with what the sign-in itself needs. */
+/** A connection that can be used now, with its encrypted client secret. */
 export interface LiveConnection extends Connection {
   readonly sealedClientSecret: string;
 }
@@ -16,7 +21,7 @@ export interface LiveConnection extends Connection {
 const { id: connectionId, companyId, issuer, clientId } = ssoConnections;
 const { passwordLogin, isActive, createdAt, updatedAt } = ssoConnections;
 
-/** Of `ssoConnections`, without the secret. */
+/** Selects the columns of a connection without the secret. */
 function connectionColumns(db: DbOrTx) {
   const ownDomains = db
     .select({ domain: ssoDomains.domain })
@@ -36,7 +41,7 @@ function connectionColumns(db: DbOrTx) {
   };
 }
 
-/** One that signs in now: it, its company and the partner above are active. */
+/** Finds a connection that can be used now: it, its company and the company's partner are active. */
 export async function findLiveConnection(
   db: DbOrTx,
   by: { id: string } | { domain: string },
@@ -59,7 +64,7 @@ function connectionOfDomain(db: DbOrTx, domain: string) {
   return db.select({ id }).from(ssoDomains).where(eq(ssoDomains.domain, domain));
 }
 
-/** Until the commit the connection stays as it is; false if it does not sign in any more. */
+/** Locks the connection against changes until the commit. Returns false if it is not active any more. */
 export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
   const rows = await tx
     .select({ id: connectionId })
@@ -69,18 +74,18 @@ export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Newest first. */
+/** Lists connections, newest first. */
 export function listConnections(
   db: DbOrTx,
   ownerId: number | undefined,
   page: Page,
 ): Promise<Connection[]> {
   const ofCompany = ownerId === undefined ? undefined : eq(companyId, ownerId);
-  const isBehind = page.after === undefined ? undefined : lt(connectionId, page.after);
+  const isAfterCursor = page.after === undefined ? undefined : lt(connectionId, page.after);
   return db
     .select(connectionColumns(db))
     .from(ssoConnections)
-    .where(and(ofCompany, isBehind))
+    .where(and(ofCompany, isAfterCursor))
     .orderBy(desc(connectionId))
     .limit(page.limit + 1);
 }
@@ -93,7 +98,9 @@ export async function findConnection(db: DbOrTx, id: string): Promise<Connection
   return row;
 }
 
-/** Held until the commit: updates and the deletion of one connection come one after the other. */
+/**
+ * Locks the connection until the commit, so that updates and the deletion of one connection run one after the other.
+ */
 export async function holdConnection(tx: Tx, id: string): Promise<Connection | undefined> {
   const [row] = await tx
     .select(connectionColumns(tx))
@@ -112,7 +119,7 @@ export async function insertConnection(
 
 type ConnectionColumns = Omit<Connection, "domains" | "companyId" | "createdAt">;
 
-/** Without a new secret the old one stays. */
+/** Updates a connection. The old secret stays if there is no new one. */
 export async function updateConnection(
   tx: Tx,
   { id, sealedClientSecret, ...row }: ConnectionColumns & { sealedClientSecret: string | null },
@@ -130,7 +137,7 @@ export async function updateConnection(
     .where(eq(connectionId, id));
 }
 
-/** With its domains, links, and whatever is under way. */
+/** Deletes a connection; foreign keys delete its domains, links, states and codes. */
 export async function deleteConnection(tx: Tx, id: string): Promise<void> {
   await tx.delete(ssoConnections).where(eq(connectionId, id));
 }
@@ -139,7 +146,10 @@ export async function deleteDomains(tx: Tx, ownerId: string): Promise<void> {
   await tx.delete(ssoDomains).where(eq(ssoDomains.connectionId, ownerId));
 }
 
-/** Answers those that were free; in one order, so that two that overlap do not wait for each other. */
+/**
+ * Inserts the domains that are free and returns them. They are inserted in sorted order, so that two transactions
+ * with overlapping lists cannot deadlock.
+ */
 export async function insertDomains(
   tx: Tx,
   ownerId: string,
@@ -155,7 +165,7 @@ export async function insertDomains(
   return rows.map(({ domain }) => domain);
 }
 
-/** Which of these domains have another connection than this one. */
+/** Returns those of the domains that belong to a connection other than `ownId`. */
 export async function domainsOfOthers(
   db: DbOrTx,
   domains: readonly string[],

@@ -3,7 +3,7 @@ import { and, eq, exists, isNull } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { companies, users } from "../../../db/schema/companies.ts";
 import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
-import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/conditions.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
 
 type State = typeof ssoStates.$inferSelect;
@@ -14,7 +14,7 @@ export async function insertState(db: DbOrTx, state: Omit<State, "consumedAt">):
 
 export type StateRow = StoredState & Pick<State, "returnTo" | "codeChallenge">;
 
-/** Held until the commit, so that of two callbacks with one state the second sees it used. */
+/** Locks the state until the commit. If two callbacks present the same state, the second one sees it used. */
 export async function holdState(tx: Tx, stateHash: string): Promise<StateRow | undefined> {
   const [row] = await tx
     .select()
@@ -28,11 +28,11 @@ export async function consumeState(tx: Tx, stateHash: string, now: Date): Promis
   await tx.update(ssoStates).set({ consumedAt: now }).where(eq(ssoStates.stateHash, stateHash));
 }
 
-/** Somebody who may be signed in, as far as rows tell. */
+/** A user with the stored facts that decide about a sign-in. */
 export interface SsoUser extends KnownUser {
   readonly id: number;
   readonly email: string;
-  /** The partner whose tree it is; null for the platform. */
+  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
 }
 
@@ -99,7 +99,7 @@ export async function findCandidate(
   return row && { ...ssoUserOf(row), isLinked: row.isLinked };
 }
 
-/** False if the subject or the user was linked meanwhile. */
+/** Links a user to a subject. Returns false if the subject or the user was linked meanwhile. */
 export async function insertIdentity(
   tx: Tx,
   { now, ...link }: Omit<typeof ssoIdentities.$inferSelect, "linkedAt"> & { now: Date },
@@ -125,7 +125,7 @@ export async function findCode(db: DbOrTx, hash: string): Promise<CodeRow | unde
   return row;
 }
 
-/** True for the one who uses the code up. */
+/** Marks the code as used. Returns true only for the transaction that did it. */
 export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<boolean> {
   const { count } = await tx
     .update(ssoCodes)

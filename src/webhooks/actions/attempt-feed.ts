@@ -8,37 +8,38 @@ import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.
 import type { WebhookDeps } from "./deps.ts";
 
 /**
- * An attempt is named by its start and committed after its end, so it may appear behind others that began later: until
- * one is this old, those before it may still come. One that is committed later than this after its start is not told.
+ * The id of an attempt is made at its start, and the attempt is committed after its end. So a committed attempt may
+ * have a smaller id than attempts that a stream has already sent. Streams therefore read attempts of this period
+ * again with each poll, and miss an attempt that is committed later than this after its start.
  */
 export const LOOK_BACK_MS = 30_000;
-/** Ids that are read at once: all of the last 30 s at 650 attempts a second. */
+/** The number of ids that one read returns: all of the last 30 s at 650 attempts a second. */
 const IDS_AT_ONCE = 20_000;
-/** Attempts with their bodies that are held in memory for a stream. */
-const TOLD_AT_ONCE = 100;
+/** The number of attempts whose bodies are in memory at once for a stream. */
+const ATTEMPTS_PER_SEND = 100;
 
 export interface FeedOptions {
   readonly subscriptionId: string;
-  /** With what was sent and answered. */
+  /** Sends attempts with the headers and bodies of request and response. */
   readonly withBodies: boolean;
-  /** The last attempt that the client has heard of; without it, it hears of those that follow. */
+  /** The last attempt that the client has received; undefined to send only attempts from now on. */
   readonly after: string | undefined;
 }
 
 type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
 
 /**
- * Tells one stream of every attempt that is committed within `LOOK_BACK_MS` of its start, as fast as its client reads
+ * Sends every attempt that is committed within `LOOK_BACK_MS` of its start to one stream, as fast as the client reads
  * (contract 6.18).
  */
 export class AttemptFeed {
   readonly #deps: Deps;
   readonly #options: FeedOptions;
   readonly #signal: AbortSignal;
-  /** The id before which all was told; of what follows, `#told` was. */
+  /** Attempts before this id were sent. Of the attempts from this id on, those in `#sent` were sent. */
   #from: string;
-  #told: ReadonlySet<string> = new Set();
-  #isTelling = false;
+  #sent: ReadonlySet<string> = new Set();
+  #isSending = false;
 
   constructor(deps: Deps, options: FeedOptions, signal: AbortSignal) {
     this.#deps = deps;
@@ -48,52 +49,53 @@ export class AttemptFeed {
   }
 
   /**
-   * What happened until now is told to nobody, but what followed the last one that the client names. Answers what the
-   * client hears first: an id of this moment, so that it misses nothing if the connection ends before an attempt came.
+   * Starts after the attempt that the client names, or after the attempts that exist now. Returns the first message
+   * of the stream: an id from which the client can resume, so that it misses nothing if the connection ends before an
+   * attempt came.
    */
-  async begin(): Promise<Uint8Array> {
+  async start(): Promise<Uint8Array> {
     const { after } = this.#options;
     const bookmark = bookmarkOf(after ?? ulid(this.#deps.clock.now().getTime()));
     if (after === undefined) {
       while (!this.#signal.aborted) if ((await this.#read()).isAll) break;
     } else {
       this.#from = ulidFloor(addMs(fromMs(decodeTime(after)), -LOOK_BACK_MS));
-      this.#told = new Set([after]);
+      this.#sent = new Set([after]);
     }
     return bookmark;
   }
 
-  /** Tells what is new, and comes back when its client has taken it; at once while that is under way already. */
-  async tell(sink: EventSink): Promise<void> {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  /** Sends new attempts, and resolves when the client has read them. Resolves at once if a call is already sending. */
+  async sendNew(sink: EventSink): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
     try {
       for (let isAll = false; !isAll && !this.#signal.aborted;) {
         const read = await this.#read();
-        await this.#send(sink, read.news);
+        await this.#send(sink, read.newIds);
         ({ isAll } = read);
       }
     } finally {
-      this.#isTelling = false;
+      this.#isSending = false;
     }
   }
 
-  /** What was not told yet. It counts as told from here on: a stream that fails to tell it ends. */
-  async #read(): Promise<{ news: string[]; isAll: boolean }> {
+  /** Reads ids that were not sent, and marks them as sent: if sending them fails, the stream ends. */
+  async #read(): Promise<{ newIds: string[]; isAll: boolean }> {
     const { db, clock } = this.#deps;
     const settled = ulidFloor(addMs(clock.now(), -LOOK_BACK_MS));
     const ids = await attemptIdsFrom(db, this.#options.subscriptionId, this.#from, IDS_AT_ONCE);
-    const news = ids.filter((id) => !this.#told.has(id));
+    const newIds = ids.filter((id) => !this.#sent.has(id));
     const isAll = ids.length < IDS_AT_ONCE;
-    this.#told = new Set(ids);
+    this.#sent = new Set(ids);
     if (!isAll) this.#from = ids.at(-1) ?? this.#from;
     else if (settled > this.#from) this.#from = settled;
-    return { news, isAll };
+    return { newIds, isAll };
   }
 
   async #send(sink: EventSink, ids: readonly string[]): Promise<void> {
-    for (let i = 0; i < ids.length && !this.#signal.aborted; i += TOLD_AT_ONCE) {
-      const shown = await this.#show(ids.slice(i, i + TOLD_AT_ONCE));
+    for (let i = 0; i < ids.length && !this.#signal.aborted; i += ATTEMPTS_PER_SEND) {
+      const shown = await this.#show(ids.slice(i, i + ATTEMPTS_PER_SEND));
       sink.send(Buffer.concat(shown.map((one) => messageOf("attempt", one, one.id))));
       await sink.drained();
     }

@@ -4,27 +4,27 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import type { Intake } from "../../outbox/intake.ts";
+import type { WriterPool } from "../../outbox/writer-pool.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import type { Subscription } from "../model.ts";
 
 export interface WebhookDeps {
   readonly db: Db;
-  /** For whatever takes the sequence of a subscription. */
-  readonly intake: Intake;
+  /** Runs every transaction that locks the sequence of a subscription. */
+  readonly writerPool: WriterPool;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly config: Pick<Config, "batchHourMs" | "retentionDays">;
 }
 
-/** The access rule admits users of a partner only; this says it to the types. */
+/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
 export function tenantOf({ partnerId }: Principal): number {
   if (partnerId === null) throw new Problem("forbidden");
   return partnerId;
 }
 
-/** After the commit, like every wake: the dispatcher reads settings and entries anew. */
+/** Wakes the dispatcher of a subscription, which then reads its settings and entries again. Called after the commit. */
 export async function wake(
   { schedule }: Pick<WebhookDeps, "schedule">,
   { id, shard }: Pick<Subscription, "id" | "shard">,
@@ -32,8 +32,8 @@ export async function wake(
   await schedule.wake([{ subscriptionId: id, shard }]);
 }
 
-/** For rows that were there when the route looked them up, and are gone by the time their lock is held. */
-export function stillThere<T>(row: T | undefined): T {
+/** Returns a row, or throws `not_found`: it may have been deleted between the look-up of the route and the lock. */
+export function orNotFound<T>(row: T | undefined): T {
   if (row === undefined) throw new Problem("not_found");
   return row;
 }

@@ -3,279 +3,279 @@ import { decodeTime } from "ulid";
 import type { Db } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import type { Page } from "../../http/list.ts";
-import { addMs, fromMs } from "../../lib/clock.ts";
+import { fromMs } from "../../lib/clock.ts";
 import { deliveryState } from "../decide.ts";
 import type { AttemptSummary, DeliveryState } from "../delivery-model.ts";
 import {
   ATTEMPTS_OF_MESSAGE,
-  attemptTestOf,
-  type AttemptTest,
+  type AttemptCondition,
+  attemptConditionOf,
+  FIRST_CURSOR,
   type Message,
+  type MessageCursor,
+  messageCursorText,
   type MessageFilter,
+  readMessageCursor,
 } from "../message-model.ts";
-import {
-  behind,
-  mergePlaces,
-  positionText,
-  readPosition,
-  START,
-  type Place,
-  type Position,
-  type Walk,
-} from "../message-walk.ts";
 import type { Subscription } from "../model.ts";
-import { eventsOfReviews, standingOf } from "../queries/events.ts";
+import { eventsOfReviews, standingOf, waitingBehind } from "../queries/events.ts";
 import {
   attemptsOfEvents,
-  waitingBehind,
-  walkAttempts,
-  walkEntries,
+  type Candidate,
   type EntryKind,
   type IdRange,
+  nextCandidates,
 } from "../queries/messages.ts";
 
-/** A page reads so many attempts and entries at the most, and then ends, full or not. */
-const LOOKED_AT = 5_000;
-const WINDOW = 1_000;
-/** Of so many events it is looked up where they stand. */
-const TOLD = 500;
-/** Of more at once a statement would take longer than others of its pool should wait. */
-const TOLD_AT_ONCE = 20;
+/*
+ * A message is listed once, at its newest matching attempt or at its queue entry. The list walks attempts and entries
+ * from the newest on, loads the messages that they belong to, and keeps those that are listed at the row that led to
+ * them.
+ */
+
+/** A page reads at most this many attempts and this many entries, and then ends even if it is not full. */
+const MAX_ROWS_READ = 5_000;
+const ROWS_PER_WALK = 1_000;
+/** A page loads at most about this many messages, and then ends even if it is not full. */
+const MAX_MESSAGES_LOADED = 500;
+/** One statement loads this many messages, so that it does not hold a connection of the pool for long. */
+const MESSAGES_PER_LOAD = 20;
 const DAY_MS = 86_400_000;
-/** Entries are recorded in the order of their numbers but for what clocks differ and transactions take. */
-const CLOCKS_MS = 600_000;
 
 interface MessagePage {
   readonly rows: readonly Message[];
-  /** Where the next page begins. */
+  /** The cursor of the next page; undefined at the end of the list. */
   readonly next: string | undefined;
 }
 
-/** What is asked of a subscription, and what follows from it. */
-interface Asked {
+interface ListQuery {
   readonly db: Db;
   readonly subscription: Subscription;
   readonly filter: MessageFilter;
-  readonly test: AttemptTest | undefined;
+  /** The condition that an attempt has to meet; undefined if a message needs no attempt. */
+  readonly condition: AttemptCondition | undefined;
+  /** The ids of attempts that started between `since` and `until`. */
   readonly range: IdRange;
-  /** Whether a message stands at its attempts, at its entry, or at its entry until it was attempted. */
-  readonly stands: "attempt" | "entry" | "either";
+  /**
+   * The row that a message is listed at. `either` is its entry as long as it has no attempt, and its attempt from
+   * then on.
+   */
+  readonly listedAt: "attempt" | "entry" | "either";
 }
 
-/** The messages of a subscription that fit, those with the newest attempt or entry first. */
+/** Lists the messages of a subscription that match the filter, by their newest attempt or entry in descending order. */
 export async function listMessages(
   { db }: { readonly db: Db },
   subscription: Subscription,
   filter: MessageFilter,
   page: Page,
 ): Promise<MessagePage> {
-  const test = attemptTestOf(filter);
+  const condition = attemptConditionOf(filter) ?? conditionOfState(filter.state);
   const range = {
     firstId: ulidFloor(filter.since ?? fromMs(0)),
-    endId: filter.until === undefined ? START.attempt : ulidFloor(filter.until),
+    endId: filter.until === undefined ? FIRST_CURSOR.attempt : ulidFloor(filter.until),
   };
-  const stands = standsAt(filter.state, test);
-  const asked = { db, subscription, filter, test, range, stands };
-  const position = readPosition(page.after ?? "") ?? START;
-  const named = await namedEvents(asked);
-  return named === undefined
-    ? walkMessages(asked, position, page.limit)
-    : namedMessages(asked, named, position, page.limit);
+  const listedAt = rowOfMessages(filter.state, condition);
+  const query = { db, subscription, filter, condition, range, listedAt };
+  const cursor = readMessageCursor(page.after ?? "") ?? FIRST_CURSOR;
+  const eventIds = await eventsNamedBy(query);
+  return eventIds === undefined
+    ? walkMessages(query, cursor, page.limit)
+    : listNamedMessages(query, eventIds, cursor, page.limit);
 }
 
-function standsAt(
+/**
+ * Derives a condition from a final state: the last attempt of a failed message failed, and that of a delivered one
+ * succeeded.
+ */
+function conditionOfState(state: DeliveryState | undefined): AttemptCondition | undefined {
+  if (state !== "failed" && state !== "delivered") return undefined;
+  return attemptConditionOf({ outcome: state });
+}
+
+function rowOfMessages(
   state: DeliveryState | undefined,
-  test: AttemptTest | undefined,
-): Asked["stands"] {
+  condition: AttemptCondition | undefined,
+): ListQuery["listedAt"] {
   if (state === "delivered" || state === "failed") return "attempt";
   if (state !== undefined) return "entry";
-  return test === undefined ? "either" : "attempt";
+  return condition === undefined ? "either" : "attempt";
 }
 
-/** The events that the filter names by themselves or by their reviews; undefined if it names none. */
-async function namedEvents({ db, subscription, filter }: Asked): Promise<string[] | undefined> {
+/** Returns the events that the filter names by id or by review; undefined if it names none. */
+async function eventsNamedBy({ db, subscription, filter }: ListQuery) {
   const { eventId, reviewId, externalReviewId } = filter;
   if (reviewId === undefined && externalReviewId === undefined)
     return eventId === undefined ? undefined : [eventId];
-  const asked = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
-  const found = await eventsOfReviews(db, subscription.partnerId, asked);
+  const review = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
+  const found = await eventsOfReviews(db, subscription.partnerId, review);
   return eventId === undefined ? found : found.filter((one) => one === eventId);
 }
 
-/** Of few events: where each stands decides where it is in the list. */
-async function namedMessages(
-  asked: Asked,
+/** Lists the messages of a few events. They are all loaded, because that costs less than a walk that searches them. */
+async function listNamedMessages(
+  query: ListQuery,
   eventIds: readonly string[],
-  position: Position,
+  cursor: MessageCursor,
   limit: number,
 ): Promise<MessagePage> {
-  const told: Told[] = [];
-  for (let from = 0; from < eventIds.length; from += TOLD_AT_ONCE)
-    told.push(
-      ...(await tell(asked, eventIds.slice(from, from + TOLD_AT_ONCE), fromMs(0))).values(),
-    );
-  const placed = told
-    .flatMap((one) => placeOf(asked, one).map((place) => ({ place, message: one.message })))
-    .filter(({ place, message }) => isBehind(place, position) && isAsked(asked, message))
+  const loaded: LoadedMessage[] = [];
+  for (let from = 0; from < eventIds.length; from += MESSAGES_PER_LOAD) {
+    const some = eventIds.slice(from, from + MESSAGES_PER_LOAD);
+    loaded.push(...(await loadMessages(query, some, fromMs(0))).values());
+  }
+  const listed = loaded
+    .flatMap((one) => rowOf(query, one).map((row) => ({ row, message: one.message })))
+    .filter(({ row, message }) => isAfter(row, cursor) && passesFilter(query, message))
     .toSorted(
       (a, b) =>
-        b.place.at.getTime() - a.place.at.getTime() ||
-        (a.message.eventId < b.message.eventId ? 1 : -1),
+        b.row.at.getTime() - a.row.at.getTime() || (a.message.eventId < b.message.eventId ? 1 : -1),
     );
-  const shown = placed.slice(0, limit);
-  const end = shown.reduce((at, { place }) => behind(at, place), position);
+  const shown = listed.slice(0, limit);
+  const end = shown.reduce((at, { row }) => cursorAfter(at, row), cursor);
   return {
     rows: shown.map(({ message }) => message),
-    next: placed.length > limit ? positionText(end) : undefined,
+    next: listed.length > limit ? messageCursorText(end) : undefined,
   };
 }
 
-function isBehind(place: Place, position: Position): boolean {
-  return "attempt" in place ? place.attempt < position.attempt : place.entry < position.entry;
-}
-
-/** None where what the filter asks for never happened to the event, or at another time. */
-function placeOf({ stands, filter, test }: Asked, told: Told): Place[] {
-  const { message, newestMatch, isTried } = told;
+/** Finds the row that a message is listed at; none if it has no matching attempt, or was recorded outside the range. */
+function rowOf({ listedAt, filter, condition }: ListQuery, loaded: LoadedMessage): Candidate[] {
+  const { message, newestMatch, isAttempted } = loaded;
   const { eventId, sequence } = message;
-  if (stands === "attempt" || (stands === "either" && isTried))
+  if (listedAt === "attempt" || (listedAt === "either" && isAttempted))
     return newestMatch === undefined
       ? []
       : [{ attempt: newestMatch.id, eventId, at: newestMatch.startedAt, isMatch: true }];
-  if (test !== undefined && newestMatch === undefined) return [];
+  if (condition !== undefined && newestMatch === undefined) return [];
   const at = message.createdAt;
-  return isWithin(at, filter) ? [{ entry: sequence, eventId, at, isMatch: true }] : [];
+  const { since, until } = filter;
+  const isWithin = (since === undefined || at >= since) && (until === undefined || at < until);
+  return isWithin ? [{ entry: sequence, eventId, at, isMatch: true }] : [];
 }
 
-function isWithin(at: Date, { since, until }: Pick<MessageFilter, "since" | "until">): boolean {
-  return (since === undefined || at >= since) && (until === undefined || at < until);
+function isAfter(row: Candidate, cursor: MessageCursor): boolean {
+  return "attempt" in row ? row.attempt < cursor.attempt : row.entry < cursor.entry;
 }
 
-function isAsked({ filter }: Asked, { state, event }: Message): boolean {
+function cursorAfter(cursor: MessageCursor, row: Candidate): MessageCursor {
+  return "attempt" in row ? { ...cursor, attempt: row.attempt } : { ...cursor, entry: row.entry };
+}
+
+function passesFilter({ filter }: ListQuery, { state, event }: Message): boolean {
   return (
     (filter.state === undefined || filter.state === state) &&
     (filter.event === undefined || filter.event === event)
   );
 }
 
-/** Of all: walks until the page is full, or enough was looked at. */
-async function walkMessages(asked: Asked, start: Position, limit: number): Promise<MessagePage> {
+/** Lists messages of all events: walks until the page is full, or until it has read as much as one request may read. */
+async function walkMessages(
+  query: ListQuery,
+  start: MessageCursor,
+  limit: number,
+): Promise<MessagePage> {
+  const { db, subscription, filter, condition, range, listedAt } = query;
+  const { event, since, until } = filter;
+  const attempts = listedAt === "entry" ? undefined : { ...range, condition };
+  const walk = { attempts, entries: entryKind(query), event, since, until };
   const rows: Message[] = [];
-  let position = start;
-  let told = 0;
-  let size = Math.min(2 * limit, WINDOW);
-  for (let looked = 0; looked < LOOKED_AT; looked += size, size = WINDOW) {
-    const walk = await nextPlaces(asked, position, size);
-    for (let from = 0; from < walk.rows.length; from += TOLD_AT_ONCE) {
-      const places = walk.rows.slice(from, from + TOLD_AT_ONCE);
-      const found = await tellPlaces(asked, places);
-      told += found.size;
-      for (const [i, place] of places.entries()) {
-        position = behind(position, place);
-        const message = messageAt(asked, place, found.get(place.eventId));
+  let cursor = start;
+  let loadedCount = 0;
+  let size = Math.min(2 * limit, ROWS_PER_WALK);
+  for (let read = 0; read < MAX_ROWS_READ; read += size, size = ROWS_PER_WALK) {
+    const found = await nextCandidates(db, subscription.id, { ...walk, cursor, limit: size });
+    for (let from = 0; from < found.rows.length; from += MESSAGES_PER_LOAD) {
+      const candidates = found.rows.slice(from, from + MESSAGES_PER_LOAD);
+      const loaded = await loadCandidates(query, candidates);
+      loadedCount += loaded.size;
+      for (const [i, candidate] of candidates.entries()) {
+        cursor = cursorAfter(cursor, candidate);
+        const message = messageAt(query, candidate, loaded.get(candidate.eventId));
         if (message === undefined) continue;
         rows.push(message);
-        const isLast = walk.isEnd && from + i === walk.rows.length - 1;
+        const isLast = found.isEnd && from + i === found.rows.length - 1;
         if (rows.length === limit)
-          return { rows, next: isLast ? undefined : positionText(position) };
+          return { rows, next: isLast ? undefined : messageCursorText(cursor) };
       }
-      const isLast = walk.isEnd && from + TOLD_AT_ONCE >= walk.rows.length;
-      if (told >= TOLD && !isLast) return { rows, next: positionText(position) };
+      const isLast = found.isEnd && from + MESSAGES_PER_LOAD >= found.rows.length;
+      if (loadedCount >= MAX_MESSAGES_LOADED && !isLast)
+        return { rows, next: messageCursorText(cursor) };
     }
-    if (walk.isEnd) return { rows, next: undefined };
+    if (found.isEnd) return { rows, next: undefined };
   }
-  return { rows, next: positionText(position) };
+  return { rows, next: messageCursorText(cursor) };
 }
 
-/** The message that stands at this place; undefined if it stands at another one, or does not fit. */
-function messageAt(asked: Asked, place: Place, told: Told | undefined): Message | undefined {
-  if (!place.isMatch || told === undefined || !isAsked(asked, told.message)) return undefined;
-  const { message, newestMatch, isTried } = told;
-  if ("attempt" in place) return newestMatch?.id === place.attempt ? message : undefined;
-  if (place.entry !== message.sequence) return undefined;
-  if (asked.stands === "either") return isTried ? undefined : message;
-  return asked.test === undefined || newestMatch !== undefined ? message : undefined;
-}
-
-/** The next places of both walks, of which some are not to be walked for this filter. */
-async function nextPlaces(asked: Asked, position: Position, limit: number): Promise<Walk<Place>> {
-  const { db, subscription, filter, test, range, stands } = asked;
-  const kind = entryKind(asked);
-  const end = position.attempt < range.endId ? position.attempt : range.endId;
-  const attempts =
-    stands === "entry"
-      ? []
-      : await walkAttempts(db, subscription.id, {
-          firstId: range.firstId,
-          endId: end,
-          event: filter.event,
-          test: test ?? testOfState(filter.state),
-          limit,
-        });
-  const entries =
-    kind === undefined
-      ? []
-      : await walkEntries(db, subscription.id, { kind, below: position.entry, limit });
-  const isMatch = (one: { event: string; recordedAt: Date }) =>
-    (filter.event === undefined || filter.event === one.event) && isWithin(one.recordedAt, filter);
-  return mergePlaces(
-    { rows: attempts, isEnd: attempts.length < limit },
-    {
-      rows: entries.map((one) => ({ ...one, isMatch: isMatch(one) })),
-      isEnd: entries.length < limit || isPast(entries.at(-1)?.recordedAt, filter.since),
-    },
-  );
-}
-
-function isPast(at: Date | undefined, since: Date | undefined): boolean {
-  return at !== undefined && since !== undefined && at < addMs(since, -CLOCKS_MS);
-}
-
-/** Which entries to walk; undefined for none, where a state cannot be: what is queued is held while disabled. */
-function entryKind({ stands, filter: { state }, subscription }: Asked): EntryKind | undefined {
-  if (stands === "attempt") return undefined;
+/**
+ * Chooses the entries to walk; undefined for none. A queued event is `held` while the subscription is disabled, and
+ * `pending` or `waiting` while it is active, so that one of these filters finds nothing.
+ */
+function entryKind({
+  listedAt,
+  filter: { state },
+  subscription,
+}: ListQuery): EntryKind | undefined {
+  if (listedAt === "attempt") return undefined;
   if (state === undefined) return "any";
   if (state === "skipped") return "skipped";
   if ((state === "held") !== (subscription.state === "disabled")) return undefined;
   return state === "waiting" ? "waiting" : "queued";
 }
 
-/** The last attempt of a message that failed did, too. */
-function testOfState(state: DeliveryState | undefined): AttemptTest | undefined {
-  if (state !== "failed" && state !== "delivered") return undefined;
-  return attemptTestOf({ outcome: state });
+/** Returns the message of a candidate; undefined if it is listed at another row or does not match the filter. */
+function messageAt(
+  query: ListQuery,
+  candidate: Candidate,
+  loaded: LoadedMessage | undefined,
+): Message | undefined {
+  if (!candidate.isMatch || loaded === undefined) return undefined;
+  const { message, newestMatch, isAttempted } = loaded;
+  if (!passesFilter(query, message)) return undefined;
+  if ("attempt" in candidate) return newestMatch?.id === candidate.attempt ? message : undefined;
+  if (candidate.entry !== message.sequence) return undefined;
+  if (query.listedAt === "either") return isAttempted ? undefined : message;
+  return query.condition === undefined || newestMatch !== undefined ? message : undefined;
 }
 
-interface Told {
+interface LoadedMessage {
   readonly message: Message;
-  readonly isTried: boolean;
+  readonly isAttempted: boolean;
+  /** The newest attempt within the range that meets the condition. */
   readonly newestMatch: Pick<AttemptSummary, "id" | "startedAt"> | undefined;
 }
 
-/** Nothing of these is older than they are, but for what clocks differ. */
-function tellPlaces(asked: Asked, places: readonly Place[]): Promise<ReadonlyMap<string, Told>> {
-  const fitting = places.filter(({ isMatch }) => isMatch);
-  const [first = START.attempt] = fitting
+/**
+ * Loads the messages of candidates. No row of theirs is older than the oldest candidate, except for the difference
+ * between the clocks of processes, for which a day is more than enough.
+ */
+function loadCandidates(
+  query: ListQuery,
+  candidates: readonly Candidate[],
+): Promise<ReadonlyMap<string, LoadedMessage>> {
+  const matching = candidates.filter(({ isMatch }) => isMatch);
+  const [first = FIRST_CURSOR.attempt] = matching
     .flatMap(({ at, eventId }) => [ulidFloor(at), eventId])
     .toSorted();
   const since = fromMs(Math.max(0, decodeTime(first) - DAY_MS));
-  const eventIds = [...new Set(fitting.map(({ eventId }) => eventId))];
-  return tell(asked, eventIds, since);
+  const eventIds = [...new Set(matching.map(({ eventId }) => eventId))];
+  return loadMessages(query, eventIds, since);
 }
 
-/** Where these events stand, by their ids. */
-async function tell(
-  asked: Asked,
+/**
+ * Loads the messages of these events by event id: their states, their newest attempts and the entries that they
+ * block.
+ */
+async function loadMessages(
+  { db, subscription, range, condition }: ListQuery,
   eventIds: readonly string[],
   since: Date,
-): Promise<ReadonlyMap<string, Told>> {
+): Promise<ReadonlyMap<string, LoadedMessage>> {
   if (eventIds.length === 0) return new Map();
-  const { db, subscription, range, filter } = asked;
-  const test = asked.test ?? testOfState(filter.state);
   const standing = await standingOf(db, subscription.id, eventIds, since);
-  const heads = standing.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
-  const behindHeads = await waitingBehind(db, subscription, heads);
-  const wanted = { ...range, since, test };
+  const retrying = standing.flatMap((row) => (row.state === "waiting" ? [row.sequence] : []));
+  const blocked = await waitingBehind(db, subscription, retrying);
+  const wanted = { ...range, since, condition };
   const attempts = await attemptsOfEvents(db, subscription.id, eventIds, wanted);
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
   return new Map(
@@ -284,11 +284,11 @@ async function tell(
       const message = {
         ...row,
         state: deliveryState(row.state, subscription),
-        waitingBehind: behindHeads.get(row.eventId) ?? null,
+        waitingBehind: blocked.get(row.eventId) ?? null,
         attempts: own.slice(0, ATTEMPTS_OF_MESSAGE).toReversed(),
       };
       const newestMatch = own.find(({ isMatch }) => isMatch);
-      return [row.eventId, { message, isTried: own.length > 0, newestMatch }];
+      return [row.eventId, { message, isAttempted: own.length > 0, newestMatch }];
     }),
   );
 }

@@ -1,31 +1,31 @@
-import { recordAudit } from "../../audit/actions.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
 import { addMs } from "../../lib/clock.ts";
-import { newSecret } from "../../lib/random-secret.ts";
+import { newSecret } from "../../lib/secrets.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
-import { webhookSecretContext } from "../../keys/sealed-columns.ts";
+import { webhookSecretAssociatedData } from "../../master-key.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import { orNotFound, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
 
 const HOUR_MS = 3_600_000;
 
 /**
- * Replaces the secret (contract 6.11). With a grace period the one until now keeps signing beside it; a secret that
- * was in its own grace period ends at once, for there is room for one.
+ * Replaces the secret (contract 6.11). During the grace period deliveries also carry a signature of the previous
+ * secret. Only one previous secret is stored, so an earlier one that is still in its grace period ends at once.
  */
 export async function rotateSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
   graceHours: number,
 ): Promise<{ subscription: Subscription; secret: string }> {
   const now = deps.clock.now();
   const secret = newSecret();
-  const context = webhookSecretContext(found.partnerId, found.id);
+  const context = webhookSecretAssociatedData(found.partnerId, found.id);
   const subscription = await deps.db.transaction(async (tx) => {
-    const current = stillThere(await queries.lockSubscription(tx, found));
-    const sealed = stillThere(await queries.sealedSecretOf(tx, current.id));
+    const current = orNotFound(await queries.lockSubscription(tx, found));
+    const sealed = orNotFound(await queries.sealedSecretOf(tx, current.id));
     const shown = {
       secretFingerprint: fingerprint(secret),
       previousSecretExpiresAt: graceHours === 0 ? null : addMs(now, graceHours * HOUR_MS),
@@ -34,7 +34,7 @@ export async function rotateSecret(
     await queries.changeSubscription(tx, current.id, {
       ...shown,
       sealedSecret: deps.box.seal(secret, context),
-      // Sealed anew rather than copied, so that it never outlives the master key of its ciphertext.
+      // Sealed again instead of copied, so that its ciphertext uses the current master key.
       sealedPreviousSecret:
         graceHours === 0 ? null : deps.box.seal(deps.box.open(sealed, context), context),
     });
@@ -42,7 +42,7 @@ export async function rotateSecret(
       at: now,
       action: "WEBHOOK_SECRET_ROTATED",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
     return { ...current, ...shown };
@@ -51,15 +51,15 @@ export async function rotateSecret(
   return { subscription, secret };
 }
 
-/** Ends the grace period of a rotation at once (contract 6.11). Where none runs there is nothing to do, nor to tell. */
+/** Ends the grace period of a rotation at once (contract 6.11). Without one, it changes and records nothing. */
 export async function endPreviousSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    const current = stillThere(await queries.lockSubscription(tx, found));
+    const current = orNotFound(await queries.lockSubscription(tx, found));
     const { id, previousSecretExpiresAt: endsAt } = current;
     if (endsAt === null || endsAt <= now) return;
     const none = { sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now };
@@ -68,30 +68,30 @@ export async function endPreviousSecret(
       at: now,
       action: "WEBHOOK_PREVIOUS_SECRET_ENDED",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: id },
     });
   });
   await wake(deps, found);
 }
 
-/** The secret as it is now, and a row in the audit log that says who saw it. */
+/** Reads the current secret, and records in the audit log who saw it. */
 export async function showSecret(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   found: Subscription,
 ): Promise<{ secret: string; secret_fingerprint: string }> {
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
-    const sealed = stillThere(await queries.sealedSecretOf(tx, found.id));
+    const sealed = orNotFound(await queries.sealedSecretOf(tx, found.id));
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_SECRET_SHOWN",
       actor: principal,
-      call,
+      requestContext,
       details: { subscription_id: found.id },
     });
-    const secret = deps.box.open(sealed, webhookSecretContext(found.partnerId, found.id));
+    const secret = deps.box.open(sealed, webhookSecretAssociatedData(found.partnerId, found.id));
     return { secret, secret_fingerprint: fingerprint(secret) };
   });
 }

@@ -1,13 +1,15 @@
 import type { Tx } from "../../../db/client.ts";
 import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
-import type { Health, StatsPoint } from "../stats-model.ts";
-import { BUCKET_MS, bucketFloor, LEVELS_MS, spread, tally, type Range } from "../stats.ts";
-import type { Subscription } from "../model.ts";
-import * as counting from "../queries/counting.ts";
-import { firstOfFailures } from "../queries/attempts.ts";
-import { healthOf } from "../queries/health.ts";
+import { ALERT_KINDS, type AlertKind } from "../../outbox/mail.ts";
+import { causesOf, type Incident, incidentStepMs } from "../incident-model.ts";
+import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
+import { attemptsById, attemptsOfEvent, firstOfFailures } from "../queries/attempts.ts";
+import * as counting from "../queries/count-stats.ts";
+import { failingSince, failuresSince, openAlerts } from "../queries/alerts.ts";
 import * as queries from "../queries/stats.ts";
+import type { Health, StatsPoint } from "../stats-model.ts";
+import { BUCKET_MS, bucketFloor, LEVELS_MS, type Range, scaleUp, tally } from "../stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
@@ -15,7 +17,10 @@ const HOUR_MS = 3_600_000;
 
 type Deps = Pick<WebhookDeps, "db" | "clock">;
 
-/** See contract 6.17. Whoever knows how far attempts are counted spares a look-up. */
+/**
+ * Reads the health of a subscription (contract 6.17). `known` saves a query if the caller has just read
+ * `countedUntil`.
+ */
 export async function showHealth(
   { db, clock }: Deps,
   subscription: Subscription,
@@ -27,7 +32,7 @@ export async function showHealth(
   const range = { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
-  const row = await healthOf(db, where, dayAgo);
+  const row = await queries.healthOf(db, where, dayAgo);
   const isActive = subscription.state === "active";
   const { successes, failures: failed, latency } = tally(row.counts);
   const { consecutiveFailureCount: failures } = subscription;
@@ -51,7 +56,7 @@ function ageS(at: Date, now: Date): number {
   return Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000));
 }
 
-/** Contract 6.18: one point per step, also where nothing happened. */
+/** Reads the stats of a range: one point per step, also for steps without attempts (contract 6.18). */
 export async function showStats(
   { db, clock }: Deps,
   { id }: Pick<Subscription, "id">,
@@ -71,26 +76,29 @@ export async function showStats(
   for (let at = range.since; at < range.until; at = addMs(at, range.stepMs)) {
     const { successes, failures, latency } = tally(countsAt.get(at.getTime()) ?? []);
     const backlog = backlogAt.get(at.getTime()) ?? 0;
-    const events = readAt && spread(readAt.get(at.getTime()) ?? [], successes + failures);
+    const events = readAt && scaleUp(readAt.get(at.getTime()) ?? [], successes + failures);
     points.push({ at, successes, failures, latency, backlog, ...(events && { events }) });
   }
   return points;
 }
 
-/** An attempt is committed after its end, so a bucket is counted a while after its own, and once more with the next one. */
+/**
+ * Delay of counting after the end of a bucket, because attempts are committed after their end. The next run recounts
+ * the bucket.
+ */
 const COUNT_AFTER_MS = 60_000;
-/** Of a long past, so much per transaction. */
+/** The longest period that one transaction counts. */
 const CHUNK_MS = 6 * HOUR_MS;
 
 interface Counted {
   readonly rows: number;
-  /** Set while buckets are left. */
+  /** Set if ended buckets are left to count. */
   readonly next?: string | undefined;
-  /** Up to when attempts are counted; absent while another process counts. */
+  /** The instant up to which attempts are counted; absent while another process counts. */
   readonly until?: Date;
 }
 
-/** Counts the first buckets that are over by `now`, in one transaction. Any number of processes may do it: one works. */
+/** Counts the next buckets that have ended by `now`, in one transaction. If several processes call it, one counts. */
 export async function countStats(
   deps: Pick<Deps, "db"> & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
   now?: Date,
@@ -115,14 +123,14 @@ async function countNext(
   await sumUp(tx, since, until);
   if (until >= end) {
     await counting.countBacklogs(tx, addMs(end, -BUCKET_MS));
-    // A day that began before the retention time may end within it.
+    // A bucket of a day that began before the retention time may end within it.
     await counting.dropStats(tx, addMs(oldest, -DAY_MS));
   }
   await counting.moveProgress(tx, until);
   return { rows, until, next: until < end ? "" : undefined };
 }
 
-/** Hours from their five minutes, then days from their hours. */
+/** Sums buckets of an hour from those of five minutes, and buckets of a day from those of an hour. */
 async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
   const rising = LEVELS_MS.toReversed();
   for (const [i, toMs] of rising.entries()) {
@@ -130,4 +138,52 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
     if (fromMs === undefined) continue;
     await counting.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
   }
+}
+
+const ATTEMPTS_PER_ROUND = 4;
+
+/** Orders alerts that were raised at the same instant, the most severe last. */
+const severity = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
+
+/** Reads the present incident of a subscription: its beginning, causes and alerts (contract 6.17). */
+export async function showIncident(
+  deps: Pick<WebhookDeps, "db" | "clock">,
+  subscription: Subscription,
+): Promise<Incident> {
+  const { db, clock } = deps;
+  const { id } = subscription;
+  const alerts = (await openAlerts(db, id)).toSorted(
+    (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || severity(a) - severity(b),
+  );
+  const { firstFailure, blockedSince } = await showHealth(deps, subscription);
+  // The first event that failed permanently may have had its first failed attempt before the last 2xx, to another
+  // event.
+  const first = firstFailure
+    ? (await attemptsOfEvent(db, id, firstFailure.eventId, ATTEMPTS_PER_ROUND)).find(
+        ({ outcome }) => outcome !== "delivered",
+      )
+    : undefined;
+  const isByHand = subscription.disabledReason === DISABLED_BY_HAND;
+  const failing = firstFailure || isByHand ? await failingSince(db, id) : undefined;
+  // A subscription that a user has disabled is not in an incident because of that.
+  const disabledAt = isByHand ? null : subscription.disabledAt;
+  const begun = [failing, first?.startedAt, blockedSince, disabledAt];
+  const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
+  if (since === undefined)
+    return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };
+  const now = clock.now();
+  const attempts = await failuresSince(db, id, since);
+  const [last] = await attemptsById(
+    db,
+    id,
+    attempts.slice(0, 1).map((one) => one.id),
+  );
+  const stepMs = incidentStepMs(since, now);
+  return {
+    since,
+    lastAnswer: last ?? null,
+    stepMs,
+    causes: causesOf(attempts, { since, stepMs, now }),
+    alerts,
+  };
 }

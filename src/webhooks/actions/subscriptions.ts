@@ -1,34 +1,49 @@
 import { randomInt } from "node:crypto";
-
 import { ulid } from "ulid";
 
+import type { Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/log.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import { isUlid, type Page } from "../../http/list.ts";
-import { Problem } from "../../lib/problem.ts";
-import { newSecret } from "../../lib/random-secret.ts";
-import { fingerprint } from "../../lib/secret-box.ts";
-import { SHARDS } from "../../outbox/schedule.ts";
-import { webhookSecretContext } from "../../keys/sealed-columns.ts";
-import { firstBatchAt } from "../decide.ts";
-import type { Subscription, SubscriptionSettings } from "../model.ts";
-import { dropBatchChunk } from "../queries/entries.ts";
-import * as queries from "../queries/subscriptions.ts";
-import { tenantOf, wake, type WebhookDeps } from "./deps.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import { isUlid } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
+import { webhookSecretAssociatedData } from "../../master-key.ts";
+import { Problem } from "../../lib/problem.ts";
+import { newSecret } from "../../lib/secrets.ts";
+import { fingerprint } from "../../lib/secret-box.ts";
+import { TEST_EVENT } from "../../outbox/event.ts";
+import { SHARDS } from "../../outbox/schedule.ts";
+import {
+  changedFields,
+  firstBatchAt,
+  nextBatchAfter,
+  rescheduledBatchAt,
+  updatedSettings,
+} from "../decide.ts";
+import {
+  DISABLED_BY_HAND,
+  type Subscription,
+  type SubscriptionSettings,
+  type SubscriptionUpdate,
+} from "../model.ts";
+import {
+  dropBatchChunk,
+  delayHeads,
+  lockSequence,
+  skipBatchEntries,
+  skipTests,
+} from "../queries/entries.ts";
+import { noteDisabling } from "../queries/alerts.ts";
+import * as queries from "../queries/subscriptions.ts";
+import { orNotFound, tenantOf, wake, type WebhookDeps } from "./deps.ts";
+import { sendTest } from "./queue-events.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
 
-export function listSubscriptions(
-  { db }: Pick<WebhookDeps, "db">,
-  partnerId: number,
-  page: Page,
-): Promise<Subscription[]> {
-  return queries.subscriptionsOf(db, partnerId, page);
-}
-
-/** Malformed, missing, foreign and deleted ids are one and the same 404 (contract 2.6 and 3.5). */
+/**
+ * Finds a subscription of the partner. Malformed, unknown, foreign and deleted ids get the same 404 (contract 2.6 and
+ * 3.5).
+ */
 export async function findSubscription(
   { db }: Pick<WebhookDeps, "db">,
   partnerId: number,
@@ -39,10 +54,10 @@ export async function findSubscription(
   return found;
 }
 
-/** The unique index of the slot decides between parallel creates (contract 6.2). */
+/** Creates a subscription. The unique index of the slot decides between concurrent requests (contract 6.2). */
 export async function createSubscription(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  { principal, requestContext }: Caller,
   settings: SubscriptionSettings,
 ): Promise<{ subscription: Subscription; secret: string }> {
   const now = deps.clock.now();
@@ -53,7 +68,7 @@ export async function createSubscription(
     batchHourMs: deps.config.batchHourMs,
   });
   const { id, partnerId, deliveryKind } = subscription;
-  const sealed = deps.box.seal(secret, webhookSecretContext(partnerId, id));
+  const sealed = deps.box.seal(secret, webhookSecretAssociatedData(partnerId, id));
   try {
     await deps.db.transaction(async (tx) => {
       await queries.insertSubscription(tx, subscription, sealed);
@@ -62,14 +77,14 @@ export async function createSubscription(
         at: now,
         action: "WEBHOOK_CREATED",
         actor: principal,
-        call,
+        requestContext,
         details,
       });
     });
   } catch (error) {
     throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
   }
-  // Without it, the first batch would wait for the sweep to find it.
+  // The dispatcher learns of the first batch by a wake; otherwise it would find it in the next sweep.
   if (subscription.nextBatchAt !== null) await wake(deps, subscription);
   return { subscription, secret };
 }
@@ -99,28 +114,180 @@ function newSubscription(
 }
 
 /**
- * The sequence goes first: whoever appends holds it until their commit, so that after it no entry can come that
- * would be left behind when the queued ones are settled. Many of them are only marked here, and settled after the answer.
+ * Deletes a subscription. The row of its sequence is deleted first: writers lock it until their commit, so that no
+ * entry can be appended after the queued ones are skipped. The skip is one row for all of them, and maintenance
+ * deletes the entries later.
  */
 export async function deleteSubscription(
-  deps: Pick<WebhookDeps, "intake" | "clock" | "schedule">,
-  { principal, call }: Caller,
+  deps: Pick<WebhookDeps, "writerPool" | "clock" | "schedule">,
+  { principal, requestContext }: Caller,
   subscription: Subscription,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.intake.transaction([subscription.partnerId], async (tx) => {
+  await deps.writerPool.transaction([subscription.partnerId], async (tx) => {
     const { id, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");
     const reason = "deleted" as const;
     await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-    // Why it was disabled before stays readable (contract 6.3).
+    // `disabledAt` and `disabledReason` stay as they are, so that they remain readable (contract 6.3).
     const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
     await queries.changeSubscription(tx, id, deleted);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
-    await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_DELETED",
+      actor: principal,
+      requestContext,
+      details,
+    });
   });
-  // The dispatcher stops what it would still send with the settings that it has read.
+  // The wake makes the dispatcher stop sending with the settings that it has already read.
   await wake(deps, subscription);
+}
+
+/** Applies an update to the locked subscription. An update without a change is not recorded. */
+export async function updateSubscription(
+  deps: WebhookDeps,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+  update: SubscriptionUpdate,
+): Promise<Subscription> {
+  const now = deps.clock.now();
+  const { before, after } = await deps.db.transaction(async (tx) => {
+    const current = orNotFound(await queries.lockSubscription(tx, found));
+    const settings = updatedSettings(current, update);
+    const fields = changedFields(current, settings);
+    if (fields.length === 0) return { before: current, after: current };
+    const times = { now, hourMs: deps.config.batchHourMs };
+    const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
+    const changes = { ...settings, nextBatchAt, updatedAt: now };
+    await queries.changeSubscription(tx, current.id, changes);
+    const details = { subscription_id: current.id, fields };
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_UPDATED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+    return { before: current, after: { ...current, ...changes } };
+  });
+  if (after !== before) await wake(deps, after);
+  return after;
+}
+
+type HeldAction = "deliver" | "skip";
+
+/** Delay of held events after a test. A POST takes at most 15 s, so the result of the test is known by then. */
+const HELD_DELAY_MS = 20_000;
+
+/**
+ * Enables a subscription again (contract 6.16). Locks are taken in the order that all writers use: sequence, entries,
+ * subscription. Held events stay queued, or are skipped if the caller asks for it. An overdue batch is dispatched at
+ * the next wake.
+ */
+export async function enableSubscription(
+  deps: WebhookDeps,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+  { held, test }: { readonly held: HeldAction; readonly test: boolean },
+): Promise<{ readonly subscription: Subscription; readonly testEventId: string | null }> {
+  const now = deps.clock.now();
+  const { partnerId, id } = found;
+  const enabled = await deps.writerPool.transaction([partnerId], async (tx) => {
+    const strength = held === "skip" ? "update" : "no key update";
+    const through = orNotFound(await lockSequence(tx, id, strength));
+    const current = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+    // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
+    const updatedAt = await queries.forgetFailures(tx, id, now);
+    if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
+    // It cannot become active meanwhile, because only this action enables it, and it holds the lock of the sequence.
+    const skip = { subscriptionId: id, through, skippedAt: now };
+    if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
+    else if (test) await delayHeads(tx, current, HELD_DELAY_MS);
+    await noteDisabling(tx, orNotFound(await queries.lockSubscription(tx, current)));
+    const times = { now, hourMs: deps.config.batchHourMs };
+    const batch = held === "skip" ? await skipBatch(tx, current, times) : {};
+    const changes = { ...ENABLED, ...batch, updatedAt: now };
+    await queries.changeSubscription(tx, id, changes);
+    const details = { subscription_id: id, held, ...(test && { test }) };
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_ENABLED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+    return { ...current, ...changes };
+  });
+  // `sendTest` also wakes the dispatcher.
+  const testEventId = test
+    ? await sendTest(deps, { principal, requestContext }, enabled, TEST_EVENT)
+    : null;
+  if (!test) await wake(deps, enabled);
+  return { subscription: enabled, testEventId };
+}
+
+const ENABLED = {
+  state: "active",
+  disabledAt: null,
+  disabledReason: null,
+  consecutiveFailureCount: 0,
+} as const;
+
+/** Drops the events that wait for the next batch, and moves the last dispatch to now (contract 7.14). */
+async function skipBatch(
+  tx: Tx,
+  current: Subscription,
+  times: { readonly now: Date; readonly hourMs: number },
+): Promise<Partial<Subscription>> {
+  const nextBatchAt = nextBatchAfter(current, times);
+  if (nextBatchAt === null) return {};
+  await skipBatchEntries(tx, current.id);
+  return { lastBatchDispatchedAt: times.now, nextBatchAt };
+}
+
+/**
+ * Disables a subscription on request (contract 6.16). Queued events stay queued and count as held. Queued tests are
+ * skipped, because nobody waits for their results any more. The wake makes the dispatcher read the state before its
+ * next POST.
+ */
+export async function disableSubscription(
+  deps: WebhookDeps,
+  { principal, requestContext }: Caller,
+  found: Subscription,
+): Promise<Subscription> {
+  const now = deps.clock.now();
+  const { partnerId, id } = found;
+  const disabled = await deps.writerPool.transaction(
+    [partnerId],
+    async (tx): Promise<Subscription> => {
+      orNotFound(await lockSequence(tx, id));
+      const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
+      if (seen.state === "active") await skipTests(tx, seen, now);
+      const current = orNotFound(await queries.lockSubscription(tx, found));
+      // The 20th failure may have disabled it a moment ago. Its time and reason are then kept.
+      if (current.state !== "active") return current;
+      const changes = {
+        state: "disabled",
+        disabledAt: now,
+        disabledReason: DISABLED_BY_HAND,
+        updatedAt: now,
+      } as const;
+      await queries.changeSubscription(tx, id, changes);
+      const details = { subscription_id: id };
+      await recordAudit(tx, {
+        at: now,
+        action: "WEBHOOK_DISABLED",
+        actor: principal,
+        requestContext,
+        details,
+      });
+      return { ...current, ...changes };
+    },
+  );
+  await wake(deps, disabled);
+  return disabled;
 }

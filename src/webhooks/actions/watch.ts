@@ -8,83 +8,87 @@ import { AttemptFeed, LOOK_BACK_MS, type FeedOptions } from "./attempt-feed.ts";
 import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
-/**
- * A look of all streams together, and every so many looks the health of each subscription: for a subscription that is
- * watched, and all that watch it, five queries in 5.2 s.
- */
+/** One query per poll serves all streams of the process. */
 const POLL_MS = 1_300;
-const HEALTH_EVERY = 4;
 /**
- * A look tells whether anything has changed that a bearer check depends on, and then the check is made; after so long it is
- * made again anyway, which tells that the token is in use.
+ * The health of each watched subscription is read every fourth poll: five queries in 5.2 s, however many streams
+ * watch it.
+ */
+const POLLS_PER_HEALTH = 4;
+/**
+ * A bearer check runs when a poll finds that the state of the token has changed, and at least this often. The
+ * periodic check records that the token is in use.
  */
 const CHECK_EVERY_MS = 1_800_000;
 
 type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
 
-/** Who follows a subscription. */
+/** A client that follows a subscription. */
 export interface Watcher {
   readonly jti: string;
   readonly sink: EventSink;
-  /** The bearer check, and whether the caller may still read. */
+  /** Repeats the bearer check and the access rule. */
   readonly mayRead: () => Promise<boolean>;
-  /** Of who wants every attempt, as it was sent or from an earlier one on; others hear of the newest of each look. */
+  /**
+   * Present if the client wants every attempt, with bodies or after an earlier one. Other clients get the newest of
+   * each poll.
+   */
   readonly feed?: Omit<FeedOptions, "subscriptionId"> | undefined;
 }
 
-/** An open stream. */
 interface Stream extends Omit<Watcher, "feed"> {
   readonly feed: AttemptFeed | undefined;
   readonly end: PromiseWithResolvers<void>;
-  /** The state of its token when it was checked last. */
+  /** The state of its token at the last bearer check. */
   bearer: string | undefined;
-  /** Whether it has heard what was there when it came: only then it hears what follows. */
-  isGreeted: boolean;
+  /** True once the initial messages were sent. Changes are sent only from then on. */
+  isStarted: boolean;
 }
 
-/** What all streams of a subscription have in common. */
+/** State that all streams of a subscription share. */
 interface Watch {
   readonly streams: Set<Stream>;
   readonly ready: Promise<void>;
   subscription: Subscription;
-  /** The attempts of the last look. */
+  /** Ids of the attempts of the last poll. */
   seen: ReadonlySet<string>;
-  /** As they were told last. */
-  told: Uint8Array;
+  /** The messages about the subscription and its health as last sent. */
+  sent: Uint8Array;
   health: Uint8Array;
-  looks: number;
+  polls: number;
   isReady: boolean;
 }
 
-/** The live streams of this process. However many there are, one look is for all of them. */
+/** The live streams of this process. One poll serves all of them, however many there are. */
 export class WatchedSubscriptions {
   readonly #deps: Deps;
   readonly #watches = new Map<string, Watch>();
   #checkedMs = 0;
-  /** Aborts when nobody watches any more. */
-  #looking: AbortController | undefined;
+  /** Stops the polling; undefined while there is no stream. */
+  #polling: AbortController | undefined;
 
   constructor(deps: Deps) {
     this.#deps = deps;
   }
 
   /**
-   * Tells what happens at a subscription: `subscription` when it changes, `attempt` for each one from now on (with a
-   * feed, for each without exception), `health` every few seconds. Ends with the signal, with the subscription, and when the caller may no longer read.
+   * Streams the changes of a subscription: `subscription` when it changes, `attempt` for each new attempt, `health`
+   * every few seconds. Without a feed, only the newest attempts of each poll are sent. Ends when the signal aborts,
+   * when the subscription is deleted, or when the caller may no longer read it.
    */
   async follow(found: Subscription, watcher: Watcher, signal: AbortSignal): Promise<void> {
     const end = Promise.withResolvers<void>();
     const left = new AbortController();
     const options = watcher.feed && { ...watcher.feed, subscriptionId: found.id };
     const feed = options && new AttemptFeed(this.#deps, options, left.signal);
-    const stream: Stream = { ...watcher, feed, end, bearer: undefined, isGreeted: false };
+    const stream: Stream = { ...watcher, feed, end, bearer: undefined, isStarted: false };
     const watch = this.#watches.get(found.id) ?? this.#begin(found);
     watch.streams.add(stream);
     const leave = () => end.resolve();
     signal.addEventListener("abort", leave);
     if (signal.aborted) leave();
-    Promise.all([feed?.begin(), watch.ready]).then(
-      ([bookmark]) => greet(watch, stream, bookmark),
+    Promise.all([feed?.start(), watch.ready]).then(
+      ([bookmark]) => sendInitial(watch, stream, bookmark),
       end.reject,
     );
     try {
@@ -103,13 +107,13 @@ export class WatchedSubscriptions {
       ready: Promise.resolve().then(() => this.#prepare(watch)),
       subscription: found,
       seen: new Set(),
-      told: NOTHING,
+      sent: NOTHING,
       health: NOTHING,
-      looks: 0,
+      polls: 0,
       isReady: false,
     };
     this.#watches.set(found.id, watch);
-    if (this.#looking === undefined) void this.#run((this.#looking = new AbortController()));
+    if (this.#polling === undefined) void this.#run((this.#polling = new AbortController()));
     return watch;
   }
 
@@ -117,22 +121,22 @@ export class WatchedSubscriptions {
     const { id } = watch.subscription;
     if (this.#watches.get(id) === watch) this.#watches.delete(id);
     if (this.#watches.size > 0) return;
-    this.#looking?.abort();
-    this.#looking = undefined;
+    this.#polling?.abort();
+    this.#polling = undefined;
   }
 
-  /** What happened until now is told to nobody. */
+  /** Reads the present state. Its attempts count as seen, because a stream only gets attempts from its start on. */
   async #prepare(watch: Watch): Promise<void> {
     const { id } = watch.subscription;
-    const look = await this.#look([id], []);
+    const look = await this.#poll([id], []);
     watch.seen = idsOf(look, id);
     watch.subscription = look.subscriptions.get(id) ?? watch.subscription;
-    watch.told = messageOf("subscription", showSubscription(watch.subscription));
+    watch.sent = messageOf("subscription", showSubscription(watch.subscription));
     await this.#readHealth(watch, look);
     watch.isReady = true;
   }
 
-  #look(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
+  #poll(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
     const { db, clock } = this.#deps;
     const now = clock.now();
     return lookAt(db, { ids, jtis, now, since: addMs(now, -LOOK_BACK_MS) });
@@ -144,48 +148,48 @@ export class WatchedSubscriptions {
     while (!signal.aborted) {
       const watches = [...this.#watches.values()].filter(({ isReady }) => isReady);
       const streams = watches.flatMap((one) => [...one.streams]);
-      // Each ends by itself, and its client comes again.
+      // If a poll fails, all streams end, and their clients connect again.
       if (watches.length > 0)
-        await this.#lookOnce(watches, streams).catch((error: unknown) => {
+        await this.#pollOnce(watches, streams).catch((error: unknown) => {
           for (const { end } of streams) end.reject(error);
         });
       await clock.sleep(POLL_MS, signal);
     }
   }
 
-  async #lookOnce(watches: readonly Watch[], streams: readonly Stream[]): Promise<void> {
+  async #pollOnce(watches: readonly Watch[], streams: readonly Stream[]): Promise<void> {
     const ids = watches.map(({ subscription }) => subscription.id);
-    const look = await this.#look(ids, [...new Set(streams.map(({ jti }) => jti))]);
+    const look = await this.#poll(ids, [...new Set(streams.map(({ jti }) => jti))]);
     await this.#checkBearers(streams, look);
     for (const watch of watches) {
-      if (!tell(watch, look)) continue;
-      if (++watch.looks % HEALTH_EVERY === 0) void this.#tellHealth(watch, look);
-      else for (const { sink } of greeted(watch)) sink.beat();
+      if (!sendChanges(watch, look)) continue;
+      if (++watch.polls % POLLS_PER_HEALTH === 0) void this.#sendHealth(watch, look);
+      else for (const { sink } of startedStreams(watch)) sink.beat();
     }
   }
 
-  /** The check itself decides; the look says when it has to be made. */
+  /** Repeats the bearer checks of tokens whose state has changed, and ends the streams that may no longer read. */
   async #checkBearers(streams: readonly Stream[], { bearers }: Look): Promise<void> {
     const nowMs = this.#deps.clock.monotonicMs();
     const isTime = nowMs - this.#checkedMs >= CHECK_EVERY_MS;
     if (isTime) this.#checkedMs = nowMs;
     const isKnown = ({ jti, bearer }: Stream) =>
       bearer !== undefined && bearers.get(jti) === bearer;
-    const asked = streams.filter((one) => isTime || !isKnown(one));
+    const due = streams.filter((one) => isTime || !isKnown(one));
     await Promise.all(
-      asked.map(async (one) => {
+      due.map(async (one) => {
         one.bearer = bearers.get(one.jti);
         if (await one.mayRead()) return;
-        one.isGreeted = false;
+        one.isStarted = false;
         one.end.resolve();
       }),
     );
   }
 
-  async #tellHealth(watch: Watch, look: Look): Promise<void> {
+  async #sendHealth(watch: Watch, look: Look): Promise<void> {
     try {
       await this.#readHealth(watch, look);
-      for (const { sink } of greeted(watch)) sink.send(watch.health);
+      for (const { sink } of startedStreams(watch)) sink.send(watch.health);
     } catch (error) {
       for (const { end } of watch.streams) end.reject(error);
     }
@@ -199,21 +203,21 @@ export class WatchedSubscriptions {
 
 const NOTHING = new Uint8Array();
 
-function greet(watch: Watch, stream: Stream, bookmark: Uint8Array | undefined): void {
+function sendInitial(watch: Watch, stream: Stream, bookmark: Uint8Array | undefined): void {
   if (!watch.streams.has(stream)) return;
   if (bookmark !== undefined) stream.sink.send(bookmark);
-  stream.sink.send(watch.told);
+  stream.sink.send(watch.sent);
   stream.sink.send(watch.health);
-  stream.isGreeted = true;
-  stream.feed?.tell(stream.sink).catch(stream.end.reject);
+  stream.isStarted = true;
+  stream.feed?.sendNew(stream.sink).catch(stream.end.reject);
 }
 
-function greeted({ streams }: Watch): Stream[] {
-  return [...streams].filter(({ isGreeted }) => isGreeted);
+function startedStreams({ streams }: Watch): Stream[] {
+  return [...streams].filter(({ isStarted }) => isStarted);
 }
 
-/** False if the subscription is gone, and its streams with it. */
-function tell(watch: Watch, look: Look): boolean {
+/** Sends the changes that a poll has found. Returns false if the subscription was deleted, and ends its streams. */
+function sendChanges(watch: Watch, look: Look): boolean {
   const { id } = watch.subscription;
   const subscription = look.subscriptions.get(id);
   if (subscription === undefined) {
@@ -222,18 +226,18 @@ function tell(watch: Watch, look: Look): boolean {
   }
   watch.subscription = subscription;
   const shown = messageOf("subscription", showSubscription(subscription));
-  // Oldest first.
-  const attempts = (look.attempts.get(id) ?? []).filter((one) => !watch.seen.has(one.id));
-  const news = attempts
+  const unseen = (look.attempts.get(id) ?? []).filter((one) => !watch.seen.has(one.id));
+  // The poll returns the newest attempt first, and streams get the oldest first.
+  const messages = unseen
     .toReversed()
     .map((one) => messageOf("attempt", showAttemptSummary(one), one.id));
-  const isChanged = !Buffer.from(shown).equals(watch.told);
-  watch.told = shown;
+  const isChanged = !Buffer.from(shown).equals(watch.sent);
+  watch.sent = shown;
   watch.seen = idsOf(look, id);
-  for (const { sink, feed, end } of greeted(watch)) {
+  for (const { sink, feed, end } of startedStreams(watch)) {
     if (isChanged) sink.send(shown);
-    if (feed === undefined) for (const message of news) sink.send(message);
-    else feed.tell(sink).catch(end.reject);
+    if (feed === undefined) for (const message of messages) sink.send(message);
+    else feed.sendNew(sink).catch(end.reject);
   }
   return true;
 }

@@ -1,20 +1,24 @@
 import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
 import type { SelectedFields } from "drizzle-orm/pg-core";
 
-import { hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { anyOf } from "../../../db/conditions.ts";
+import { anyOf, hashOfValue, isAttemptOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
+import { payloadFormatOf, digestOf, framed } from "../../outbox/payload-format.ts";
 import { CATALOG, type EventFacts } from "../../outbox/event.ts";
-import type { Attempt, AttemptFilter, Outcome } from "../delivery-model.ts";
-import { requestOf, type KeptRequest, type ShownRequest } from "../request.ts";
-import { ID_AHEAD_MS } from "./stats.ts";
+import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model.ts";
 
-/** Without what was sent and answered, which may be long. */
+/**
+ * Ids of attempts never decrease, so after the clock was set back they are ahead of the start time. Queries by time
+ * do not find an attempt with an id that is ahead by more than this.
+ */
+export const ID_AHEAD_MS = 60_000;
+
+/** Columns of an attempt without its request and response, which may be long. */
 export const SUMMARY = {
   id: deliveryAttempts.id,
   eventId: deliveryAttempts.eventId,
@@ -34,7 +38,10 @@ export const SUMMARY = {
 
 const WHOLE = getTableColumns(deliveryAttempts);
 
-/** Which attempts of a subscription. Ids are ULIDs of the start, so that a time is a bound on them. */
+/**
+ * Selects attempts of a subscription. Ids are ULIDs of the start, so that `firstId` and `endId` are also bounds of
+ * time.
+ */
 export interface AttemptRange {
   readonly event?: string | undefined;
   readonly eventId?: string | undefined;
@@ -46,7 +53,7 @@ export interface AttemptRange {
 
 const { id, subscriptionId, eventId, event, outcome, startedAt } = deliveryAttempts;
 
-/** Attempts of a subscription, in an order and up to a limit that the caller adds. */
+/** Selects attempts of a subscription within a range. The caller adds the order and the limit. */
 export function attemptsWithin<C extends SelectedFields>(
   db: DbOrTx,
   columns: C,
@@ -57,8 +64,8 @@ export function attemptsWithin<C extends SelectedFields>(
   const isOwn =
     range.eventId === undefined
       ? and(eq(subscriptionId, subscription), value && hashOfValue(subscription, value))
-      : // No index knows this form: where the planner expects many attempts of an event, it would also read the index of
-        // all that the subscription has.
+      : // This form of the comparison matches no index. Otherwise the planner might read all attempts of the subscription
+        // instead of the few of the event.
         and(
           sql`${subscriptionId} || '' = ${subscription}`,
           isAttemptOf(eventId, sql`${range.eventId}::text`),
@@ -71,7 +78,7 @@ export function attemptsWithin<C extends SelectedFields>(
         isOwn,
         value && sql`${event} = ${value}`,
         range.outcome && eq(outcome, range.outcome),
-        // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
+        // The literal selects the partial index. Without it, the plan would read all attempts to find a rare outcome.
         range.outcome && range.outcome !== "delivered" ? sql`${outcome} <> 'delivered'` : undefined,
         firstId === undefined ? undefined : gte(id, firstId),
         endId === undefined ? undefined : lt(id, endId),
@@ -80,7 +87,10 @@ export function attemptsWithin<C extends SelectedFields>(
     );
 }
 
-/** Merges walks that each began with the newest attempt. Behind the end of one that was cut the others are cut as well. */
+/**
+ * Merges walks that are each sorted from the newest attempt on, and returns the newest attempts of all, up to a
+ * limit.
+ */
 export async function newestFirst<T extends { readonly id: string }>(
   walks: readonly PromiseLike<readonly T[]>[],
   limit: number,
@@ -90,8 +100,8 @@ export async function newestFirst<T extends { readonly id: string }>(
 }
 
 /**
- * A literal, for the planner: it knows how rare a value is, but not how rare a parameter will be, for which it would walk
- * all attempts of days that have an index by it.
+ * Renders an event as a literal. The planner knows from statistics how rare a literal is. With a parameter it would
+ * read all attempts of a past day, although these partitions have an index by event.
  */
 function literalOf(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);
@@ -99,7 +109,7 @@ function literalOf(value: string): SQL {
   return sql.raw(`'${known.value}'`);
 }
 
-/** Newest first by id. Only the partitions between the bounds are read. */
+/** Lists attempts with their requests, the newest first by id. Only the partitions between the bounds are read. */
 export async function attemptsOf(
   db: DbOrTx,
   subscription: string,
@@ -119,7 +129,7 @@ export async function attemptsOf(
   return withRequests(db, rows);
 }
 
-/** The newest attempts of one event, the oldest of them first. */
+/** Reads the newest attempts of one event with their requests, in ascending order. */
 export async function attemptsOfEvent(
   db: DbOrTx,
   subscription: string,
@@ -132,7 +142,7 @@ export async function attemptsOfEvent(
   return withRequests(db, rows.toReversed());
 }
 
-/** The first ids of a subscription's attempts from this one on, oldest first. */
+/** Reads the first ids of attempts from `firstId` on, in ascending order. */
 export async function attemptIdsFrom(
   db: DbOrTx,
   subscription: string,
@@ -145,12 +155,12 @@ export async function attemptIdsFrom(
   return rows.map((row) => row.id);
 }
 
-/** These attempts, oldest first, with what their requests are composed from. */
+/** Reads attempts by id, in ascending order, with the columns that `withRequests` needs. */
 export function attemptsById(db: DbOrTx, subscription: string, ids: readonly string[]) {
   return attemptsWithin(db, WHOLE, subscription, { more: inArray(id, [...ids]) }).orderBy(asc(id));
 }
 
-/** Of the newest `count` permanent failures the first; undefined if there are fewer. */
+/** Finds the first of the newest `count` permanent failures; undefined if there are fewer. */
 export async function firstOfFailures(db: DbOrTx, subscription: string, count: number) {
   const { statusCode, errorCode } = deliveryAttempts;
   const columns = { eventId, at: startedAt, statusCode, errorCode };
@@ -171,14 +181,14 @@ const FACTS = {
   storeReviewSiteId: reviewHistory.storeReviewSiteId,
   axis: reviewHistory.axis,
   reviewHistoryId: reviewHistory.id,
-  // JSON is read as the text that was stored: it went into the body as it is.
+  // JSON is read as the stored text, because the body contains it unchanged.
   actorJson: sql`${reviewHistory.actor}::text`.mapWith(String),
   reviewJson: sql`${reviewHistory.review}::text`.mapWith(String),
   siteJson: sql`${reviewHistory.site}::text`.mapWith(String),
   metadataJson: sql`${reviewHistory.metadata}::text`.mapWith(String),
 };
 
-/** Gives each attempt its exact request, with one look at the history for all of them. */
+/** Adds the exact request to each attempt, with one query of the history for all of them. */
 export async function withRequests<T extends KeptRequest>(
   db: DbOrTx,
   attempts: readonly T[],
@@ -191,4 +201,50 @@ export async function withRequests<T extends KeptRequest>(
       : await db.select(FACTS).from(reviewHistory).where(anyOf(reviewHistory.eventId, eventIds));
   const known = new Map<string, EventFacts>(found.map((one) => [one.eventId, one]));
   return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
+}
+
+/** The stored parts of a request: the request itself, or the values from which it is composed again. */
+export interface KeptRequest {
+  readonly event: string;
+  readonly eventId: string;
+  readonly attempt: number;
+  readonly startedAt: Date;
+  readonly requestHeaders: Headers | null;
+  readonly requestBody: string | null;
+  readonly composer: number | null;
+  readonly host: string | null;
+  readonly signature: Uint8Array | null;
+  readonly previousSignature: Uint8Array | null;
+  readonly bodyDigest: Uint8Array | null;
+}
+
+export type ShownRequest = Pick<KeptRequest, "requestHeaders" | "requestBody">;
+
+const LOST: ShownRequest = { requestHeaders: null, requestBody: null };
+
+/**
+ * Restores the exact headers and body of an attempt (contract 7.13). They are null unless the digest of the composed
+ * body is that of the body that was sent, so that no other bytes are ever shown.
+ */
+function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownRequest {
+  const { composer: number, host, signature, previousSignature, bodyDigest } = kept;
+  const { requestHeaders, requestBody } = kept;
+  if (number === null) return { requestHeaders, requestBody };
+  const format = payloadFormatOf(number);
+  if (format === undefined || facts === undefined) return LOST;
+  if (host === null || signature === null || bodyDigest === null) return LOST;
+  const body = format.body(facts, kept.startedAt);
+  if (digestOf(body) !== hexOf(bodyDigest)) return LOST;
+  const headers = format.headers({
+    event: kept.event,
+    eventId: kept.eventId,
+    attempt: kept.attempt,
+    signature: hexOf(signature),
+    previousSignature: previousSignature === null ? null : hexOf(previousSignature),
+  });
+  return { requestHeaders: framed(host, headers, body), requestBody: body };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex");
 }

@@ -8,9 +8,12 @@ import { instant, statement, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
 
 /**
- * Holds the sequence until the commit, so that whoever appends goes before or after; answers the last number given
- * out, or nothing if the subscription is deleted. Of the locks of a subscription it is the first: then entries by
- * sequence, then the subscription. Writers of a batch slot share the row; `update` waits for them, too.
+ * Locks the sequence of a subscription until the commit, so that no other transaction appends entries meanwhile.
+ * Returns the last number in use, or undefined if the subscription was deleted.
+ *
+ * It is the first lock that a transaction takes on a subscription. Entries by sequence come next, and the
+ * subscription last. Writers of events for the next batch lock the row `for key share`; only the strength `update`
+ * waits for them.
  */
 export async function lockSequence(
   tx: Tx,
@@ -25,16 +28,16 @@ export async function lockSequence(
   return row?.last;
 }
 
-/** Heads that wait at the most: while so many do, an actor reads no more entries. */
-const HEADS_AT_MOST = 256;
-/** So many entries are looked through for heads. */
-const LOOKED_THROUGH = 10_000;
-/** Tests that one transaction settles. */
-const TESTS_AT_MOST = 1_000;
+/** The number of heads, the first entries of lanes, to delay. An actor reads no more entries while this many wait. */
+const MAX_HEADS = 256;
+/** The number of queued entries that are searched for heads. */
+const SEARCHED_ENTRIES = 10_000;
+/** The number of tests that one transaction skips. */
+const MAX_TESTS = 1_000;
 
-const holding = statement({
+const delaying = statement({
   name: "entries.holdHeads",
-  // The first entry of each review among the first of all, in one bounded walk.
+  // Finds the first entry of each review in one bounded walk, and updates these in the same statement.
   params: {
     shard: outbox.shard,
     id: outbox.subscriptionId,
@@ -57,25 +60,26 @@ const holding = statement({
 });
 
 /**
- * Has the heads of what is queued wait so long by Postgres' clock, and with them what stands behind them. Where the order is that of the
- * subscription, the first of them holds back all.
+ * Delays the first queued entry of each review by `waitMs`, and with it the entries after it in its lane. If the
+ * subscription is ordered as a whole, its first entry delays all others. The clock is that of PostgreSQL.
  */
-export async function holdHeads(
+export async function delayHeads(
   tx: Tx,
   { id, shard, ordering }: Pick<Subscription, "id" | "shard" | "ordering">,
   waitMs: number,
 ): Promise<void> {
   await passLogged(tx, id, {
-    limit: ordering === "review" ? LOOKED_THROUGH : 1,
-    lockMs: LIMITS.intake.lockMs,
+    limit: ordering === "review" ? SEARCHED_ENTRIES : 1,
+    lockMs: LIMITS.writerPool.lockMs,
   });
-  await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
+  await tx.run(delaying, { shard, id, waitMs, heads: MAX_HEADS, limit: SEARCHED_ENTRIES });
 }
 
 /**
- * Drops what waits for the next batch, and what a dispatch has left of it, without a trace: it was never queued. Deletes
- * the first thousand; maintenance deletes the others up to `batch_skipped_through`, which no dispatch takes. Under the lock
- * `update` of the sequence: every event that is committed later then has a higher id.
+ * Drops the events that wait for the next batch, and the rest of a dispatch that is in progress. They were never
+ * queued, so nothing records them. Deletes the first thousand. No dispatch takes events up to
+ * `batch_skipped_through`, and maintenance deletes them. The caller holds the sequence with the strength `update`, so
+ * that events committed later have higher ids.
  */
 export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
   await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
@@ -92,7 +96,9 @@ export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<
   await dropBatchChunk(tx, subscriptionId);
 }
 
-/** Deletes the first thousand events that wait for the next batch. Only once no dispatch can take them any more. */
+/**
+ * Deletes the first thousand events that wait for the next batch. The caller makes sure that no dispatch takes them.
+ */
 export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<void> {
   const { subscriptionId: id, reviewHistoryId } = batchEntries;
   const first = await tx
@@ -106,10 +112,10 @@ export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<vo
   await tx.delete(batchEntries).where(and(eq(id, subscriptionId), lte(reviewHistoryId, last)));
 }
 
-/** An entry as it is queued; the rest of its row follows from the subscription, or is its beginning. */
+/** A new entry. The other columns follow from the subscription or have defaults. */
 type NewEntry = Omit<typeof outbox.$inferInsert, "shard" | "subscriptionId" | "sequence">;
 
-/** Queues entries behind the last one, as which the last of them is counted. Under the lock of the sequence. */
+/** Appends entries after `lastSequence`, and stores the new last number. The caller holds the lock of the sequence. */
 export async function appendEntries(
   tx: Tx,
   { id, shard }: Pick<Subscription, "id" | "shard">,
@@ -127,7 +133,7 @@ export async function appendEntries(
 
 const skippingTests = statement({
   name: "entries.skipTests",
-  // Bounded, and skips what is locked.
+  // Updates a bounded number of rows with `skip locked`, which the builder's update does not have.
   params: { shard: outbox.shard, id: outbox.subscriptionId, skippedAt: instant },
   text: ({ shard, id, skippedAt }) => sql`
     update outbox set skipped_at = ${skippedAt}
@@ -135,10 +141,10 @@ const skippingTests = statement({
              select ctid from outbox
               where shard = ${shard} and subscription_id = ${id} and is_test and skipped_at is null
                 and sequence > ${skippedThrough(id)}
-              order by sequence limit ${sql.raw(String(TESTS_AT_MOST))} for update skip locked))`,
+              order by sequence limit ${sql.raw(String(MAX_TESTS))} for update skip locked))`,
 });
 
-/** Skips queued tests. One whose outcome the dispatcher commits now is left to that commit. */
+/** Skips queued tests. A test that the dispatcher has locked is left out, because its outcome is being committed. */
 export async function skipTests(
   tx: Tx,
   { id, shard }: Pick<Subscription, "id" | "shard">,

@@ -7,23 +7,22 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import { instant, list, nullable, oneOf, statement } from "../../../db/statement.ts";
+import { instant, list, nullable, oneOf, statement, value } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
-
-// The rounds of an event at a subscription, and where it stands.
+import type { Subscription } from "../model.ts";
 
 export const SINCE = { since: instant, firstAttempt: deliveryAttempts.id };
 
-/** The same instant twice: as it is, and as the smallest id of an attempt that began then. */
+/** Returns an instant twice: as it is, and as the smallest id of an attempt that started then. */
 export function sinceOf(since: Date) {
   return { since, firstAttempt: ulidFloor(since) };
 }
 
 /**
- * The rounds of an event at a subscription: queued, skipped since then, or ended by an attempt since then. The views are
- * for look-ups by event: a walk of one in the order of the sequence would sort all that a subscription has. Of the few
- * rounds of an event the subscription's are picked in a form that no index knows, or the planner might read the index of
- * all that the subscription has.
+ * Selects the rounds of an event for a subscription: queued, skipped since `since`, or ended by an attempt since
+ * then. The views serve look-ups by event; reading one in the order of the sequence would sort all rows of the
+ * subscription. The subscription is compared in a form that no index matches. Otherwise the planner might read all
+ * rows of the subscription instead of the few rounds of the event.
  */
 export function roundsOf(
   subscription: SQL,
@@ -40,17 +39,18 @@ export function roundsOf(
            skipped_at
       from skipped_entries where ${isOne} and skipped_at >= ${since}
      union all
-    -- Only a test keeps its own request and has no history. An event whose history row is missing has none either.
-    select a.event_id, a.event, a.sequence, a.round, told.id is null and a.composer is null, a.payload_mode, told.id,
+    -- A test stores its own request (composer is null) and has no history row. An event whose history row is missing was
+    -- composed.
+    select a.event_id, a.event, a.sequence, a.round, hist.id is null and a.composer is null, a.payload_mode, hist.id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
-      from delivery_attempts a left join review_history told on told.event_id = a.event_id
+      from delivery_attempts a left join review_history hist on hist.event_id = a.event_id
      where ${isAttemptOf(sql`a.event_id`, eventId)}
        and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
 }
 
 const standing = statement({
   name: "events.standing",
-  // The last round of each of many events, wherever it is kept.
+  // Reads the last round of each of many events from the union of three sources.
   params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
   columns: {
     eventId: outbox.eventId,
@@ -86,25 +86,78 @@ const standing = statement({
       left join stores s on s.id = h.store_id`,
 });
 
-/** Where these events stand, and what they are about. Nothing of theirs is older than `since`. */
+/**
+ * Reads the last round of these events, with their reviews and stores. No attempt or skip of theirs may be older than
+ * `since`.
+ */
 export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
   return db.run(standing, { id, eventIds, ...sinceOf(since) });
 }
 
-/** Where the last round of an event stands, queued or settled. */
+/**
+ * Reads the last round of an event, queued or settled; undefined if the event was never queued for the subscription.
+ */
 export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
   const [row] = await standingOf(db, id, [eventId], fromMs(0));
   return row;
 }
 
-/** Of a review no more events are looked at than the newest of them. */
+/** The number of queued entries that are read to count those that a retry blocks. */
+const LANE_SCAN_LIMIT = 10_000;
+
+const blockedStatement = statement({
+  name: "messages.lanes",
+  // Joins a bounded number of queued entries to themselves.
+  params: {
+    id: outbox.subscriptionId,
+    sequences: list(outbox.sequence),
+    byReview: value("boolean"),
+    limit: value("bigint"),
+  },
+  columns: { eventId: outbox.eventId, count: value("integer") },
+  text: ({ id, sequences, byReview, limit }) => sql`
+    with queued as materialized (
+      select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
+        from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
+       cross join lateral (
+              (select sequence, event_id, review_id from outbox
+                where shard = s.shard and subscription_id = s.id and not is_test and skipped_at is null
+                  and sequence > f.skipped_through order by sequence limit ${limit})
+               union all
+              (select sequence, event_id, review_id from review_history
+                where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${limit})) e
+       where s.id = ${id}
+       order by e.sequence limit ${limit})
+    select h.event_id as "eventId", count(q.sequence)::int as count
+      from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence
+     where h.sequence = any(${sequences}::bigint[])
+     group by h.event_id`,
+});
+
+/**
+ * Counts the entries that each of these entries blocks while it waits for a retry: those after it in its lane. Only
+ * the first `LANE_SCAN_LIMIT` entries of the queue are read.
+ */
+export async function waitingBehind(
+  db: DbOrTx,
+  { id, ordering }: Pick<Subscription, "id" | "ordering">,
+  sequences: readonly number[],
+): Promise<ReadonlyMap<string, number>> {
+  if (sequences.length === 0) return new Map();
+  const byReview = ordering === "review";
+  const limit = LANE_SCAN_LIMIT;
+  const found = await db.run(blockedStatement, { id, sequences, byReview, limit });
+  return new Map(found.map(({ eventId, count }) => [eventId, count]));
+}
+
+/** The number of newest events of a review that a filter by review finds. */
 const EVENTS_OF_REVIEW = 500;
-/** Of a partner so many reviews may have one external id, at as many review sites. */
+/** The number of reviews that a filter by external id finds. Each review site may have one with the same id. */
 const REVIEWS_OF_EXTERNAL_ID = 20;
 
 const ofReviews = statement({
   name: "events.ofReviews",
-  // The newest events of a few reviews, each by its index, whatever the planner thinks of their number.
+  // Reads the newest events of each review by an index, independent of the number of rows that the planner estimates.
   params: {
     partnerId: reviewHistory.partnerId,
     reviewId: nullable(reviews.id),
@@ -127,12 +180,12 @@ const ofReviews = statement({
      order by h.id desc limit ${sql.raw(String(EVENTS_OF_REVIEW))}`,
 });
 
-/** The newest events of a review of the partner, by its id or by the one that it has at its site, which others may share. */
+/** Finds the newest events of a review, by its id or by its id at the review site, which several reviews may share. */
 export async function eventsOfReviews(
   db: DbOrTx,
   partnerId: number,
-  asked: { readonly reviewId: number | null; readonly externalId: string | null },
+  review: { readonly reviewId: number | null; readonly externalId: string | null },
 ): Promise<string[]> {
-  const found = await db.run(ofReviews, { partnerId, ...asked });
+  const found = await db.run(ofReviews, { partnerId, ...review });
   return found.map(({ eventId }) => eventId);
 }

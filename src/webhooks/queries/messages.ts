@@ -5,30 +5,133 @@ import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
-import { list, selected, statement, value, type ValuesOf } from "../../../db/statement.ts";
-import { OUTCOMES, type AttemptSummary } from "../delivery-model.ts";
-import { LANE_LOOKED_AT, type AttemptTest } from "../message-model.ts";
-import type { Subscription } from "../model.ts";
-import { attemptsWithin, newestFirst, SUMMARY, type AttemptRange } from "./attempts.ts";
+import { list, selected, statement, value } from "../../../db/statement.ts";
+import { addMs, fromMs } from "../../lib/clock.ts";
+import { type AttemptSummary, OUTCOMES } from "../delivery-model.ts";
+import type { AttemptCondition, MessageCursor } from "../message-model.ts";
+import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
 
-// What is looked at for a page of messages. Each walk takes a number of rows from where the last one ended, whether they
-// fit or not, so that no filter can make a request read more.
+/*
+ * Bounded reads for a page of messages. A walk reads a given number of rows below its cursor, whether or not they
+ * match the filter, so that no filter can make a request read more.
+ */
 
-/** From `firstId` on, before `endId`. */
+/** Ids of attempts from `firstId` up to and without `endId`. */
 export interface IdRange {
   readonly firstId: string;
   readonly endId: string;
 }
 
-interface AttemptWalk extends AttemptRange {
-  readonly test: AttemptTest | undefined;
+interface Walk {
+  readonly cursor: MessageCursor;
   readonly limit: number;
+  /** The attempts to walk; undefined if messages are listed at their entries. */
+  readonly attempts: (IdRange & { readonly condition: AttemptCondition | undefined }) | undefined;
+  /** The entries to walk; undefined if messages are listed at their attempts. */
+  readonly entries: EntryKind | undefined;
+  readonly event: string | undefined;
+  readonly since: Date | undefined;
+  readonly until: Date | undefined;
 }
 
-const ANY: AttemptTest = { outcomes: OUTCOMES, status: "%", text: "" };
+/** An attempt or an entry at which a message may be listed. `isMatch` is false if the row itself fails the filter. */
+export type Candidate = (Pick<WalkedAttempt, "eventId" | "isMatch"> & { readonly at: Date }) &
+  ({ readonly attempt: string } | { readonly entry: number });
 
-/** Whether an attempt passes a test, of which these are the parts. */
-function passes({ outcomes, status, text }: Readonly<Record<keyof AttemptTest, SQL>>): SQL {
+interface Candidates {
+  readonly rows: readonly Candidate[];
+  /** True if there is nothing after `rows`. */
+  readonly isEnd: boolean;
+}
+
+/**
+ * Upper bound for the time by which `recorded_at` of entries may deviate from the order of their sequence, because
+ * clocks differ and transactions take time.
+ */
+const MAX_DISORDER_MS = 600_000;
+
+/** Reads the next candidates after the cursor, the newest first. */
+export async function nextCandidates(
+  db: DbOrTx,
+  subscriptionId: string,
+  { cursor, limit, attempts: wanted, entries: kind, event, since, until }: Walk,
+): Promise<Candidates> {
+  const attemptRows =
+    wanted === undefined
+      ? []
+      : await walkAttempts(db, subscriptionId, {
+          ...wanted,
+          endId: cursor.attempt < wanted.endId ? cursor.attempt : wanted.endId,
+          event,
+          limit,
+        });
+  const entryRows =
+    kind === undefined
+      ? []
+      : await db.run(WALKS[kind], { id: subscriptionId, below: cursor.entry, limit });
+  const oldest = entryRows.at(-1)?.recordedAt;
+  const isPastRange =
+    oldest !== undefined && since !== undefined && oldest < addMs(since, -MAX_DISORDER_MS);
+  return mergeCandidates(
+    {
+      rows: attemptRows.map(({ id, startedAt, ...row }) => ({
+        ...row,
+        attempt: id,
+        at: startedAt,
+      })),
+      isEnd: attemptRows.length < limit,
+    },
+    {
+      rows: entryRows.map(({ sequence, eventId, recordedAt: at, event: own }) => ({
+        entry: sequence,
+        eventId,
+        at,
+        isMatch:
+          (event === undefined || event === own) &&
+          (since === undefined || at >= since) &&
+          (until === undefined || at < until),
+      })),
+      isEnd: entryRows.length < limit || isPastRange,
+    },
+  );
+}
+
+/**
+ * Merges two walks by time, the newest first. Rows older than the end of a walk that reached its limit are left out,
+ * because that walk may have rows between them; the next call reads them again.
+ */
+function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates {
+  const attempted = descending(attempts.rows);
+  const queued = descending(entries.rows);
+  const cut = Math.max(cutOf(attempted, attempts.isEnd), cutOf(queued, entries.isEnd));
+  const merged = [...attempted, ...queued]
+    .toSorted((a, b) => b.at.getTime() - a.at.getTime())
+    .filter(({ at }) => at.getTime() >= cut);
+  return { rows: merged, isEnd: cut === Number.NEGATIVE_INFINITY };
+}
+
+/**
+ * Lowers times that rise within a walk. Walks follow their keys, and the clocks of several processes may disagree
+ * with these.
+ */
+function descending(candidates: readonly Candidate[]): Candidate[] {
+  let last = Number.POSITIVE_INFINITY;
+  return candidates.map((one) => {
+    last = Math.min(last, one.at.getTime());
+    return { ...one, at: fromMs(last) };
+  });
+}
+
+function cutOf(candidates: readonly Candidate[], isEnd: boolean): number {
+  return isEnd
+    ? Number.NEGATIVE_INFINITY
+    : (candidates.at(-1)?.at.getTime() ?? Number.POSITIVE_INFINITY);
+}
+
+const ANY_ATTEMPT: AttemptCondition = { outcomes: OUTCOMES, status: "%", text: "" };
+
+/** Renders the condition on an attempt from the SQL of its parts. */
+function meets({ outcomes, status, text }: Readonly<Record<keyof AttemptCondition, SQL>>): SQL {
   const { outcome, statusCode, errorCode, responseExcerpt } = deliveryAttempts;
   return sql`(${outcome} = any(${outcomes}::text[])
     and coalesce(${statusCode}::text, 'none') like ${status}::text
@@ -36,24 +139,35 @@ function passes({ outcomes, status, text }: Readonly<Record<keyof AttemptTest, S
          or strpos(lower(coalesce(${errorCode}, '') || ' ' || coalesce(${responseExcerpt}, '')), lower(${text}::text)) > 0))`;
 }
 
+type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];
+
 /**
- * The next attempts of a subscription from the newest on. Those that were not delivered have an index by outcome, of
- * which each is walked alone; all others are among the newest of any.
+ * Walks the attempts of a subscription from the newest on. Each outcome other than `delivered` has a partial index
+ * and a walk of its own. Where `delivered` is wanted, one walk reads attempts of any outcome, because nearly all are
+ * delivered.
  */
-export function walkAttempts(
+function walkAttempts(
   db: DbOrTx,
   subscriptionId: string,
-  { test = ANY, limit, ...range }: AttemptWalk,
+  {
+    condition = ANY_ATTEMPT,
+    limit,
+    ...range
+  }: IdRange & {
+    readonly condition: AttemptCondition | undefined;
+    readonly event: string | undefined;
+    readonly limit: number;
+  },
 ) {
   const { id, eventId, startedAt } = deliveryAttempts;
-  const isMatch = passes({
-    outcomes: sql`${sql.param(test.outcomes)}`,
-    status: sql`${test.status}`,
-    text: sql`${test.text}`,
+  const isMatch = meets({
+    outcomes: sql`${sql.param(condition.outcomes)}`,
+    status: sql`${condition.status}`,
+    text: sql`${condition.text}`,
   }).mapWith(Boolean);
   const columns = { id, eventId, startedAt, isMatch };
-  const rare = test.outcomes.includes("delivered") ? [undefined] : test.outcomes;
-  const walks = rare.map((outcome) =>
+  const outcomes = condition.outcomes.includes("delivered") ? [undefined] : condition.outcomes;
+  const walks = outcomes.map((outcome) =>
     attemptsWithin(db, columns, subscriptionId, { ...range, outcome })
       .orderBy(desc(id))
       .limit(limit),
@@ -61,9 +175,7 @@ export function walkAttempts(
   return newestFirst(walks, limit);
 }
 
-export type WalkedAttempt = Awaited<ReturnType<typeof walkAttempts>>[number];
-
-/** Which entries: the queued ones, those that wait for a retry, those that were or are to be skipped, or all. */
+/** Kinds of entries: queued, queued and waiting for a retry, skipped, or all of these. */
 export type EntryKind = "queued" | "waiting" | "skipped" | "any";
 
 const EVENT = sql`h.sequence, h.event_id, h.event, h.recorded_at`;
@@ -74,9 +186,8 @@ const WALKED = {
   event: outbox.event,
   recordedAt: outbox.recordedAt,
 };
-export type WalkedEntry = ValuesOf<typeof WALKED>;
 
-/** Queued and skipped events `h` of the log; `s` is the subscription, and `f` its offset. */
+/** Parts of a walk that read queued and skipped events `h` of the log. `s` is the subscription, `f` its offset. */
 const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql` union all
            (select ${EVENT} from review_history h
              where h.subscription_number = s.number and h.sequence > f.settled_through and h.sequence < ${below}
@@ -91,11 +202,11 @@ const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
                     order by h.sequence desc limit ${limit}) e
              limit ${limit})`;
 
-/** A walk of the rows `o` of `outbox` for which something holds, and of events of the log. */
-const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
+/** Makes the statement that merges a walk of the rows `o` of `outbox` with walks of events of the log. */
+const walkStatement = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
   statement({
     name: `messages.walk.${kind}`,
-    // Merges bounded walks of the log and of what has rows.
+    // A union of bounded walks in lateral joins, which the builder cannot express.
     params: { id: outbox.subscriptionId, below: outbox.sequence, limit: value("bigint") },
     columns: WALKED,
     text: ({ id, below, limit }) => sql`
@@ -109,26 +220,17 @@ const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[
      order by e.sequence desc limit ${limit}`,
   });
 const isQueued = sql`o.sequence > f.skipped_through and o.skipped_at is null`;
-const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walking>>> = {
-  any: walking("any", sql`true`, QUEUED_EVENTS, SKIPPED_EVENTS),
-  queued: walking("queued", isQueued, QUEUED_EVENTS),
-  // The literal is for the partial index. An event that waits has left the log.
-  waiting: walking("waiting", sql`${isQueued} and o.state = 'waiting'`),
-  skipped: walking("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
+const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walkStatement>>> = {
+  any: walkStatement("any", sql`true`, QUEUED_EVENTS, SKIPPED_EVENTS),
+  queued: walkStatement("queued", isQueued, QUEUED_EVENTS),
+  // The literal selects the partial index. An event that waits for a retry has a row, so the log needs no walk.
+  waiting: walkStatement("waiting", sql`${isQueued} and o.state = 'waiting'`),
+  skipped: walkStatement("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
 };
 
-/** The next entries of a subscription below a sequence, the last first, queued or skipped. */
-export function walkEntries(
-  db: DbOrTx,
-  id: string,
-  { kind, ...range }: { readonly kind: EntryKind; readonly below: number; readonly limit: number },
-) {
-  return db.run(WALKS[kind], { id, ...range });
-}
-
-const attempts = statement({
+const attemptsStatement = statement({
   name: "messages.attempts",
-  // The newest attempts of each of many events alone.
+  // Reads the newest attempts of each of many events by one index probe per event.
   params: {
     id: deliveryAttempts.subscriptionId,
     eventIds: list(deliveryAttempts.eventId),
@@ -141,72 +243,34 @@ const attempts = statement({
     limit: value("bigint"),
   },
   columns: { ...SUMMARY, isMatch: value("boolean") },
-  text: ({ id, eventIds, firstAttempt, firstId, endId, limit, ...test }) => sql`
+  text: ({ id, eventIds, firstAttempt, firstId, endId, limit, ...condition }) => sql`
     select found.* from unnest(${eventIds}::text[]) as given(event_id)
      cross join lateral (
-            select ${selected(SUMMARY)}, id >= ${firstId} and id < ${endId} and ${passes(test)} as "isMatch"
+            select ${selected(SUMMARY)}, id >= ${firstId} and id < ${endId} and ${meets(condition)} as "isMatch"
               from delivery_attempts
              where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`given.event_id`)}
                and subscription_id || '' = ${id} and id >= ${firstAttempt}
              order by id desc limit ${limit}) found`,
 });
 
-/** Of one event more attempts than this are not told apart: it was redelivered dozens of times. */
-const ATTEMPTS_LOOKED_AT = 200;
+/** Older attempts of an event are not read: it has more than this only after dozens of redeliveries. */
+const ATTEMPTS_PER_EVENT = 200;
 
-/** The newest attempts of these events, the newest of each first; `isMatch` of those that pass within the range. */
+/**
+ * Reads the newest attempts of events, the newest of each first. `isMatch` holds for those in the range that meet the
+ * condition.
+ */
 export function attemptsOfEvents(
   db: DbOrTx,
   id: string,
   eventIds: readonly string[],
   {
     since,
-    test = ANY,
+    condition = ANY_ATTEMPT,
     ...range
-  }: IdRange & { readonly since: Date; readonly test: AttemptTest | undefined },
+  }: IdRange & { readonly since: Date; readonly condition: AttemptCondition | undefined },
 ): Promise<(AttemptSummary & { readonly isMatch: boolean })[]> {
   const firstAttempt = ulidFloor(since);
-  const limit = ATTEMPTS_LOOKED_AT;
-  return db.run(attempts, { id, eventIds, firstAttempt, limit, ...range, ...test });
-}
-
-const lanes = statement({
-  name: "messages.lanes",
-  // Joins what is queued to itself, of which it looks at a bounded number.
-  params: {
-    id: outbox.subscriptionId,
-    heads: list(outbox.sequence),
-    byReview: value("boolean"),
-    limit: value("bigint"),
-  },
-  columns: { eventId: outbox.eventId, behind: value("integer") },
-  text: ({ id, heads, byReview, limit }) => sql`
-    with queued as materialized (
-      select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
-        from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
-       cross join lateral (
-              (select sequence, event_id, review_id from outbox
-                where shard = s.shard and subscription_id = s.id and not is_test and skipped_at is null
-                  and sequence > f.skipped_through order by sequence limit ${limit})
-               union all
-              (select sequence, event_id, review_id from review_history
-                where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${limit})) e
-       where s.id = ${id}
-       order by e.sequence limit ${limit})
-    select h.event_id as "eventId", count(q.sequence)::int as behind
-      from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence
-     where h.sequence = any(${heads}::bigint[])
-     group by h.event_id`,
-});
-
-/** How many entries wait behind each of these, which wait for a retry; of those that are queued first. */
-export async function waitingBehind(
-  db: DbOrTx,
-  { id, ordering }: Pick<Subscription, "id" | "ordering">,
-  heads: readonly number[],
-): Promise<ReadonlyMap<string, number>> {
-  if (heads.length === 0) return new Map();
-  const byReview = ordering === "review";
-  const found = await db.run(lanes, { id, heads, byReview, limit: LANE_LOOKED_AT });
-  return new Map(found.map(({ eventId, behind }) => [eventId, behind]));
+  const limit = ATTEMPTS_PER_EVENT;
+  return db.run(attemptsStatement, { id, eventIds, firstAttempt, limit, ...range, ...condition });
 }

@@ -12,28 +12,26 @@ import type { Subscription } from "../model.ts";
 import { attemptsWithin } from "./attempts.ts";
 import { roundsOf, SINCE, sinceOf } from "./events.ts";
 
-// Which events of a window a subscription has missed, for their recovery.
-
-/** A window of the history. */
+/** The search for undelivered events in a window of the history. */
 interface Window {
   readonly since: Date;
   readonly until: Date;
-  /** Nothing of the window was settled earlier: spares a look at the days before. */
+  /** No event of the window was settled before this instant, so earlier partitions need not be read. */
   readonly settledSince: Date;
-  /** The event values that the subscription is to get. */
+  /** The event values that the subscription gets. */
   readonly events: readonly string[];
   readonly limit: number;
 }
 
 /**
- * Rows of the history that one statement looks at, so that each takes some tens of milliseconds, however long the window
- * is and however many of its events were delivered.
+ * The number of history rows that one statement reads. It keeps a statement at some tens of milliseconds, however
+ * long the window is and however many of its events were delivered.
  */
-export const PIECE = 10_000;
+export const BATCH_ROWS = 10_000;
 
-const piece = statement({
+const batchStatement = statement({
   name: "events.piece",
-  // Compares rows, for which the builder has no words, to go on in the index where the last piece ended.
+  // Compares rows, which the builder cannot, to continue in the index where the last batch ended.
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
@@ -56,7 +54,7 @@ const piece = statement({
         from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
     )
     select h.id, h.event_id as "eventId", h.recorded_at as "recordedAt", h.event = any(${events}::text[]) as "isWanted",
-           -- Queued, or settled by an attempt: in the log, and in nothing that was skipped.
+           -- True for an event of the log that no skip covers: it is queued, or an attempt has settled it.
            coalesce(h.subscription_number = own.number
              and (h.sequence > own.skipped_through
                   or not exists (select from outbox_skips where subscription_id = ${id} and first <= h.sequence
@@ -70,7 +68,7 @@ const piece = statement({
 
 const missing = statement({
   name: "events.missing",
-  // Looks at all rounds of each of many events.
+  // Reads all rounds of each of many events.
   params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
   columns: {
     reviewHistoryId: reviewHistory.id,
@@ -98,30 +96,32 @@ const missing = statement({
 });
 
 /**
- * Those of these events that are neither queued, nor wait for a batch, nor were delivered, in the order of the audit
- * trail; each with what its next round takes from the last one, if it was tried before.
+ * Selects the events among `ids` that are not queued, do not wait for a batch and were not delivered, in the order of
+ * the history. Each comes with the number, payload mode and batch job of its last round, if it had one.
  */
 export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
   return db.run(missing, { id, ids, ...sinceOf(settledSince) });
 }
 
-/** A place in the history of a partner, in the order in which it was recorded. */
-interface Place {
+/** A position in the history of a partner, which is ordered by time of recording and id. */
+interface HistoryCursor {
   readonly at: Date;
   readonly id: number;
 }
 
-/** The events that a call queues, and where the next call goes on once they are queued. */
+/** The events that a recovery queues, and the position from which the next recovery continues. */
 export interface Missed {
   readonly ids: readonly number[];
-  readonly through: Place;
+  readonly through: HistoryCursor;
   readonly skips: Pick<typeof recoveries.$inferSelect, "skippedThrough" | "batchSkippedThrough">;
 }
 
 /**
- * The events of a window that were neither delivered nor are queued, the oldest first, and at most so many. Walks the
- * window in pieces: a partner of many events would exceed the time of a statement otherwise. What the log says is settled
- * is not looked up, but for what has failed; and of what earlier calls have queued, only what has failed.
+ * Finds the oldest events of a window that were neither delivered nor are queued, up to `limit`.
+ *
+ * The window is read in batches, because a partner with many events would exceed the time limit of a statement. An
+ * event that the log shows as queued or settled is looked up only if a round of it has failed. The part of the window
+ * that earlier recoveries have processed is not read again, except for events that have failed.
  */
 export async function undelivered(
   db: DbOrTx,
@@ -132,17 +132,19 @@ export async function undelivered(
   const { id, partnerId } = subscription;
   const failed = await failedSince(db, id, settledSince);
   const { recovered, ...skips } = await recoveredBefore(db, id, window);
-  let through: Place = { at: since, id: 0 };
+  let through: HistoryCursor = { at: since, id: 0 };
   const missed: number[] = [];
   if (recovered !== undefined && failed !== undefined) {
     through = recovered;
     const before = await failedBefore(db, partnerId, { ...window, failed, through });
-    for (let from = 0; from < before.length && missed.length < limit; from += PIECE)
-      missed.push(...(await missingOf(db, id, before.slice(from, from + PIECE), settledSince)));
+    for (let from = 0; from < before.length && missed.length < limit; from += BATCH_ROWS)
+      missed.push(
+        ...(await missingOf(db, id, before.slice(from, from + BATCH_ROWS), settledSince)),
+      );
   }
   while (missed.length < limit) {
-    const place = { id, partnerId, until, afterAt: through.at, afterId: through.id };
-    const found = await db.run(piece, { ...place, events, limit: PIECE });
+    const range = { id, partnerId, until, afterAt: through.at, afterId: through.id };
+    const found = await db.run(batchStatement, { ...range, events, limit: BATCH_ROWS });
     const open = found.filter(
       ({ isWanted, isSettled, eventId }) =>
         isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
@@ -150,10 +152,10 @@ export async function undelivered(
     const ids = open.map((one) => one.id);
     missed.push(...(await missingOf(db, id, ids, settledSince)));
     const last = found.at(-1);
-    // The next call looks again at a piece of which this one leaves some.
+    // If the limit cuts this batch, the next call has to read it again.
     if (last === undefined || missed.length > limit) break;
     through = { at: last.recordedAt, id: last.id };
-    if (found.length < PIECE) break;
+    if (found.length < BATCH_ROWS) break;
   }
   return { ids: missed.slice(0, limit).toSorted((a, b) => a - b), through, skips };
 }
@@ -161,11 +163,11 @@ export async function undelivered(
 async function missingOf(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
   const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
   const found = new Set(rows.map((row) => row.reviewHistoryId));
-  // In the order in which they were recorded.
+  // The order of `ids` is that of recording, which the statement does not keep.
   return ids.filter((one) => found.has(one));
 }
 
-/** How far earlier calls for such a window have come, if that still counts, and what of the subscription is skipped now. */
+/** Reads the progress of earlier recoveries, if it is valid for this window, and the present skip watermarks. */
 async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window) {
   const { skippedThrough } = outboxOffsets;
   const { batchSkippedThrough } = outboxSequences;
@@ -193,7 +195,7 @@ async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window
   return { ...skips, recovered: recovered ?? undefined };
 }
 
-/** Of the events that have failed those of the window up to a place, in the order in which they were recorded. */
+/** Finds the failed events of the window up to a position, in the order of recording. */
 async function failedBefore(
   db: DbOrTx,
   partnerId: number,
@@ -203,19 +205,19 @@ async function failedBefore(
     events,
     failed,
     through,
-  }: Window & { readonly failed: ReadonlySet<string>; readonly through: Place },
+  }: Window & { readonly failed: ReadonlySet<string>; readonly through: HistoryCursor },
 ): Promise<number[]> {
   const { id, recordedAt, eventId, event } = reviewHistory;
   const eventIds = [...failed];
   const found: { id: number; at: Date }[] = [];
-  for (let from = 0; from < eventIds.length; from += PIECE)
+  for (let from = 0; from < eventIds.length; from += BATCH_ROWS)
     found.push(
       ...(await db
         .select({ id, at: recordedAt })
         .from(reviewHistory)
         .where(
           and(
-            anyOf(eventId, eventIds.slice(from, from + PIECE)),
+            anyOf(eventId, eventIds.slice(from, from + BATCH_ROWS)),
             eq(reviewHistory.partnerId, partnerId),
             anyOf(event, events),
             gte(recordedAt, since),
@@ -230,7 +232,10 @@ async function failedBefore(
     .map((one) => one.id);
 }
 
-/** Notes that everything which a call has found is queued. If something was skipped meanwhile, the note does not count. */
+/**
+ * Saves that all events up to `through` are queued. The record is invalid once the skip watermarks differ from
+ * `skips`.
+ */
 export async function saveRecovered(
   tx: DbOrTx,
   id: string,
@@ -250,13 +255,13 @@ export async function saveRecovered(
     .onConflictDoUpdate({ target: recoveries.subscriptionId, set: how });
 }
 
-/** More are not kept in memory: then each settled event is looked up. */
-const FAILED_AT_MOST = 100_000;
+/** The number of failed events that are kept in memory. With more of them, every settled event is looked up. */
+const MAX_FAILED = 100_000;
 
-/** Events of which a round failed since then; undefined if they are too many. */
+/** Reads the events that had a failed round since an instant; undefined if there are more than `MAX_FAILED`. */
 async function failedSince(db: DbOrTx, subscription: string, since: Date) {
   const { eventId } = deliveryAttempts;
   const range = { outcome: "failed", firstId: ulidFloor(since) } as const;
-  const rows = await attemptsWithin(db, { eventId }, subscription, range).limit(FAILED_AT_MOST + 1);
-  return rows.length > FAILED_AT_MOST ? undefined : new Set(rows.map((row) => row.eventId));
+  const rows = await attemptsWithin(db, { eventId }, subscription, range).limit(MAX_FAILED + 1);
+  return rows.length > MAX_FAILED ? undefined : new Set(rows.map((row) => row.eventId));
 }

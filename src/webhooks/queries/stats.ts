@@ -1,10 +1,26 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
+import { firstQueued, queueLength, skippedThrough } from "../../../db/log.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
-import { instant, rows, statement, value } from "../../../db/statement.ts";
+import {
+  attemptStats,
+  backlogStats,
+  deliveryAttempts,
+  statsProgress,
+} from "../../../db/schema/attempts.ts";
+import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
+import {
+  asTable,
+  instant,
+  nullable,
+  onlyRow,
+  rows,
+  statement,
+  table,
+  value,
+} from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import {
   EXACT_MS,
@@ -15,53 +31,59 @@ import {
   slicesOf,
   type Range,
 } from "../stats.ts";
+import { ID_AHEAD_MS } from "./attempts.ts";
 
-/** The bin of an attempt's duration, as src/webhooks/stats.ts spans them. */
+/** Computes the bin of an attempt's duration; src/webhooks/stats.ts defines the bins. */
 export const BIN = sql`
   case when duration_ms < ${EXACT_MS}::int then duration_ms
        else ${EXACT_MS}::int + floor(ln(duration_ms / ${EXACT_MS}::float8) / ln(${GROWTH}::float8))::int end`;
 
-/** The step that an instant falls into. */
+/** Computes the start of the step that an instant falls into. */
 export const binned = (stepMs: SQL, at: SQL, origin: SQL): SQL =>
   sql`date_bin(${stepMs} * interval '1 millisecond', ${at}, ${origin})`;
 
 export const STEP = { stepMs: value("double precision"), origin: instant };
 
-/** The ids of attempts that started within a range: they are near their instants, and bound the partitions that are read. */
+/** Bounds the ids of attempts that started within a range. The bounds also limit which partitions are read. */
 export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
   return { firstId: ulidFloor(since), endId: ulidFloor(addMs(until, ID_AHEAD_MS)) };
 }
 
-/** Ids never run backwards, so after the clock did they are ahead of their instant; by more than this is lost to stats. */
-export const ID_AHEAD_MS = 60_000;
+/** The number of queued entries of a subscription that are counted exactly. */
+export const COUNTED_ENTRIES = 10_000;
 
-// Attempts per step, outcome and bin: of whole buckets, and of the attempts that no bucket has counted yet. All of it is
-// read in ranges of indexes, each behind an offset or a limit, so that no plan reads more, and no plan seems dear.
+/*
+ * Counts of attempts by step, outcome and bin come from two sources: whole buckets (`segments`), and attempts that no
+ * bucket has counted yet (`slices`). Both are read in index ranges below an `offset` or a `limit`, which the planner
+ * cannot widen.
+ */
 
-export const COUNT_PARAMS = {
+const COUNT_PARAMS = {
   id: attemptStats.subscriptionId,
   segments: rows({ since: instant, until: instant, step_s: attemptStats.stepS }),
   slices: rows({ since: instant, first_id: deliveryAttempts.id, end_id: deliveryAttempts.id }),
   ...STEP,
 };
 
-export const COUNT_COLUMNS = {
+const COUNT_COLUMNS = {
   at: instant,
   outcome: attemptStats.outcome,
   bin: value("integer"),
   count: value("integer"),
 };
 
-// A limit that the planner does not know has it walk the index in order, rather than read all of a slice and sort it.
-
-/** More than there ever are, so that the planner does not expect hundreds. */
+/** Upper bound for the number of segments or slices. It keeps the planner from assuming hundreds of them. */
 const PARTS = 16;
 
 /**
- * Of a slice with more attempts than are read the first ones stand for all: for as many as there are by the numbers of
- * their entries, of which each delivery takes the next.
+ * Selects counts by step, outcome and bin. If a slice has more attempts than `READ_PER_SLICE`, the first ones are a
+ * sample, and their counts are scaled up by the span of sequence numbers in the slice: each delivery takes the next
+ * number.
+ *
+ * The limit of the sample is a subquery, because the planner then walks the index in order instead of sorting the
+ * slice.
  */
-export function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }): SQL {
+function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }): SQL {
   const { id, segments, slices, stepMs, origin } = given;
   const within = sql`subscription_id = ${id} and id >= s.first_id and id < s.end_id and started_at >= s.since`;
   return sql`
@@ -90,13 +112,13 @@ export function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }
 
 const counting = statement({
   name: "stats.counts",
-  // Groups by a computed step and bin, over several ranges that are one parameter.
+  // Groups by a computed step and bin, over ranges that are one parameter.
   params: COUNT_PARAMS,
   columns: { ...COUNT_COLUMNS, outcome: value("text") },
   text: counts,
 });
 
-/** Where the counts of a range are, if all buckets before `counted` are. */
+/** Derives the segments and slices that contain the counts of a range, if buckets are complete up to `counted`. */
 export function whereCounted(id: string, range: Range, counted: Date, now: Date) {
   const parts = segmentsOf(range, counted);
   const rest = parts.filter(({ levelMs }) => levelMs === null).flatMap((one) => slicesOf(one, now));
@@ -119,7 +141,7 @@ export function countsOf(db: DbOrTx, where: ReturnType<typeof whereCounted>) {
   return db.run(counting, where);
 }
 
-/** Up to when attempts are counted in buckets; those of older times may have none. */
+/** Reads the instant up to which attempts are counted into buckets. */
 export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   const [row] = await db.select({ until: statsProgress.countedUntil }).from(statsProgress);
   return row?.until;
@@ -127,7 +149,7 @@ export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
 
 const highest = statement({
   name: "stats.backlogs",
-  // Groups by a computed step.
+  // Groups by a computed step, which `date_bin` needs as SQL.
   params: {
     id: backlogStats.subscriptionId,
     since: backlogStats.bucketAt,
@@ -144,7 +166,7 @@ const highest = statement({
 
 const events = statement({
   name: "stats.events",
-  // Reads the first attempts of each of many steps alone.
+  // Reads the first attempts of each of many steps by one index probe per step.
   params: {
     id: deliveryAttempts.subscriptionId,
     slices: rows({
@@ -156,7 +178,7 @@ const events = statement({
     limit: value("bigint"),
   },
   columns: { at: instant, event: deliveryAttempts.event, count: value("integer") },
-  // The limit is one that the planner does not know, so that it walks the index.
+  // The limit is a subquery, because the planner then walks the index in order instead of sorting.
   text: ({ id, slices, limit }) => sql`
     select s.since as at, a.event, count(*)::int as count
       from (select * from ${slices}) s cross join lateral (
@@ -167,14 +189,74 @@ const events = statement({
      group by 1, 2 order by 1, 2`,
 });
 
-/** Attempts of each step by event, of so many that were read. */
+/** Counts the attempts of each step by event, in a sample of the first attempts of the step. */
 export function eventCounts(db: DbOrTx, id: string, range: Range, now: Date) {
   const { steps, limit } = eventSlices(range, now);
   const slices = steps.map((step) => ({ ...step, ...idsWithin(step) }));
   return db.run(events, { id, slices, limit });
 }
 
-/** The highest backlog of each step. */
+/** Reads the highest recorded backlog of each step. */
 export function backlogs(db: DbOrTx, id: string, range: Range) {
   return db.run(highest, { id, ...range });
+}
+
+// States, outcomes and reasons are literals in the following statement, because the planner uses a partial index only
+// if the statement repeats its condition.
+
+const health = statement({
+  name: "stats.health",
+  // Reads all figures at one moment, each from a bounded part of an index independent of the estimates of the planner.
+  params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
+  columns: {
+    queued: value("integer"),
+    oldestRecordedAt: nullable(outbox.recordedAt),
+    blockedBy: nullable(outbox.eventId),
+    blockedSince: nullable(deliveryAttempts.startedAt),
+    blockedAttempts: value("integer"),
+    lastStartedAt: nullable(deliveryAttempts.startedAt),
+    lastDurationMs: nullable(deliveryAttempts.durationMs),
+    expired: value("integer"),
+    counts: table(COUNT_COLUMNS),
+  },
+  text: ({ expiredSince, ...where }) => sql`
+    select ${queueLength(COUNTED_ENTRIES)}::int as queued, first.recorded_at as "oldestRecordedAt",
+           head.event_id as "blockedBy", head.started_at as "blockedSince",
+           coalesce(head.attempts, 0)::int as "blockedAttempts",
+           success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
+           (select coalesce(sum(entries), 0)::int from outbox_skips
+             where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
+           ${asTable(counts(where))} as counts
+      from webhook_subscriptions s
+      left join lateral (${firstQueued()}) first on true
+      left join lateral (
+             select o.event_id, a.started_at, o.attempt - 1 as attempts
+               from (select event_id, round, attempt from outbox
+                      where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
+                        and skipped_at is null
+                        -- An entry that was never attempted only waits for the result of a test event.
+                        and attempt > 1 and sequence > ${skippedThrough(sql`s.id`)}
+                      order by sequence limit 1) o
+               left join lateral (
+                      select started_at from delivery_attempts
+                       where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`o.event_id`)}
+                         and subscription_id || '' = s.id and round = o.round
+                       order by id limit 1) a on true) head on true
+      left join lateral (
+             select started_at, duration_ms from delivery_attempts
+              where subscription_id = s.id and outcome = 'delivered'
+              order by id desc limit 1) success on true
+     where s.id = ${where.id}`,
+});
+
+/**
+ * Reads the figures of a subscription's health: the length and age of its queue, the first entry that waits for a
+ * retry, the last 2xx, the number of expired entries, and the counts of attempts.
+ */
+export async function healthOf(
+  db: DbOrTx,
+  where: ReturnType<typeof whereCounted>,
+  expiredSince: Date,
+) {
+  return onlyRow(await db.run(health, { ...where, expiredSince }));
 }

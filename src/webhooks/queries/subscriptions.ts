@@ -13,20 +13,20 @@ const {
   ...shown
 } = getTableColumns(webhookSubscriptions);
 
-/** Every column but what is sealed. */
+/** Every column except the sealed secrets. */
 export const SHOWN = shown;
 
-const isThere: SQL = ne(webhookSubscriptions.state, "deleted");
+const isNotDeleted: SQL = ne(webhookSubscriptions.state, "deleted");
 
 const { id: ulid, partnerId: tenant } = shown;
 
-/** Newest first: the ids are ULIDs. */
-export function subscriptionsOf(db: DbOrTx, partnerId: number, { after, limit }: Page) {
-  const isBehind = after === undefined ? undefined : lt(ulid, after);
+/** Lists subscriptions, the newest first: their ids are ULIDs. */
+export function listSubscriptions(db: DbOrTx, partnerId: number, { after, limit }: Page) {
+  const isAfter = after === undefined ? undefined : lt(ulid, after);
   return db
     .select(SHOWN)
     .from(webhookSubscriptions)
-    .where(and(eq(tenant, partnerId), isThere, isBehind))
+    .where(and(eq(tenant, partnerId), isNotDeleted, isAfter))
     .orderBy(desc(ulid))
     .limit(limit + 1);
 }
@@ -35,16 +35,16 @@ const byUlid = prepared({ ulid, tenant }, (db, given) =>
   db
     .select(SHOWN)
     .from(webhookSubscriptions)
-    .where(and(eq(ulid, given.ulid), eq(tenant, given.tenant), isThere)),
+    .where(and(eq(ulid, given.ulid), eq(tenant, given.tenant), isNotDeleted)),
 );
 
-/** A subscription that is not deleted, within its tenant. */
+/** Reads a subscription of the partner that is not deleted. */
 export async function subscriptionById(db: DbOrTx, partnerId: number, id: string) {
   const [row] = await byUlid(db, { ulid: id, tenant: partnerId });
   return row;
 }
 
-/** From here on entries can be appended. */
+/** Inserts a subscription with its sequence and offset, without which no entries can be appended. */
 export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
   const subscriptionId = one.id;
   await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
@@ -53,8 +53,8 @@ export async function insertSubscription(tx: Tx, one: Subscription, sealed: stri
 }
 
 /**
- * Ends appending: waits for whoever appends now, and nobody can afterwards. Answers the last number given out, or
- * nothing if somebody else has done it.
+ * Deletes the sequence of a subscription, after which no entries can be appended. Waits for transactions that append
+ * now. Returns the last number in use, or undefined if the sequence was already deleted.
  */
 export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
   const [row] = await tx
@@ -64,7 +64,7 @@ export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<nu
   return row?.last;
 }
 
-/** Sets these columns; whoever writes settings or the state holds the row by `lockSubscription`. */
+/** Updates columns. A caller that writes settings or the state has called `lockSubscription` first. */
 export async function changeSubscription(
   tx: Tx,
   id: string,
@@ -73,7 +73,7 @@ export async function changeSubscription(
   await tx.update(webhookSubscriptions).set(values).where(eq(ulid, id));
 }
 
-/** The subscription as it is now, held until the commit: nobody changes it in between. */
+/** Locks a subscription until the commit, and reads it. */
 export async function lockSubscription(
   tx: Tx,
   subscription: Pick<Subscription, "id" | "partnerId">,
@@ -81,21 +81,24 @@ export async function lockSubscription(
   const [row] = await tx
     .select(SHOWN)
     .from(webhookSubscriptions)
-    .where(and(eq(ulid, subscription.id), eq(tenant, subscription.partnerId), isThere))
+    .where(and(eq(ulid, subscription.id), eq(tenant, subscription.partnerId), isNotDeleted))
     .for("no key update");
   return row;
 }
 
-/** The sealed secret; read it together with what is done with it. */
+/** Reads the sealed secret. The caller uses it in the same transaction, so that it cannot be replaced meanwhile. */
 export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
   const [row] = await tx
     .select({ sealed: sealedSecret })
     .from(webhookSubscriptions)
-    .where(and(eq(webhookSubscriptions.id, id), isThere));
+    .where(and(eq(webhookSubscriptions.id, id), isNotDeleted));
   return row?.sealed;
 }
 
-/** Of an active subscription the counter alone; answers when it was changed last, and nothing for one that is disabled. */
+/**
+ * Resets the failure counter of an active subscription. Returns `updatedAt`, or undefined if the subscription is
+ * disabled.
+ */
 export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<Date | undefined> {
   const { consecutiveFailureCount, updatedAt } = webhookSubscriptions;
   const [row] = await tx

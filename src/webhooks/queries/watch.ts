@@ -14,24 +14,23 @@ import {
   value,
 } from "../../../db/statement.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { statsProgress } from "../../../db/schema/stats.ts";
+import { deliveryAttempts, statsProgress } from "../../../db/schema/attempts.ts";
 import { tokens } from "../../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { SUMMARY } from "./attempts.ts";
 import { SHOWN } from "./subscriptions.ts";
 
 /**
- * Attempts of a subscription per look; of more, the newest are told. In the text: as a parameter the planner would not
- * know it, expect thousands, and plan each look anew.
+ * The number of newest attempts of a subscription that one poll returns. It is a literal: with a parameter the
+ * planner would assume thousands of rows, and would plan each execution again.
  */
-const ATTEMPTS_PER_LOOK = sql.raw("100");
+const ATTEMPTS_PER_POLL = sql.raw("100");
 
 const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
 
-const looking = statement({
+const polling = statement({
   name: "webhooks.watch",
-  // All that the live streams of a process look at, in one round trip a look.
+  // Reads four results in one round trip, because each process polls with it every 1.3 s.
   params: {
     ids: list(webhookSubscriptions.id),
     firstId: deliveryAttempts.id,
@@ -55,28 +54,30 @@ const looking = statement({
              select a.* from ${given} cross join lateral (
                     select ${selected(ATTEMPT)} from delivery_attempts
                      where subscription_id = given.id and delivery_attempts.id >= (select ${firstId}::text)
-                     order by delivery_attempts.id desc limit ${ATTEMPTS_PER_LOOK}) a`)} as attempts,
+                     order by delivery_attempts.id desc limit ${ATTEMPTS_PER_POLL}) a`)} as attempts,
            ${asTable(sql`
              select b.jti, md5((to_jsonb(b) - 'lastUsedAt')::text) as state from (${liveBearers(jtis)}) b
               where coalesce(b."expiresAt" > ${now}, true)`)} as bearers`;
   },
 });
 
-/** These subscriptions, their attempts since then, and these tokens. */
+/**
+ * Reads everything that the live streams of a process need: subscriptions, their attempts since `since`, and tokens.
+ */
 export async function lookAt(
   db: DbOrTx,
   { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
 ) {
-  const row = onlyRow(await db.run(looking, { ...given, firstId: ulidFloor(since) }));
+  const row = onlyRow(await db.run(polling, { ...given, firstId: ulidFloor(since) }));
   return {
     countedUntil: row.countedUntil,
-    /** Those that are not deleted, by id. */
+    /** Subscriptions that are not deleted, by id. */
     subscriptions: new Map(
       row.subscriptions.map((one) => [one.id, { ...one, events: one.events && [...one.events] }]),
     ),
-    /** By subscription, the newest first. */
+    /** Attempts by subscription, the newest first. */
     attempts: Map.groupBy(row.attempts, (one) => one.subscriptionId),
-    /** Of each live token, by jti, what changes with anything that its bearer check depends on. */
+    /** A hash for each live token, by jti. It changes whenever anything changes that the bearer check depends on. */
     bearers: new Map(row.bearers.map((one) => [one.jti, one.state])),
   };
 }

@@ -1,12 +1,11 @@
 import { Elysia } from "elysia";
 
-import { findCompany } from "../../admin/actions/companies.ts";
+import { findCompany } from "../../tenants/actions/companies.ts";
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
 import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
-import type { Access, Authenticator } from "../../http/access.ts";
-import { BASE_PATH } from "../../http/base-path.ts";
+import { type Access, type Authenticator, BASE_PATH } from "../../http/access.ts";
 import type { Checks } from "../../http/checks.ts";
-import { finds } from "../../http/finds.ts";
+import { loads } from "../../http/request-state.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
@@ -20,26 +19,26 @@ export interface WebhookRouteDeps extends WebhookDeps {
   readonly config: Pick<Config, "batchHourMs" | "retentionDays" | "egress">;
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly streams: EventStreams;
-  /** The system's resolver if absent. */
+  /** The default is the resolver of the system. */
   readonly lookup?: Lookup;
 }
 
 export const writing = partnerAdmin("webhooks:write", opensWebhooks);
-/** The session of a link to one subscription makes no others. */
+/** Access rule of creation. The session of a portal link to one subscription may not create others. */
 export const creating = partnerAdmin("webhooks:write", opensAllWebhooks);
 
 type Params = Readonly<Record<string, string>>;
 
 /**
- * Who reads: a partner its own subscriptions, or an operator those of the partner that the path names (contract 10.3).
- * The routes that read are declared once, for both.
+ * The audience of routes that read: partners, for their own subscriptions, or operators, for those of the partner in
+ * the path (contract 10.3). The routes are declared once and mounted for both.
  */
-export interface Readers<List extends string, One extends string> {
-  /** The path of the list below the base. */
+export interface Audience<List extends string, One extends string> {
+  /** Path of the list, below the base path of the API. */
   readonly list: List;
-  /** The path of one subscription. */
+  /** Path of one subscription. */
   readonly one: One;
-  /** The parameter of it. */
+  /** Name of the path parameter with the id of the subscription. */
   readonly id: string;
   readonly tag: string;
   readonly access: Access;
@@ -57,7 +56,7 @@ interface Detail {
   readonly description: string;
 }
 
-export const THE_PARTNER: Readers<"/partner/webhooks", "/partner/webhooks/:id"> = {
+export const PARTNERS: Audience<"/partner/webhooks", "/partner/webhooks/:id"> = {
   list: "/partner/webhooks",
   one: "/partner/webhooks/:id",
   id: "id",
@@ -67,7 +66,7 @@ export const THE_PARTNER: Readers<"/partner/webhooks", "/partner/webhooks/:id"> 
   describe: (detail) => detail,
 };
 
-export const OPERATORS: Readers<
+export const OPERATORS: Audience<
   "/admin/partners/:id/webhooks",
   "/admin/partners/:id/webhooks/:subscriptionId"
 > = {
@@ -80,43 +79,48 @@ export const OPERATORS: Readers<
   describe: ({ operationId, summary }) => ({
     operationId: `${operationId}OfPartner`,
     summary: `${summary}, of a partner`,
-    description: `As \`${operationId}\`; an operator reads, and changes nothing.`,
+    description: `As \`${operationId}\`; operators read, and cannot change anything.`,
   }),
 };
 
-/** An instance at the list; `tenant: true` finds whose it is. */
+/** Makes an instance at the list. The macro `tenant: true` finds the partner that the list belongs to. */
 export function listBase<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  { list, tag, tenant }: Readers<L, O>,
+  { list, tag, tenant }: Audience<L, O>,
 ) {
   return new Elysia({ prefix: `${BASE_PATH}${list}` as const, tags: [tag] })
     .use(deps.checks)
-    .macro(finds("tenant", ({ principal, params }) => tenant(deps, principal, params)));
+    .macro(loads("tenant", ({ principal, params }) => tenant(deps, principal, params)));
 }
 
-/** An instance at one subscription; `subscription: true` finds it within the tenant. */
+/** Makes an instance at one subscription. The macro `subscription: true` finds it within the partner. */
 export function readingBase<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  return new Elysia({ prefix: `${BASE_PATH}${readers.one}` as const, tags: [readers.tag] })
+  return new Elysia({ prefix: `${BASE_PATH}${audience.one}` as const, tags: [audience.tag] })
     .use(deps.checks)
     .macro(
-      finds("subscription", ({ principal, params }) => readable(deps, readers, principal, params)),
+      loads("subscription", ({ principal, params }) =>
+        readableSubscription(deps, audience, principal, params),
+      ),
     );
 }
 
-/** The subscription that a path names to its readers. */
-export async function readable<L extends string, O extends string>(
+/** Finds the subscription of a path, among those that the caller may read. */
+export async function readableSubscription<L extends string, O extends string>(
   deps: WebhookRouteDeps,
-  { tenant, id }: Readers<L, O>,
+  { tenant, id }: Audience<L, O>,
   principal: Principal,
   params: Params,
 ) {
   return findOpened(deps, principal, await tenant(deps, principal, params), params[id]);
 }
 
-/** To the session of a portal link a subscription that it does not open is not there. */
+/**
+ * Finds a subscription of a partner. For the session of a portal link, a subscription that the link does not open
+ * does not exist.
+ */
 async function findOpened(
   deps: WebhookRouteDeps,
   { pages }: Principal,
@@ -127,12 +131,12 @@ async function findOpened(
   return findSubscription(deps, partnerId, id);
 }
 
-/** An instance at `/partner/webhooks`; `subscription: true` finds what `:id` names within the caller's tenant. */
+/** Makes an instance at `/partner/webhooks`. The macro `subscription: true` finds `:id` within the caller's partner. */
 export function webhookRoutesBase(deps: WebhookRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/webhooks`, tags: ["Webhooks"] })
     .use(deps.checks)
     .macro(
-      finds("subscription", ({ principal, params }) =>
+      loads("subscription", ({ principal, params }) =>
         findOpened(deps, principal, tenantOf(principal), params["id"]),
       ),
     );

@@ -1,16 +1,19 @@
 import { Type } from "@sinclair/typebox";
 
-import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
+import { loads } from "../../http/request-state.ts";
+import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import { listAttempts, showEvent } from "../actions/deliveries.ts";
-import { findEvent, recover, recoverFaults, redeliver } from "../actions/queue-events.ts";
+import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
+import { listMessages } from "../actions/messages.ts";
+import { findEvent, recover, recoverErrors, redeliver } from "../actions/queue-events.ts";
+import { deliveryState } from "../decide.ts";
 import {
-  AttemptObject,
   attemptFilters,
+  AttemptObject,
+  type Delivery,
   DeliveryObject,
   QueuedEventAnswer,
   RecoverAnswer,
@@ -18,26 +21,36 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
+import { messageFilters, MessageObject, readMessageCursor, showMessage } from "../message-model.ts";
+import type { Subscription } from "../model.ts";
+import { attemptsOf, attemptsOfEvent } from "../queries/attempts.ts";
+import { deliveryOf } from "../queries/events.ts";
 import {
-  readable,
+  readableSubscription,
+  type Audience,
   readingBase,
-  THE_PARTNER,
+  PARTNERS,
+  type WebhookRouteDeps,
   webhookRoutesBase,
   writing,
-  type Readers,
-  type WebhookRouteDeps,
 } from "./base.ts";
 
-/** See contract 6.13 and 10.3. */
-export function deliveryReading<const L extends string, const O extends string>(
+/**
+ * Serves the list of attempts and one delivery with its attempts, to partners and operators (contract 6.13 and 10.3).
+ */
+export function deliveryReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers)
+  const { access, describe } = audience;
+  return readingBase(deps, audience)
     .macro(
-      finds("delivery", async ({ principal, params }) =>
-        showEvent(deps, await readable(deps, readers, principal, params), params["eventId"] ?? ""),
+      loads("delivery", async ({ principal, params }) =>
+        showEvent(
+          deps,
+          await readableSubscription(deps, audience, principal, params),
+          params["eventId"] ?? "",
+        ),
       ),
     )
     .get(
@@ -51,7 +64,7 @@ export function deliveryReading<const L extends string, const O extends string>(
           since: parseInstant(query.since),
           until: parseInstant(query.until),
         };
-        const rows = await listAttempts(deps, subscription, filter, page);
+        const rows = await attemptsOf(deps.db, subscription.id, filter, page);
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
       },
       {
@@ -78,19 +91,19 @@ export function deliveryReading<const L extends string, const O extends string>(
     });
 }
 
-/** See contract 6.14 and 6.15. */
-export function queueingRoutes(deps: WebhookRouteDeps) {
+/** Serves the routes that queue events again: redelivery and recovery (contract 6.14 and 6.15). */
+export function redeliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
-      finds("event", async ({ principal, params }) => {
-        const subscription = await readable(deps, THE_PARTNER, principal, params);
+      loads("event", async ({ principal, params }) => {
+        const subscription = await readableSubscription(deps, PARTNERS, principal, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),
     )
     .post(
       "/:id/deliveries/:eventId/redeliver",
-      async ({ principal, call, event: { subscription, id }, status }) => {
-        await redeliver(deps, { principal, call }, subscription, id);
+      async ({ principal, requestContext, event: { subscription, id }, status }) => {
+        await redeliver(deps, { principal, requestContext }, subscription, id);
         return status(202, { event_id: id });
       },
       {
@@ -99,7 +112,7 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
         body: NO_FIELDS,
         response: {
           202: QueuedEventAnswer,
-          409: problem("already_queued", "subscription_disabled"),
+          409: errorResponse("already_queued", "subscription_disabled"),
         },
         detail: {
           operationId: "redeliver",
@@ -111,19 +124,19 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/recover",
-      async ({ principal, call, subscription, body, status }) => {
+      async ({ principal, requestContext, subscription, body, status }) => {
         const since = parseInstant(body.since);
         if (since === undefined) throw new Error(`The schema let ${body.since} pass.`);
         const window = { since, until: parseInstant(body.until) };
-        const queued = await recover(deps, { principal, call }, subscription, window);
+        const queued = await recover(deps, { principal, requestContext }, subscription, window);
         return status(202, { queued });
       },
       {
         access: writing,
         subscription: true,
         body: RecoverBody,
-        rules: ({ body }: Judged<typeof RecoverBody>) => recoverFaults(deps, body),
-        response: { 202: RecoverAnswer, 409: problem("subscription_disabled") },
+        rules: ({ body }: RuleInput<typeof RecoverBody>) => recoverErrors(deps, body),
+        response: { 202: RecoverAnswer, 409: errorResponse("subscription_disabled") },
         detail: {
           operationId: "recover",
           summary: "Queue the undelivered events of a window again",
@@ -132,4 +145,67 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
         },
       },
     );
+}
+
+/** The number of newest attempts that a delivery contains. The list of attempts has all of them. */
+const ATTEMPTS_SHOWN = 100;
+
+/**
+ * Reads the delivery of an event. Throws `not_found` if the event was never queued for the subscription, or has been
+ * purged.
+ */
+async function showEvent(
+  { db }: Pick<WebhookDeps, "db">,
+  subscription: Subscription,
+  eventId: string,
+): Promise<Delivery> {
+  const row = orNotFound(
+    isUlid(eventId) ? await deliveryOf(db, subscription.id, eventId) : undefined,
+  );
+  return {
+    ...row,
+    state: deliveryState(row.state, subscription),
+    attempts: await attemptsOfEvent(db, subscription.id, eventId, ATTEMPTS_SHOWN),
+  };
+}
+
+const isMessageCursor = (key: string): boolean => readMessageCursor(key) !== undefined;
+
+/** Serves the list of messages, one per event, to partners and operators (contract 6.19 and 10.3). */
+export function messageReadRoutes<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  audience: Audience<L, O>,
+) {
+  const { access, describe } = audience;
+  return readingBase(deps, audience).get(
+    "/messages",
+    async ({ query, subscription }) => {
+      const filter = {
+        reviewId: query.review_id,
+        externalReviewId: query.external_review_id,
+        event: query.event,
+        eventId: query.event_id,
+        state: query.state,
+        outcome: query.outcome,
+        status: query.status,
+        q: query.q,
+        since: parseInstant(query.since),
+        until: parseInstant(query.until),
+      };
+      const { rows, next } = await listMessages(deps, subscription, filter, pageOf(query));
+      return lookOf(rows.map(showMessage), next);
+    },
+    {
+      access,
+      subscription: true,
+      query: Type.Object({ ...pageQuery(isMessageCursor), ...messageFilters }),
+      response: { 200: listSchema(MessageObject) },
+      detail: describe({
+        operationId: "listMessages",
+        summary: "List events with their attempts",
+        description:
+          "One row per event, the newest attempt that fits first. A page may have fewer rows than its limit and still a `next_cursor`, because one call reads a limited number of attempts. `q` finds text of the error code, or of the beginning of the answer.",
+      }),
+    },
+  );
 }

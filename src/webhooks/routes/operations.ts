@@ -1,10 +1,9 @@
 import { Type } from "@sinclair/typebox";
 
 import { NO_FIELDS } from "../../http/fields.ts";
-import { problem } from "../../http/problem-schema.ts";
+import { errorResponse } from "../../http/errors.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
-import { disableSubscription } from "../actions/disable-subscription.ts";
-import { enableSubscription } from "../actions/enable-subscription.ts";
+import { disableSubscription, enableSubscription } from "../actions/subscriptions.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { endPreviousSecret, rotateSecret, showSecret } from "../actions/secrets.ts";
 import { QueuedEventAnswer } from "../delivery-model.ts";
@@ -20,14 +19,19 @@ import {
 } from "../model.ts";
 import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** See contract 6.11. */
+/** Serves the signing secret: rotation, end of a grace period, display (contract 6.11). */
 export function secretRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
       "/:id/rotate-secret",
-      async ({ principal, call, subscription, body }) => {
+      async ({ principal, requestContext, subscription, body }) => {
         const hours = body.grace_period_hours ?? 0;
-        const rotated = await rotateSecret(deps, { principal, call }, subscription, hours);
+        const rotated = await rotateSecret(
+          deps,
+          { principal, requestContext },
+          subscription,
+          hours,
+        );
         return { ...showSubscription(rotated.subscription), secret: rotated.secret };
       },
       {
@@ -46,8 +50,8 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     )
     .delete(
       "/:id/previous-secret",
-      async ({ principal, call, subscription, status }) => {
-        await endPreviousSecret(deps, { principal, call }, subscription);
+      async ({ principal, requestContext, subscription, status }) => {
+        await endPreviousSecret(deps, { principal, requestContext }, subscription);
         return status(204, undefined);
       },
       {
@@ -63,7 +67,8 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/secret",
-      ({ principal, call, subscription }) => showSecret(deps, { principal, call }, subscription),
+      ({ principal, requestContext, subscription }) =>
+        showSecret(deps, { principal, requestContext }, subscription),
       {
         access: writing,
         subscription: true,
@@ -78,12 +83,12 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** See contract 6.12. */
+/** Serves test events (contract 6.12). */
 export function testRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "/:id/test",
-    async ({ principal, call, subscription, body: { event = TEST_EVENT }, status }) => {
-      const eventId = await sendTest(deps, { principal, call }, subscription, event);
+    async ({ principal, requestContext, subscription, body: { event = TEST_EVENT }, status }) => {
+      const eventId = await sendTest(deps, { principal, requestContext }, subscription, event);
       return status(202, { event_id: eventId });
     },
     {
@@ -91,7 +96,7 @@ export function testRoutes(deps: WebhookRouteDeps) {
       subscription: true,
       body: TestBody,
       emptyBody: true,
-      response: { 202: QueuedEventAnswer, 409: problem("subscription_disabled") },
+      response: { 202: QueuedEventAnswer, 409: errorResponse("subscription_disabled") },
       detail: {
         operationId: "sendTest",
         summary: "Send a test event",
@@ -102,14 +107,23 @@ export function testRoutes(deps: WebhookRouteDeps) {
   );
 }
 
-/** See contract 6.16. */
+/** Serves enabling and disabling (contract 6.16). */
 export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
       "/:id/enable",
-      async ({ principal, call, subscription, body: { held = "deliver", test = false } }) => {
-        const asked = { held, test };
-        const enabled = await enableSubscription(deps, { principal, call }, subscription, asked);
+      async ({
+        principal,
+        requestContext,
+        subscription,
+        body: { held = "deliver", test = false },
+      }) => {
+        const enabled = await enableSubscription(
+          deps,
+          { principal, requestContext },
+          subscription,
+          { held, test },
+        );
         return {
           ...showSubscription(enabled.subscription),
           ...(enabled.testEventId !== null && { test_event_id: enabled.testEventId }),
@@ -131,8 +145,10 @@ export function stateRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/disable",
-      async ({ principal, call, subscription }) =>
-        showSubscription(await disableSubscription(deps, { principal, call }, subscription)),
+      async ({ principal, requestContext, subscription }) =>
+        showSubscription(
+          await disableSubscription(deps, { principal, requestContext }, subscription),
+        ),
       {
         access: writing,
         subscription: true,

@@ -2,26 +2,25 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
 import type { Access } from "../../http/access.ts";
-import type { Call } from "../../http/call.ts";
+import type { RequestContext } from "../../http/request-context.ts";
 import type { Caller } from "../../http/principal.ts";
-import { problem } from "../../http/problem-schema.ts";
-import type { Judged } from "../../http/rules.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
-import { showIncident } from "../actions/incident.ts";
-import { showHealth, showStats } from "../actions/stats.ts";
+import { showHealth, showIncident, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
 import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
-import { readingBase, type Readers, type WebhookRouteDeps } from "./base.ts";
+import { readingBase, type Audience, type WebhookRouteDeps } from "./base.ts";
 
-/** See contract 6.17, 6.18 and 10.3. */
-export function statsReading<const L extends string, const O extends string>(
+/** Serves health, incident and stats of a subscription to partners and operators (contract 6.17, 6.18 and 10.3). */
+export function statsRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers)
+  const { access, describe } = audience;
+  return readingBase(deps, audience)
     .get(
       "/health",
       async ({ subscription }) => model.showHealth(await showHealth(deps, subscription)),
@@ -32,7 +31,7 @@ export function statsReading<const L extends string, const O extends string>(
         detail: describe({
           operationId: "getHealth",
           summary: "Show how deliveries are doing",
-          description: "Of the moment, and of the last 24 hours.",
+          description: "Present figures, and figures of the last 24 hours.",
         }),
       },
     )
@@ -45,8 +44,8 @@ export function statsReading<const L extends string, const O extends string>(
         response: { 200: IncidentObject },
         detail: describe({
           operationId: "getIncident",
-          summary: "Show what is wrong, since when, and what was told of it",
-          description: "Without trouble `since` is null.",
+          summary: "Show the present incident: its beginning, causes and alerts",
+          description: "Without an incident `since` is null.",
         }),
       },
     )
@@ -60,32 +59,32 @@ export function statsReading<const L extends string, const O extends string>(
         access,
         subscription: true,
         query: model.statsQuery,
-        rules: ({ query }: Judged<never, typeof model.statsQuery>) =>
-          model.statsFaults(query, deps.clock.now()),
+        rules: ({ query }: RuleInput<never, typeof model.statsQuery>) =>
+          model.statsErrors(query, deps.clock.now()),
         response: { 200: model.StatsObject },
         detail: describe({
           operationId: "getStats",
           summary: "Show deliveries over time",
           description:
-            "One point per step, the range moved out to whole steps; a day in hours by default.",
+            "One point per step, the range extended to whole steps; a day in hours by default.",
         }),
       },
     );
 }
 
-/** See contract 6.18. */
-export function streamReading<const L extends string, const O extends string>(
+/** Serves the live stream of a subscription (contract 6.18). */
+export function streamRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   watched: WatchedSubscriptions,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  return readingBase(deps, readers).get(
+  const { access, describe } = audience;
+  return readingBase(deps, audience).get(
     "/stream",
-    ({ principal, call, subscription, query }) => {
-      const mayRead = () => stillMayRead(deps, { access, principal, call });
+    ({ principal, requestContext, subscription, query }) => {
+      const mayRead = () => stillMayRead(deps, { access, principal, requestContext });
       const { jti } = principal;
-      const after = lastEventId(call);
+      const after = lastEventId(requestContext);
       const withBodies = query.include === "body";
       const feed = withBodies || after !== undefined ? { withBodies, after } : undefined;
       return deps.streams.open(principal, (sink, signal) =>
@@ -98,13 +97,13 @@ export function streamReading<const L extends string, const O extends string>(
       query: model.streamQuery,
       response: {
         200: Type.String({ contentType: "text/event-stream" }),
-        503: problem("overloaded"),
+        503: errorResponse("overloaded"),
       },
       detail: describe({
         operationId: "followDeliveries",
         summary: "Follow deliveries live",
         description:
-          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
+          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a poll every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
       }),
     },
   );
@@ -112,21 +111,27 @@ export function streamReading<const L extends string, const O extends string>(
 
 const EventId = ulidText();
 
-/** The attempt after which a client goes on. An id that is none of ours would begin anywhere. */
-function lastEventId({ headers }: Call): string | undefined {
+/**
+ * Reads the attempt after which a client resumes. Throws a 422 for another kind of id, because it has no defined
+ * position.
+ */
+function lastEventId({ headers }: RequestContext): string | undefined {
   const given = headers.get("last-event-id") ?? "";
   if (given === "") return undefined;
   if (Value.Check(EventId, given)) return given;
   throw invalid({ "Last-Event-ID": ["must be the id of an attempt"] });
 }
 
-/** Asks again while a stream is open: the token may be revoked, the user moved or the role taken away. */
+/**
+ * Checks again while a stream is open, because the token may be revoked, the user moved or the role taken away
+ * meanwhile.
+ */
 async function stillMayRead(
   { authenticator }: Pick<WebhookRouteDeps, "authenticator">,
   opened: Caller & { readonly access: Access },
 ): Promise<boolean> {
   try {
-    const principal = await authenticator.authenticate(opened.call);
+    const principal = await authenticator.authenticate(opened.requestContext);
     const isRefused = opened.access.refuse(principal) !== undefined;
     return !isRefused && principal.partnerId === opened.principal.partnerId;
   } catch (error) {

@@ -2,53 +2,146 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { opensSubscription } from "../../auth/portal-pages.ts";
+import { checkedByHandler, examine } from "../../http/fields.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
-import { problem } from "../../http/problem-schema.ts";
+import { errorResponse } from "../../http/errors.ts";
+import { checkNewWebhookUrl, type EgressPolicy } from "../../lib/egress.ts";
+import type { Lookup } from "../../lib/name-resolver.ts";
+import { type FieldErrors, invalid } from "../../lib/problem.ts";
+import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../../outbox/event.ts";
 import {
   createSubscription,
   deleteSubscription,
-  listSubscriptions,
+  updateSubscription,
 } from "../actions/subscriptions.ts";
-import { updateSubscription } from "../actions/update-subscription.ts";
-import { CATALOG_EVENTS } from "../catalog.ts";
-import { newSubscriptionBody, readNewSubscription, readUpdate, updateBody } from "../input.ts";
+import { eventsError, intervalError, settingsOf } from "../decide.ts";
+import { CATALOG_EVENTS } from "../event-model.ts";
 import {
   BATCH_INTERVAL_HOURS,
   CatalogAnswer,
+  NewSubscriptionBody,
   showSubscription,
-  SubscriptionObject,
-  SubscriptionWithSecret,
   type Subscription,
+  SubscriptionObject,
+  type SubscriptionSettings,
+  type SubscriptionUpdate,
+  SubscriptionUpdateBody,
+  SubscriptionWithSecret,
 } from "../model.ts";
+import { listSubscriptions } from "../queries/subscriptions.ts";
 import {
   creating,
   listBase,
+  type Audience,
   readingBase,
+  type WebhookRouteDeps,
   webhookRoutesBase,
   writing,
-  type Readers,
-  type WebhookRouteDeps,
 } from "./base.ts";
 
-/** Written once, because its schemas and examples make it the longest answer of all, and it never changes. */
+export interface UrlRules {
+  readonly egress: EgressPolicy;
+  /** The default is the resolver of the system. */
+  readonly lookup?: Lookup | undefined;
+  /** The partner that owns the subscription. */
+  readonly partnerId?: number | null;
+}
+
+type RawBody = Readonly<Record<string, unknown>>;
+
+// The handlers check both bodies, by `readNewSubscription` and `readUpdate`, to report schema and rule errors in one
+// 422.
+const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
+const updateBody = checkedByHandler(SubscriptionUpdateBody);
+
+/** Reads the body of create. One 422 names all invalid fields, whichever rule they break (contract 2.5 and 6.4). */
+export async function readNewSubscription(
+  rules: UrlRules,
+  body: unknown,
+): Promise<SubscriptionSettings> {
+  const shape = examine(NewSubscriptionBody, withTrimmedLabel(body));
+  const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
+  const given: RawBody = Object(body);
+  Object.assign(fieldErrors, filterError(given));
+  const interval = intervalError(given);
+  if (interval !== undefined) fieldErrors["batch_interval_hours"] ??= [interval];
+  const url = await urlError(rules, given["webhook_url"]);
+  if (url !== undefined) fieldErrors["webhook_url"] ??= [url];
+  if ("value" in shape && Object.keys(fieldErrors).length === 0) return settingsOf(shape.value);
+  throw invalid(fieldErrors);
+}
+
+/** Reads the body of update. Every field that is present follows the rules of create. */
+async function readUpdate(
+  rules: UrlRules,
+  body: unknown,
+  current: Pick<Subscription, "deliveryKind">,
+): Promise<SubscriptionUpdate> {
+  const shape = examine(SubscriptionUpdateBody, withTrimmedLabel(body));
+  const fieldErrors: FieldErrors = "fieldErrors" in shape ? { ...shape.fieldErrors } : {};
+  const given: RawBody = Object(body);
+  Object.assign(fieldErrors, readOnlyErrors(given), filterError(given));
+  const { deliveryKind } = current;
+  if ("delivery_kind" in given && given["delivery_kind"] !== deliveryKind)
+    fieldErrors["delivery_kind"] ??= [
+      `stays ${deliveryKind}: each kind has a subscription of its own`,
+    ];
+  if ("batch_interval_hours" in given) {
+    const interval = intervalError({ ...given, delivery_kind: deliveryKind });
+    if (interval !== undefined) fieldErrors["batch_interval_hours"] ??= [interval];
+  }
+  const url = await urlError(rules, given["webhook_url"]);
+  if (url !== undefined) fieldErrors["webhook_url"] ??= [url];
+  if ("value" in shape && Object.keys(fieldErrors).length === 0) return shape.value;
+  throw invalid(fieldErrors);
+}
+
+/** Trims the label, so that a label of spaces counts as empty (contract 6.4). */
+function withTrimmedLabel(body: unknown): unknown {
+  const label: unknown = Reflect.get(Object(body), "label");
+  return typeof label === "string" ? { ...Object(body), label: label.trim() } : body;
+}
+
+/** Reports fields of the subscription object that an update cannot set. */
+function readOnlyErrors(given: RawBody): FieldErrors {
+  const known = Object.keys(SubscriptionObject.properties);
+  const readOnly = known.filter((field) => !(field in SubscriptionUpdateBody.properties));
+  const sent = readOnly.filter((field) => Object.hasOwn(given, field));
+  return Object.fromEntries(sent.map((field) => [field, ["is read-only"]]));
+}
+
+/** Checks the event filter. Its error names the value, so it replaces the error of the schema. */
+function filterError(given: RawBody): FieldErrors {
+  const events = eventsError(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
+  return events === undefined ? {} : { events: [events] };
+}
+
+async function urlError(rules: UrlRules, url: unknown): Promise<string | undefined> {
+  if (typeof url !== "string") return undefined;
+  const { egress, lookup, partnerId } = rules;
+  const check = await checkNewWebhookUrl(url, egress, { lookup, partnerId });
+  return check.kind === "refused" ? check.reason : undefined;
+}
+
+/** The catalog as text. It is serialised once, because it never changes and is the longest response of the API. */
 const CATALOG_TEXT = JSON.stringify({
   events: CATALOG_EVENTS,
   batch_interval_hours: BATCH_INTERVAL_HOURS,
 });
 
-/** Contract 6.9 and 10.3: the list, one of it, and what may be subscribed to. */
-export function subscriptionReading<const L extends string, const O extends string>(
+/** Serves the list of subscriptions, one subscription and the event catalog (contract 6.9 and 10.3). */
+export function subscriptionReadRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
-  readers: Readers<L, O>,
+  audience: Audience<L, O>,
 ) {
-  const { access, describe } = readers;
-  const lists = listBase(deps, readers)
+  const { access, describe } = audience;
+  const lists = listBase(deps, audience)
     .get(
       "",
       async ({ principal: { pages }, tenant, query }) => {
         const page = pageOf(query);
-        const all = await listSubscriptions(deps, tenant, page);
+        const all = await listSubscriptions(deps.db, tenant, page);
         const rows = all.filter(({ id }) => opensSubscription(pages, id));
         return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
       },
@@ -78,7 +171,7 @@ export function subscriptionReading<const L extends string, const O extends stri
         }),
       },
     );
-  const one = readingBase(deps, readers).get(
+  const one = readingBase(deps, audience).get(
     "",
     ({ subscription }) => showSubscription(subscription),
     {
@@ -95,15 +188,15 @@ export function subscriptionReading<const L extends string, const O extends stri
   return new Elysia().use(lists).use(one);
 }
 
-/** Contract 6.9: create. */
+/** Serves the creation of a subscription (contract 6.9). */
 export function creationRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "",
-    async ({ principal, call, body, status }) => {
+    async ({ principal, requestContext, body, status }) => {
       const settings = await readNewSubscription(urlRules(deps, principal), body);
       const { subscription, secret } = await createSubscription(
         deps,
-        { principal, call },
+        { principal, requestContext },
         settings,
       );
       return status(201, { ...showSubscription(subscription), secret });
@@ -111,7 +204,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
     {
       access: creating,
       body: newSubscriptionBody,
-      response: { 201: SubscriptionWithSecret, 409: problem("slot_occupied") },
+      response: { 201: SubscriptionWithSecret, 409: errorResponse("slot_occupied") },
       detail: {
         summary: "Create a subscription",
         description:
@@ -121,7 +214,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
   );
 }
 
-/** Contract 6.9: changes of one subscription. */
+/** Serves update and deletion of a subscription (contract 6.9). */
 export function changeRoutes(deps: WebhookRouteDeps) {
   const update = async (
     caller: Parameters<typeof updateSubscription>[1],
@@ -146,8 +239,8 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     webhookRoutesBase(deps)
       .delete(
         "/:id",
-        async ({ principal, call, subscription, status }) => {
-          await deleteSubscription(deps, { principal, call }, subscription);
+        async ({ principal, requestContext, subscription, status }) => {
+          await deleteSubscription(deps, { principal, requestContext }, subscription);
           return status(204, undefined);
         },
         {
@@ -160,17 +253,17 @@ export function changeRoutes(deps: WebhookRouteDeps) {
           },
         },
       )
-      // `POST` is the documented method (contract 6.9); `PATCH` does the same.
+      // `POST` is the documented method (contract 6.9). `PATCH` does the same.
       .post(
         "/:id",
-        ({ principal, call, subscription, body }) =>
-          update({ principal, call }, subscription, body),
+        ({ principal, requestContext, subscription, body }) =>
+          update({ principal, requestContext }, subscription, body),
         updating,
       )
       .patch(
         "/:id",
-        ({ principal, call, subscription, body }) =>
-          update({ principal, call }, subscription, body),
+        ({ principal, requestContext, subscription, body }) =>
+          update({ principal, requestContext }, subscription, body),
         { ...updating, detail: { ...updating.detail, description: "As by POST." } },
       )
   );

@@ -21,7 +21,7 @@ const payload = {
 };
 
 describe("the claims of a token", () => {
-  test("name the user, the service's own client, the scope and the end in whole seconds", () => {
+  test("contain the user, the service's own client, the scope and the expiry in whole seconds", () => {
     expect(claimsOf(row, "j")).toEqual({
       sub: "7",
       jti: "j",
@@ -32,19 +32,19 @@ describe("the claims of a token", () => {
     });
   });
 
-  test("name the OAuth client and the impersonator where there are any", () => {
+  test("contain the OAuth client and the impersonator if there are any", () => {
     const clientId = "0b6c7f0e-1f3b-4a57-9c55-6d1f0d6a1a11";
     const claims = claimsOf({ ...row, clientId, impersonatorId: 3 }, "j");
     expect(claims).toMatchObject({ client_id: clientId, act: { sub: "3" } });
   });
 
-  test("have no end where the row has none", () => {
+  test("contain no expiry if the row has none", () => {
     expect(claimsOf({ ...row, expiresAt: null }, "j").exp).toBeUndefined();
   });
 });
 
 describe("reading a payload", () => {
-  test("takes what the service signs", () => {
+  test("accepts the claims that the service signs", () => {
     expect(readClaims(payload, now)).toEqual(claimsOf(row, "j"));
   });
 
@@ -62,19 +62,19 @@ describe("reading a payload", () => {
     ["with null as act", { act: null }],
     ["with an act that names nobody", { act: {} }],
     ["that is 301 s ahead", { iat: nowS + 301 }],
-  ])("refuses one %s", (_, change) => {
+  ])("rejects a payload %s", (_, change) => {
     expect(readClaims({ ...payload, ...change }, now)).toBeUndefined();
   });
 
-  test("takes one that is 300 s ahead: clocks differ", () => {
+  test("accepts an iat that is 300 s ahead, because clocks differ", () => {
     expect(readClaims({ ...payload, iat: nowS + 300 }, now)).toBeDefined();
   });
 });
 
-describe("claims and their row", () => {
+describe("claims and the token's row", () => {
   const claims = claimsOf({ ...row, impersonatorId: 3 }, "j");
 
-  test("agree when every one is the row's", () => {
+  test("match if every claim equals the row's", () => {
     expect(claimsMatch(claims, { ...row, impersonatorId: 3 })).toBe(true);
   });
 
@@ -85,11 +85,11 @@ describe("claims and their row", () => {
     ["impersonator", { impersonatorId: 4 }],
     ["end, by one second,", { expiresAt: new Date("2026-06-02T12:00:01.700Z") }],
     ["end, which the row lacks,", { expiresAt: null }],
-  ])("disagree when the %s is another", (_, change) => {
+  ])("do not match if the %s differs", (_, change) => {
     expect(claimsMatch(claims, { ...row, impersonatorId: 3, ...change })).toBe(false);
   });
 
-  test("disagree when only one of them acts for somebody else", () => {
+  test("do not match if only one of them has an impersonator", () => {
     expect(claimsMatch(claims, row)).toBe(false);
     expect(claimsMatch(claimsOf(row, "j"), { ...row, impersonatorId: 3 })).toBe(false);
   });

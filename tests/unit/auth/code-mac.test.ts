@@ -15,7 +15,7 @@ describe("the MAC of a code", () => {
     expect(mac.matches("", "012345", "signup:a")).toBe(false);
   });
 
-  test("matches under the previous master key, and not under another", () => {
+  test("matches under the previous master key, but not under an unknown one", () => {
     const made = mac.sign("012345", "c");
     const renewed = createCodeMac({ masterKey: key(2), masterKeyPrevious: key(1) });
     expect(renewed.matches(made, "012345", "c")).toBe(true);

@@ -24,7 +24,7 @@ describe("the number of codes a day", () => {
     [CODES_PER_DAY, 0, false],
     [CODES_PER_DAY, CODE_LIMITS_WINDOW_MS - 1, false],
     [CODES_PER_DAY, CODE_LIMITS_WINDOW_MS, true],
-  ])("after %d of them %d ms ago leaves one more: %p", (count, ms, left) => {
+  ])("after %d codes %d ms ago allows another one: %p", (count, ms, left) => {
     expect(hasCodesLeft({ ...none, issuedAt: times(count, ms) }, now)).toBe(left);
   });
 });
@@ -35,12 +35,12 @@ describe("the cooldown", () => {
     [0, true],
     [59_999, true],
     [60_000, false],
-  ])("of a code issued %p ms ago holds: %p", (ms, holds) => {
+  ])("after a code that was issued %p ms ago still runs: %p", (ms, holds) => {
     const issuedAt = ms === undefined ? [] : [before(ms)];
     expect(isCoolingDown({ ...none, issuedAt }, now, 60)).toBe(holds);
   });
 
-  test("of no seconds never holds", () => {
+  test("of 0 s never runs", () => {
     expect(isCoolingDown({ ...none, issuedAt: [now] }, now, 0)).toBe(false);
   });
 });
@@ -69,7 +69,7 @@ describe("a code", () => {
       },
       true,
     ],
-  ] as const)("%s may be tried: %p", (_, over, tried, may) => {
+  ] as const)("(%s) may be tried: %p", (_, over, tried, may) => {
     const tries = { wrongAt: [], wrongHereAt: [], isKnownAddress: false, ...tried };
     expect(mayTryCode(tries, { ...code, ...over }, now)).toBe(may);
   });
@@ -105,7 +105,7 @@ describe("a refresh", () => {
     ["narrowed", {}, { scopes: ["reviews:read"] }, { kind: "redeem", scope: "reviews:read" }],
     ["widened", {}, { scopes: ["reviews:write"] }, { kind: "too_wide" }],
     ["widened to all", {}, { scopes: ["*"] }, { kind: "too_wide" }],
-  ] as const)("%s is decided", (_, over, ask, decision) => {
+  ] as const)("(%s) gets the expected decision", (_, over, ask, decision) => {
     const decided = decideRefresh(
       { ...token, ...over },
       { ...asked, ...ask },
@@ -116,7 +116,7 @@ describe("a refresh", () => {
 });
 
 describe("scopes", () => {
-  test("cover what they name, and all of them if they are all", () => {
+  test("cover the scopes that they contain, and * covers all of them", () => {
     expect(coversScopes(new Set(["reviews:read"]), ["reviews:read"])).toBe(true);
     expect(coversScopes(new Set(["reviews:read"]), ["reviews:write"])).toBe(false);
     expect(coversScopes(new Set(["*"]), ["reviews:write", "*"])).toBe(true);

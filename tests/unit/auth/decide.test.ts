@@ -16,7 +16,7 @@ function lock(over: Partial<SignInLock> = {}): SignInLock {
   return { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: addMs(now, -1000), ...over };
 }
 
-/** What the fifth wrong answer leads to, given the locks before it. */
+/** Decides the fifth wrong password, which locks, after the given number of earlier locks. */
 function fifth(locks: number) {
   return decideWrongAttempt(lock({ failures: 4, locks }), now, SCHEDULE_S);
 }
@@ -27,7 +27,7 @@ describe("a wrong password", () => {
     [1, 2],
     [2, 3],
     [3, 4],
-  ])("after %d others is only counted", (failures, expected) => {
+  ])("after %d others is counted without a lock", (failures, expected) => {
     const decision = decideWrongAttempt(lock({ failures }), now, SCHEDULE_S);
     expect(decision).toEqual({
       kind: "counted",
@@ -35,7 +35,7 @@ describe("a wrong password", () => {
     });
   });
 
-  test("is the first one where nothing is known of the email", () => {
+  test("is the first one if nothing is stored for the email", () => {
     const decision = decideWrongAttempt(undefined, now, SCHEDULE_S);
     expect(decision).toEqual({ kind: "counted", lock: lock({ failures: 1, lastFailureAt: now }) });
   });
@@ -68,13 +68,13 @@ describe("a wrong password", () => {
     });
   });
 
-  test("24 h after the last one is the first again", () => {
+  test("is the first one again 24 h after the last one", () => {
     const old = lock({ failures: 4, locks: 5, lastFailureAt: addMs(now, -DAY_MS) });
     const decision = decideWrongAttempt(old, now, SCHEDULE_S);
     expect(decision).toEqual({ kind: "counted", lock: lock({ failures: 1, lastFailureAt: now }) });
   });
 
-  test("1 ms before 24 h have passed adds to the ones before", () => {
+  test("adds to the earlier ones until 1 ms before 24 h have passed", () => {
     const old = lock({ failures: 4, locks: 5, lastFailureAt: addMs(now, 1 - DAY_MS) });
     expect(decideWrongAttempt(old, now, SCHEDULE_S)).toMatchObject({ lock: { locks: 6 } });
   });

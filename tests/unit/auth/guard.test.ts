@@ -77,12 +77,15 @@ describe("access rules by scope", () => {
     expect(access.refuse(principal(role, { scopes: new Set(["reviews:read"]) }))).toBeUndefined();
   });
 
-  test.each(admitted)("$name tells a $role that only the scope is missing", ({ access, role }) => {
-    const narrow = principal(role, { scopes: new Set(["reviews:write"]) });
-    expect(access.refuse(narrow)).toBe("insufficient_scope");
-  });
+  test.each(admitted)(
+    "$name rejects a $role with insufficient_scope if only the scope is missing",
+    ({ access, role }) => {
+      const narrow = principal(role, { scopes: new Set(["reviews:write"]) });
+      expect(access.refuse(narrow)).toBe("insufficient_scope");
+    },
+  );
 
-  test("the wrong kind of user hears nothing of scopes", () => {
+  test("a wrong kind of user gets forbidden, not insufficient_scope", () => {
     const narrow = principal("account_user", { scopes: new Set(["reviews:write"]) });
     expect(RULES.partnerAdmin.access.refuse(narrow)).toBe("forbidden");
   });
@@ -91,7 +94,7 @@ describe("access rules by scope", () => {
     expect(anyUser().refuse(principal("account_user", { scopes: new Set([]) }))).toBeUndefined();
   });
 
-  test("a super-admin's token that was narrowed does not administrate", () => {
+  test("a super-admin's token with a narrow scope gives no administrator access", () => {
     const narrow = principal("super_admin", { scopes: new Set(["reviews:read"]) });
     expect(superAdmin().refuse(narrow)).toBe("insufficient_scope");
   });
@@ -100,14 +103,17 @@ describe("access rules by scope", () => {
 describe("access rules by kind of token", () => {
   const kinds: TokenKind[] = ["access", "dashboard_pat", "api_pat", "impersonation"];
 
-  test.each(kinds)("a token of kind %s is as good as any other", (tokenKind) => {
-    expect(
-      accountUser("reviews:read").refuse(principal("account_owner", { tokenKind })),
-    ).toBeUndefined();
-  });
+  test.each(kinds)(
+    "a token of kind %s is admitted like any other by a rule without a demand",
+    (tokenKind) => {
+      expect(
+        accountUser("reviews:read").refuse(principal("account_owner", { tokenKind })),
+      ).toBeUndefined();
+    },
+  );
 
   test.each(TABLE)(
-    "$name refuses a $role with a token for the password reset",
+    "$name rejects a $role with a token for the password reset",
     ({ access, role }) => {
       const forReset = principal(role, {
         tokenKind: "password_reset",
@@ -117,7 +123,7 @@ describe("access rules by kind of token", () => {
     },
   );
 
-  test("an impersonator reaches the account and never the partner's side", () => {
+  test("an impersonator may use the account's routes and never the partner's", () => {
     const acting = { tokenKind: "impersonation", impersonatorId: 2 } as const;
     expect(accountUser("reviews:read").refuse(principal("account_owner", acting))).toBeUndefined();
     expect(partnerAdmin("reviews:read").refuse(principal("partner_owner", acting))).toBe(
@@ -133,7 +139,7 @@ describe("access rules by kind of token", () => {
   });
 });
 
-describe("access rules by how the token came about", () => {
+describe("access rules by the origin of the token", () => {
   const kinds = {
     login: {},
     sso: { signInMethod: "sso" },
@@ -217,7 +223,7 @@ describe("access rules by how the token came about", () => {
   });
 });
 
-test("the session of a portal link is refused wherever a route does not open it, whatever its scopes", () => {
+test("the session of a portal link is rejected by every route that does not open its pages, whatever its scopes", () => {
   const opened = { tokenKind: "portal", pages: ["webhooks"], signInMethod: "portal" } as const;
   const session = principal("partner_owner", opened);
   const opens = (pages: readonly string[]) => pages.includes("webhooks");
@@ -228,6 +234,6 @@ test("the session of a portal link is refused wherever a route does not open it,
   );
   for (const access of [partnerOwner(), selfService(), ownSignIn(), ownSignIn("*")])
     expect(access.refuse(session)).toBe("forbidden");
-  // Who somebody is, and that they leave, is everybody's own business.
+  // A portal session may look at its own user and sign out, as every user may.
   expect(anyUser().refuse(session)).toBeUndefined();
 });

@@ -11,7 +11,7 @@ const code = {
 } as const;
 
 describe("the mail with a code", () => {
-  test("has the code on a line of its own, as its only six digits, and not in the subject", () => {
+  test("has the code on a separate line, as its only six digits, and not in the subject", () => {
     const mail = codeMail(code, null);
     expect(mail.subject).toBe("ReviewRelay: Your code to choose a new password");
     expect(mail.text.split("\n")).toContain("    012345");
@@ -24,7 +24,7 @@ describe("the mail with a code", () => {
     ["forgot_password", "choose a new password"],
     ["change_password", "change your password"],
     ["signup", "confirm your email address"],
-  ] as const)("of type %s says what it is for: to %s", (type, purpose) => {
+  ] as const)("of type %s names its purpose: to %s", (type, purpose) => {
     expect(codeMail({ ...code, type }, null).text).toContain(`Enter this code to ${purpose}.`);
   });
 
@@ -33,7 +33,7 @@ describe("the mail with a code", () => {
     [89, "1 minute"],
     [90, "2 minutes"],
     [600, "10 minutes"],
-  ])("with %d s to live says %p", (ttlS, minutes) => {
+  ])("of a code that lives %d s says %p", (ttlS, minutes) => {
     expect(codeMail({ ...code, ttlS }, null).text).toContain(`for ${minutes}.`);
   });
 });

@@ -14,33 +14,33 @@ const draft = {
   redirectUris: "\n https://a.example/cb \n\nhttp://b.example\n",
 };
 
-test("partners and super-admins manage clients, each at their own path; others do not", () => {
+test("partners and super-admins manage clients at separate paths; other roles manage none", () => {
   expect(clientsPathOf("super_admin")).toBe("/sso/clients");
   expect(clientsPathOf("partner_owner")).toBe("/partner/oauth-clients");
   expect(clientsPathOf("partner_admin")).toBe("/partner/oauth-clients");
   expect(clientsPathOf("account_owner")).toBeUndefined();
 });
 
-test("addresses are sent one per line, without blanks", () => {
+test("redirect URIs are read one per line, and empty lines are dropped", () => {
   expect(clientBody(draft, false).redirect_uris).toEqual([
     "https://a.example/cb",
     "http://b.example",
   ]);
 });
 
-test("only a super-admin says whether a client is first-party", () => {
+test("only a super-admin sets whether a client is first-party", () => {
   expect(clientBody(draft, false)).not.toHaveProperty("first_party");
   expect(clientBody(draft, true)).toHaveProperty("first_party", false);
 });
 
-test("what is wrong with an address is said with the address", () => {
+test("the error of a redirect URI names the URI", () => {
   const errors = { "redirect_uris.1": ["must be https"], name: ["is empty"] };
   expect(redirectErrors(errors, draft)).toBe("http://b.example must be https.");
   expect(redirectErrors({ redirect_uris: ["is too long"] }, draft)).toBe("The list is too long.");
   expect(redirectErrors({ name: ["is empty"] }, draft)).toBeUndefined();
 });
 
-test("an edit begins with what the client has, and sends it back unchanged", () => {
+test("an edit starts with the client's values, and sends unedited ones back unchanged", () => {
   const client = {
     name: "Acme",
     confidential: true,

@@ -6,7 +6,7 @@ import {
   readableOn,
   shadesOf,
   visibleOn,
-  wordsOn,
+  textColorOn,
 } from "../../../src/dashboard/app/shell/colors.ts";
 
 describe("the colours of a tenant", () => {
@@ -33,21 +33,21 @@ describe("the colours of a tenant", () => {
         const shown = visibleOn(color, background);
         expect(contrast(shown, background)).toBeGreaterThanOrEqual(3);
         for (const ground of [shown, hoveredOf(shown)])
-          expect(contrast(ground, wordsOn(shown))).toBeGreaterThanOrEqual(4.5);
+          expect(contrast(ground, textColorOn(shown))).toBeGreaterThanOrEqual(4.5);
       }
     },
   );
 
-  test("a colour that can be read already stays as it is", () => {
+  test("a readable colour stays unchanged", () => {
     expect(readableOn("#112233", "#ffffff")).toBe("#112233");
   });
 
-  test("contrast is that of WCAG, whichever colour comes first", () => {
+  test("contrast is that of WCAG, in either order of the colours", () => {
     expect(contrast("#000000", "#ffffff")).toBeCloseTo(21);
     expect(contrast("#ffffff", "#777777")).toBeCloseTo(4.48, 2);
   });
 
-  test("what is no colour counts as the platform's blue", () => {
+  test("an invalid colour becomes the platform's blue", () => {
     expect(shadesOf("red;}")[6]).toBe("#1f6feb");
   });
 });

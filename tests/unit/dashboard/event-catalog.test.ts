@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
-import { eventsLike } from "../../../src/dashboard/app/pages/events/events-like.ts";
-import { reachOf } from "../../../src/dashboard/app/pages/events/reach.ts";
-import { fieldsOf } from "../../../src/dashboard/app/pages/events/schema-fields.ts";
-import { CATALOG_EVENTS } from "../../../src/webhooks/catalog.ts";
+import {
+  eventsLike,
+  fieldsOf,
+  reachOf,
+} from "../../../src/dashboard/app/pages/events/schema-fields.ts";
+import { CATALOG_EVENTS } from "../../../src/webhooks/event-model.ts";
 
 const eventOf = (value: string) => {
   const event = CATALOG_EVENTS.find((one) => one.value === value);
@@ -26,7 +28,7 @@ describe("the fields of an event", () => {
     },
   );
 
-  test("say in words what may stand in them, and whether they are always there", () => {
+  test("describe their values, and whether they are always present", () => {
     const review = rows("review_updated");
     expect(review.get("review.rate")).toEqual({
       type: "integer, 1 to 5",
@@ -48,7 +50,7 @@ describe("the fields of an event", () => {
 describe("the search in the catalog", () => {
   const found = (typed: string) => eventsLike(CATALOG_EVENTS, typed).map(({ value }) => value);
 
-  test("finds all without words, and each word in the name, the description or a field", () => {
+  test("finds all events for an empty text, and matches each word in name, description or fields", () => {
     expect(found("")).toHaveLength(CATALOG_EVENTS.length);
     expect(found("review received")).toEqual(["review_received"]);
     expect(found("SITE did not TAKE")).toEqual(["response_post_failed"]);
@@ -57,7 +59,7 @@ describe("the search in the catalog", () => {
   });
 });
 
-test("whether a subscription gets an event depends on its kind and its filter", () => {
+test("the reach of an event depends on the kind and the filter of a subscription", () => {
   const reach = (value: string, delivery_kind: "immediate" | "batch", events: string[] | null) =>
     reachOf(eventOf(value), { delivery_kind, events });
   expect(reach("note_added", "immediate", null)).toContain("gets it at once");

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 
-import { asCurl } from "../../../src/dashboard/app/pages/webhooks/attempts/curl.ts";
+import { asCurl } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
-  forgetFar,
+  evictDistant,
   PAGES_KEPT,
   pagesOf,
   slotsOf,
@@ -11,12 +11,13 @@ import {
 import {
   messageFilterOf,
   messageQuery,
-} from "../../../src/dashboard/app/pages/webhooks/data/message-filter.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
+  csvHead,
+  csvLine,
   EXPORTED_AT_MOST,
   exportRows,
-} from "../../../src/dashboard/app/pages/webhooks/export/export-rows.ts";
-import { csvHead, csvLine } from "../../../src/dashboard/app/pages/webhooks/export/rows-to-text.ts";
+} from "../../../src/dashboard/app/pages/webhooks/deliveries/export-rows.ts";
 import { guidesLike, hasWords } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("a line of CSV", () => {
@@ -32,11 +33,11 @@ describe("a line of CSV", () => {
     ['say "hi", you', '"say ""hi"", you"'],
     ["two\nlines", '"two\nlines"'],
     ["a=1", "a=1"],
-  ])("has %j as %s", (text, cell) => {
+  ])("writes %j as %s", (text, cell) => {
     expect(csvLine({ text })).toBe(`${cell}\r\n`);
   });
 
-  test("has numbers as they are, and nothing for null", () => {
+  test("writes numbers unchanged, and null as an empty cell", () => {
     expect(csvHead({ one: -1, two: null })).toBe("one,two\r\n");
     expect(csvLine({ one: -1, two: null })).toBe("-1,\r\n");
   });
@@ -59,7 +60,7 @@ describe("an export", () => {
     return { ...made, counts, text: await new Blob([...made.parts]).text() };
   };
 
-  test.each([0, 1, 100, 101, 250])("of %i rows has all of them", async (total) => {
+  test.each([0, 1, 100, 101, 250])("of %i rows contains all of them", async (total) => {
     const json = await save("json", total);
     expect(JSON.parse(json.text)).toHaveLength(total);
     const csv = await save("csv", total);
@@ -70,7 +71,7 @@ describe("an export", () => {
   test.each([
     [EXPORTED_AT_MOST, EXPORTED_AT_MOST, false],
     [EXPORTED_AT_MOST + 1, EXPORTED_AT_MOST, true],
-  ])("of %i rows has %i, and says whether there are more", async (total, count, isCut) => {
+  ])("of %i rows contains %i, and reports whether it was cut", async (total, count, isCut) => {
     const made = await save("json", total);
     expect({ count: made.count, isCut: made.isCut }).toEqual({ count, isCut });
     expect(JSON.parse(made.text)).toHaveLength(count);
@@ -84,13 +85,13 @@ describe("the pages that a list keeps", () => {
   };
   const many = Array.from({ length: 40 }, (_, n) => page(n));
 
-  test("are all of them while they are few", () => {
+  test("are all pages of a short list", () => {
     const few = many.slice(0, PAGES_KEPT);
-    expect(forgetFar(few, [0])).toBe(few);
+    expect(evictDistant(few, [0])).toBe(few);
   });
 
-  test.each([0, 20, 39])("are those around what is in view, page %i", (near) => {
-    const kept = forgetFar(many, [near]);
+  test.each([0, 20, 39])("are those around the view, page %i", (near) => {
+    const kept = evictDistant(many, [near]);
     const held = kept.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
     expect(held).toHaveLength(PAGES_KEPT);
     expect(held).toContain(near);
@@ -101,7 +102,7 @@ describe("the pages that a list keeps", () => {
     expect(slots[near * 100]).toBe(`${near}.0`);
   });
 
-  test("are found by the rows in view", () => {
+  test("are looked up by the rows in view", () => {
     expect(pagesOf(many, 0, 99)).toEqual([0]);
     expect(pagesOf(many, 99, 100)).toEqual([0, 1]);
     expect(pagesOf(many, 3_990, 5_000)).toEqual([39]);
@@ -110,7 +111,7 @@ describe("the pages that a list keeps", () => {
 });
 
 describe("the filter of the address", () => {
-  test("leaves out what the API would refuse", () => {
+  test("drops values that the API would reject", () => {
     const params = new URLSearchParams(
       "tab=deliveries&review_id=0&event_id=short&state=lost&outcome=bad&status=600&within=2h&since=x&q= words &external_review_id=g-1",
     );
@@ -125,7 +126,7 @@ describe("the filter of the address", () => {
     expect(messageFilterOf(new URLSearchParams({ review_id: "2147483648" }))).toEqual({});
   });
 
-  test("ends a preset of time now", () => {
+  test("converts a preset to a period that ends now", () => {
     const now = Date.parse("2026-06-02T00:00:00Z");
     expect(messageQuery({ within: "24h", q: "x" }, now)).toEqual({
       q: "x",
@@ -137,7 +138,7 @@ describe("the filter of the address", () => {
   });
 });
 
-test("a request is a command whose texts no shell takes for anything else", () => {
+test("a curl command quotes all texts for the shell", () => {
   const headers = {
     Host: "a.example",
     "X-SVC-Event": "it's",
@@ -154,7 +155,7 @@ test("a request is a command whose texts no shell takes for anything else", () =
   ]);
 });
 
-test("what is looked for is found by all of its words, in titles first", () => {
+test("the search matches all words, and titles come first", () => {
   expect(hasWords("API keys", "key api")).toBe(true);
   expect(hasWords("API keys", "key lock")).toBe(false);
   const section = (title: string, text: string) => ({ path: "/docs/x", guide: "G", title, text });

@@ -1,13 +1,12 @@
 import { describe, expect, test } from "bun:test";
 
-import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
-import { ApiError } from "../../../src/client/api-error.ts";
-import { apiErrorOf, fieldError } from "../../../src/dashboard/app/api/api-error.ts";
-import { allPages } from "../../../src/dashboard/app/api/cursor.ts";
-import { auditQuery } from "../../../src/dashboard/app/pages/audit/audit-filters.ts";
+import { AUDIT_ACTIONS } from "../../../src/auth/audit-model.ts";
+import { ApiError } from "../../../src/api/client.ts";
+import { allPages, apiErrorOf, fieldError } from "../../../src/dashboard/app/api/client.ts";
 import {
   ACTION_WORDS,
   actionWords,
+  auditQuery,
   detailPairs,
 } from "../../../src/dashboard/app/pages/audit/audit-words.ts";
 import {
@@ -20,15 +19,15 @@ import {
   lettersOf,
 } from "../../../src/dashboard/app/pages/dispatcher/concerns.ts";
 import { explain } from "../../../src/dashboard/app/ui/explain.ts";
-import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
+import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 describe("the audit log in words", () => {
-  test("has words for every action, and for no other", () => {
+  test("has a phrase for every action, and for no other", () => {
     expect(Object.keys(ACTION_WORDS).toSorted()).toEqual([...AUDIT_ACTIONS].toSorted());
     expect(actionWords("MOON_LANDED")).toBe("MOON_LANDED");
   });
 
-  test("shows details as text, whatever they are", () => {
+  test("shows details of any type as text", () => {
     const details = { jti: "<b>", revoked: 3, fields: ["name"], reason: null };
     expect(detailPairs(details)).toEqual([
       ["jti", "<b>"],
@@ -59,12 +58,12 @@ describe("the filters of the audit log", () => {
     });
   });
 
-  test("leave out what the API would refuse", () => {
+  test("drop values that the API would reject", () => {
     const values = { action: "drop table", actor: "x", company: "0", since: "soon", until: "" };
     expect(queryFor(values)).toEqual({});
   });
 
-  test("show in a field the minute that was chosen in it", () => {
+  test("show the selected minute in the field", () => {
     const chosen = "2026-03-09T07:05";
     expect(localTimeOf(instantOf(chosen))).toBe(chosen);
     expect([localTimeOf(undefined), localTimeOf("soon")]).toEqual(["", ""]);
@@ -83,7 +82,7 @@ describe("the dispatcher's state", () => {
   };
   const now = Date.parse("2026-06-01T12:00:00Z");
 
-  test("is well while nothing is late, free, silent, blocked or disabled", () => {
+  test("has no concerns while nothing is late, unassigned, silent, blocked or disabled", () => {
     expect(concernsOf(well, now)).toEqual([]);
     const soon = { queued: 1, next_due_at: "2026-06-01T11:59:30Z" };
     expect(concernsOf({ ...well, mails: soon, lag: { lag_s: 9 } }, now)).toEqual([]);
@@ -99,7 +98,7 @@ describe("the dispatcher's state", () => {
     [{ blocked_heads: [{}] }, ["1 event that failed"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
     [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that could be sent", "1 event that"]],
-  ])("with %j is told as %j", (difference, beginnings) => {
+  ])("with %j has the concerns %j", (difference, beginnings) => {
     const concerns = concernsOf({ ...well, ...difference }, now);
     expect(concerns.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(
       beginnings.map(() => true),
@@ -131,7 +130,7 @@ describe("the forms", () => {
     expect(storeNames("")).toEqual([]);
   });
 
-  test("leave out the look that nobody chose", () => {
+  test("leave out an empty theme", () => {
     expect(brandingBody({ primaryColor: " ", logoUrl: "" })).toEqual({});
     expect(brandingBody({ primaryColor: "#112233", logoUrl: " https://x.example/a " })).toEqual({
       primary_color: "#112233",
@@ -144,7 +143,7 @@ describe("errors in words", () => {
   const error = (status: number, body: Record<string, unknown>) =>
     new ApiError(new Response(null, { status }), { message: "No.", ...body });
 
-  test("are found by field, and by the place in a list", () => {
+  test("are found by field, and by index in a list", () => {
     const refused = error(422, {
       errors: { name: ["is required"], "domains.1": ["must be a domain"], domains_x: ["other"] },
     });
@@ -157,12 +156,12 @@ describe("errors in words", () => {
     ]);
   });
 
-  test("say of a conflict what to do about it", () => {
+  test("explain the next step after a conflict", () => {
     expect(explain(error(409, { code: "last_super_admin" })).advice).toStartWith(
       "Make somebody else a super-admin first",
     );
     expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
-    // Nothing changed meanwhile in any of these.
+    // "Something changed meanwhile" would be wrong for these codes.
     for (const code of ["last_owner", "limit_reached", "not_invitable", "token_exists"])
       expect(explain(error(409, { code })).advice).not.toContain("meanwhile");
     expect([apiErrorOf(error(403, {}))?.status, apiErrorOf(new TypeError())?.status]).toEqual([
@@ -172,7 +171,7 @@ describe("errors in words", () => {
   });
 });
 
-test("a list is followed to its end", async () => {
+test("allPages reads a list to its end", async () => {
   const asked: (string | undefined)[] = [];
   const rows = await allPages(async (cursor) => {
     asked.push(cursor);

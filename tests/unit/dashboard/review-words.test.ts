@@ -1,18 +1,21 @@
 import { describe, expect, test } from "bun:test";
 
 import { ERROR_REASONS } from "../../../src/providers/model.ts";
-import { movesOf } from "../../../src/dashboard/app/pages/reviews/flag-moves.ts";
+import {
+  transitionsOf,
+  reviewQuery,
+  searchOf,
+  VIEWS,
+} from "../../../src/dashboard/app/pages/reviews/review-model.ts";
 import {
   describeEntry,
   type HistoryEntry,
 } from "../../../src/dashboard/app/pages/reviews/history.ts";
 import {
-  reviewQuery,
-  searchOf,
-  VIEWS,
-} from "../../../src/dashboard/app/pages/reviews/review-filters.ts";
-import { byStore } from "../../../src/dashboard/app/pages/sites/by-store.ts";
-import { ERROR_TEXTS, errorText } from "../../../src/dashboard/app/pages/sites/error-texts.ts";
+  byStore,
+  ERROR_TEXTS,
+  errorText,
+} from "../../../src/dashboard/app/pages/reviews/site-words.ts";
 
 const names = {
   user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
@@ -55,18 +58,18 @@ describe("the history in words", () => {
     ["response_updated", { body: "Thank you" }, kim, "Kim changed the response [Thank you]"],
     ["response_deleted", {}, kim, "Kim deleted the response"],
     ["response_post_succeeded", {}, google, "Google published the response"],
-  ])("says %s with %j", (event, metadata, actor, expected) => {
+  ])("describes %s with %j", (event, metadata, actor, expected) => {
     const { who, what, quote } = happened(event, metadata, actor);
     expect(`${who} ${what}${quote === undefined ? "" : ` [${quote}]`}`).toBe(expected);
   });
 
-  test("says why a response was not published, and what to do", () => {
+  test("explains why a response was not published, and the next step", () => {
     expect(happened("response_post_failed", { error_code: "E-013" }, google).more).toBe(
       "The response is too long for the review site. Shorten the response. (E-013)",
     );
   });
 
-  test("tells an event that it does not know, and one that has nothing in it", () => {
+  test("describes an unknown event, and one without metadata", () => {
     expect(happened("review_boosted", null, null)).toEqual({
       who: "Somebody",
       what: "review boosted",
@@ -76,7 +79,7 @@ describe("the history in words", () => {
   });
 });
 
-test("the error codes are those of the API, with its reasons", () => {
+test("the error codes and reasons are those of the API", () => {
   const reasons = Object.entries(ERROR_TEXTS).map(([code, { reason }]) => [code, reason]);
   expect(Object.fromEntries(reasons)).toEqual({ ...ERROR_REASONS });
   expect(errorText("E-999").advice).toContain("Tell the code");
@@ -90,7 +93,7 @@ test.each([
   ["rejected", []],
   ["withdrawn", []],
 ] as const)("a flag that is %p may become %j", (status, moves) => {
-  expect(movesOf(status).map(({ to }) => to)).toEqual([...moves]);
+  expect(transitionsOf(status).map(({ to }) => to)).toEqual([...moves]);
 });
 
 describe("the filters of the reviews", () => {
@@ -137,11 +140,11 @@ describe("the filters of the reviews", () => {
     { assigned: "you" },
     { source: "x".repeat(65) },
     { q: "x".repeat(201) },
-  ])("leave out what the API would refuse: %j", (values) => {
+  ])("drop values that the API would reject: %j", (values) => {
     expect(reviewQuery({ ...none, ...values }, 3)).toEqual({});
   });
 
-  test("make an address of their own for every view", () => {
+  test("give every view a different address", () => {
     const searches = VIEWS.map(({ values }) => searchOf(values));
     expect(searches[0]).toBe("");
     expect(new Set(searches).size).toBe(VIEWS.length);

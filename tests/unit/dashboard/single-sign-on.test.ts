@@ -2,36 +2,36 @@ import { createHash } from "node:crypto";
 
 import { describe, expect, test } from "bun:test";
 
-import { newChallenge, readArrival } from "../../../src/dashboard/app/session/single-sign-on.ts";
+import { newChallenge, readCallback } from "../../../src/dashboard/app/session/single-sign-on.ts";
 
-const trip = {
+const flow = {
   verifier: "v".repeat(43),
   email: "ada@corp.test",
   remember: true,
   path: "/dashboard/keys",
 };
-const kept = JSON.stringify(trip);
+const kept = JSON.stringify(flow);
 
-describe("what a single sign-on brings back", () => {
-  test("a code counts together with the trip that this tab began", () => {
-    expect(readArrival("?code=abc", kept)).toEqual({ kind: "code", code: "abc", trip });
+describe("an SSO callback", () => {
+  test("is accepted with the flow that this tab started", () => {
+    expect(readCallback("?code=abc", kept)).toEqual({ kind: "code", code: "abc", flow });
   });
 
   test.each([null, "", "null", "[]", "{}", "no json", '{"verifier":1,"email":"a@b"}'])(
     "a code is a stray one where the tab kept %p",
     (nothing) => {
-      expect(readArrival("?code=abc", nothing)).toEqual({ kind: "stray" });
+      expect(readCallback("?code=abc", nothing)).toEqual({ kind: "unexpected" });
     },
   );
 
-  test("a refusal wins over a code beside it", () => {
-    expect(readArrival("?code=abc&error=sso_failed", kept)).toEqual({ kind: "refused", trip });
-    expect(readArrival("?error=sso_failed", null)).toEqual({ kind: "refused", trip: undefined });
+  test("is rejected if it has an error, even beside a code", () => {
+    expect(readCallback("?code=abc&error=sso_failed", kept)).toEqual({ kind: "rejected", flow });
+    expect(readCallback("?error=sso_failed", null)).toEqual({ kind: "rejected", flow: undefined });
   });
 
-  test("an address without either is no arrival, whatever was kept", () => {
-    expect(readArrival("", kept)).toEqual({ kind: "none" });
-    expect(readArrival("?state=active", kept)).toEqual({ kind: "none" });
+  test("without code and error is no callback, even with a stored flow", () => {
+    expect(readCallback("", kept)).toEqual({ kind: "none" });
+    expect(readCallback("?state=active", kept)).toEqual({ kind: "none" });
   });
 
   test.each([
@@ -41,20 +41,20 @@ describe("what a single sign-on brings back", () => {
     "/docs",
     7,
     undefined,
-  ])("the way on to %p leads to the dashboard's start", (path) => {
-    const arrival = readArrival("?code=abc", JSON.stringify({ ...trip, path }));
-    expect(arrival).toMatchObject({ kind: "code", trip: { path: "/dashboard" } });
+  ])("with the stored path %p leads to the dashboard's start", (path) => {
+    const ssoCallback = readCallback("?code=abc", JSON.stringify({ ...flow, path }));
+    expect(ssoCallback).toMatchObject({ kind: "code", flow: { path: "/dashboard" } });
   });
 
   test.each(["/dashboard", "/dashboard/webhooks/7?tab=attempts", "/dashboard?state=held"])(
     "the way on to %p is kept",
     (path) => {
-      const arrival = readArrival("?code=abc", JSON.stringify({ ...trip, path }));
-      expect(arrival).toMatchObject({ trip: { path } });
+      const ssoCallback = readCallback("?code=abc", JSON.stringify({ ...flow, path }));
+      expect(ssoCallback).toMatchObject({ flow: { path } });
     },
   );
 
-  test("a challenge is the S256 of its verifier, and each trip has another", async () => {
+  test("a challenge is the S256 of its verifier, and each flow has a new one", async () => {
     const [one, other] = [await newChallenge(), await newChallenge()];
     expect(one.verifier).toMatch(/^[\w-]{43}$/);
     expect(one.verifier).not.toBe(other.verifier);

@@ -23,7 +23,7 @@ function site(read: () => Promise<Asset[]>) {
 }
 
 describe("the dashboard's files", () => {
-  test("are built once for all who come at the same time", async () => {
+  test("are built once for concurrent requests", async () => {
     let builds = 0;
     const get = site(async () => {
       builds += 1;
@@ -39,7 +39,7 @@ describe("the dashboard's files", () => {
     expect(builds).toBe(1);
   });
 
-  test("are built again after a build that failed, for everybody who waited for it", async () => {
+  test("are built again after a failed build, which fails all requests that waited for it", async () => {
     let builds = 0;
     const get = site(async () => {
       builds += 1;
@@ -52,7 +52,7 @@ describe("the dashboard's files", () => {
     expect(builds).toBe(2);
   });
 
-  test("that cannot be built are a 500 without the reason, which is in the log", async () => {
+  test("are a 500 if the build fails; only the log has the reason", async () => {
     const logged: unknown[] = [];
     const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
     const log = { debug: note, info: note, warn: note, error: note };
@@ -95,7 +95,7 @@ describe("the dashboard's files", () => {
     ["identity", null],
     ["brotli", null],
     ["", null],
-  ])("go to whoever accepts %p as %p", async (accepted, encoding) => {
+  ])("are sent for the Accept-Encoding %p as %p", async (accepted, encoding) => {
     const get = site(async () => [entry]);
     const answer = await get("/dashboard/assets/main-1.js", { "Accept-Encoding": accepted });
     expect(answer.headers.get("Content-Encoding")).toBe(encoding);

@@ -9,8 +9,8 @@ import { NEVER_SET, slimmed, UNUSED_COLORS } from "../../../src/dashboard/styles
 const APP = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
 const LIBRARY = readFileSync(Bun.resolveSync("@mantine/core/styles.css", APP), "utf8");
 
-describe("what is left out of the library's styles", () => {
-  test("are colours that it has, and that no file of the pages names", () => {
+describe("styles that are removed from the library", () => {
+  test("are of colours that the library has and no page names", () => {
     const named = new RegExp(
       `["'](?:${UNUSED_COLORS.join("|")})(?:\\.\\d)?["']|mantine-color-(?:${UNUSED_COLORS.join("|")})`,
     );
@@ -22,7 +22,7 @@ describe("what is left out of the library's styles", () => {
     for (const one of UNUSED_COLORS) expect(LIBRARY).toContain(`--mantine-color-${one}-filled`);
   });
 
-  test("are attributes that it has styles for", () => {
+  test("are of attributes that the library has styles for", () => {
     const written = LIBRARY.replaceAll(/['"]/g, "");
     expect(NEVER_SET.filter((one) => !written.includes(`[${one}]`))).toEqual([]);
   });
@@ -53,7 +53,7 @@ test.each([
   ["one that is nested", ".a:where(.b:has([data-inverted])){b:c}.d{e:f}", ".d{e:f}"],
   ["one selector of several", ".a,.b:where([data-inverted]),.c{b:c}", ".a,.c{b:c}"],
   ["a media query around nothing", "@media (hover:hover){[dir=rtl] .a{b:c}}.d{e:f}", ".d{e:f}"],
-])("leaves %s out", (_, css, left) => {
+])("the bundler removes %s", (_, css, left) => {
   expect(slimmed(css)).toBe(left);
 });
 
@@ -67,6 +67,6 @@ test.each([
   ".a:where(:not(:where([data-inverted]),:has([data-sticky],b))){c:d}",
   "@keyframes a{0%{b:c}to{b:d}}",
   ".a{margin:calc(var(--b)*var(--mantine-scale))}",
-])("leaves %s as it is", (css) => {
+])("the bundler keeps %s", (css) => {
   expect(slimmed(css)).toBe(css);
 });

@@ -27,6 +27,6 @@ test.each([
   expect(deviceOf(userAgent)).toBe(device);
 });
 
-test("a name without end is cut", () => {
+test("a very long name is cut", () => {
   expect(deviceOf("x".repeat(500))).toHaveLength(40);
 });

@@ -1,20 +1,21 @@
 import { describe, expect, test } from "bun:test";
 
-import { findingOf } from "../../../src/dashboard/app/pages/webhooks/attempts/finding.ts";
+import { diagnosisOf } from "../../../src/dashboard/app/pages/webhooks/deliveries/attempt-words.ts";
 import {
   filterOf,
   isMatch,
   mergeRows,
   type AttemptRow,
-} from "../../../src/dashboard/app/pages/webhooks/data/attempt-rows.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/filters.ts";
 import {
   changesOf,
   createBody,
   draftOf,
+  labelFor,
   newDraft,
+  urlHint,
 } from "../../../src/dashboard/app/pages/webhooks/data/draft.ts";
 import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
-import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/form/url-hint.ts";
 import {
   periodOf,
   spanOf,
@@ -30,9 +31,9 @@ import {
   disabledBecause,
   isRetryShown,
   stateInWord,
-} from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
-import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
+import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/format.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
 const row: AttemptRow = {
@@ -81,7 +82,7 @@ describe("the hint about a URL", () => {
     ["https://user@example.com/", "user name"],
     ["https://example.com/#part", "from # on"],
     [`https://example.com/${"x".repeat(2_048)}`, "at most"],
-  ])("calls %p wrong for certain", (url, words) => {
+  ])("rejects %p", (url, words) => {
     expect(urlHint(url)).toMatchObject({ kind: "error" });
     expect(urlHint(url)?.text).toContain(words);
   });
@@ -91,7 +92,7 @@ describe("the hint about a URL", () => {
     "https://localhost:3000/",
     "https://10.1.2.3/",
     "https://[::1]/",
-  ])("leaves %p to the server, with a word of warning", (url) =>
+  ])("leaves %p to the server, with a warning", (url) =>
     expect(urlHint(url)).toMatchObject({ kind: "advice" }),
   );
 
@@ -107,7 +108,7 @@ describe("the hint about a URL", () => {
 });
 
 describe("a draft", () => {
-  test("of a batch sends its interval and none of the fields that are fixed for it", () => {
+  test("of a batch sends its interval, and none of the fields that a batch fixes", () => {
     const draft = { ...newDraft("batch"), url: " https://example.com ", label: " B " };
     expect(createBody(draft)).toEqual({
       delivery_kind: "batch",
@@ -117,7 +118,7 @@ describe("a draft", () => {
     });
   });
 
-  test("that is untouched changes nothing, whatever the order of its events", () => {
+  test("that is unedited changes nothing, in any order of its events", () => {
     const draft = draftOf(subscription);
     expect(changesOf(draft, subscription)).toEqual({});
     const turned = { ...draft, events: ["review_received", "note_added"] };
@@ -131,7 +132,7 @@ describe("a draft", () => {
 });
 
 describe("the filter of the address", () => {
-  test("leaves out what the API would refuse, and what is not a filter", () => {
+  test("drops values that the API would reject, and unknown parameters", () => {
     const params = new URLSearchParams(
       `tab=deliveries&event=note_added&outcome=lost&event_id=short&since=2026-06-01T00:00:00Z&until=x`,
     );
@@ -148,7 +149,7 @@ describe("the filter of the address", () => {
     [{ since: "2026-06-01T12:00:01Z" }, false],
     [{ until: "2026-06-01T12:00:00Z" }, false],
     [{ until: "2026-06-01T12:00:01Z" }, true],
-  ])("%p takes a new attempt in: %p", (filter, isTaken) =>
+  ])("%p matches a new attempt: %p", (filter, isTaken) =>
     expect(isMatch(row, filter)).toBe(isTaken),
   );
 
@@ -160,7 +161,7 @@ describe("the filter of the address", () => {
   });
 });
 
-test("rows that arrived come before those that were read, by their start, and never twice", () => {
+test("live rows are merged with loaded ones, ordered by start and without duplicates", () => {
   const at = (n: number) => ({ ...row, id: `01JWNB9PR0ZV8X2D3F4G5H6J0${n}` });
   const merged = mergeRows([at(3), at(5), at(4)], [at(4), at(2)]);
   expect(merged.map(({ id }) => id.at(-1))).toEqual(["5", "4", "3", "2"]);
@@ -168,7 +169,7 @@ test("rows that arrived come before those that were read, by their start, and ne
 
 describe("an attempt in words", () => {
   const finding = (status: number | null, code: string | null) =>
-    findingOf({ outcome: "retry", status_code: status, error_code: code });
+    diagnosisOf({ outcome: "retry", status_code: status, error_code: code });
 
   test.each(["timeout", "dns", "connect", "tls", "blocked_address", "proxy", "reset", "protocol"])(
     "knows what to do about %s",
@@ -188,7 +189,7 @@ describe("an attempt in words", () => {
     [429, "Retry-After"],
     [503, "log of your server"],
     [418, "Only a 2xx counts"],
-  ])("says what %d means", (status, words) => {
+  ])("explains the status %d", (status, words) => {
     const { title, advice } = finding(status, "http_status");
     expect(title).toBe(`Answered ${status}`);
     expect(advice).toContain(words);
@@ -197,12 +198,12 @@ describe("an attempt in words", () => {
   test("names a code that it does not know", () =>
     expect(finding(null, "strange").title).toBe("Not delivered (strange)"));
 
-  test("blames nobody for an interruption", () => {
-    const one = findingOf({ outcome: "interrupted", status_code: null, error_code: null });
+  test("does not blame the endpoint for an interruption", () => {
+    const one = diagnosisOf({ outcome: "interrupted", status_code: null, error_code: null });
     expect(one.advice).toContain("does not count as a failure");
   });
 
-  test("says why a subscription is disabled", () => {
+  test("explains why a subscription is disabled", () => {
     const words = (reason: string | null) =>
       disabledBecause({ disabled_reason: reason, consecutive_failure_count: 20 });
     expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
@@ -266,7 +267,7 @@ describe("the state of a subscription", () => {
   );
 });
 
-test("the last point of a chart knows the queue as it is now", () => {
+test("the last point of a chart has the current length of the queue", () => {
   const point = { at: "", successes: 0, failures: 0, latency_ms: { p50: 1, p95: 1, p99: 1 } };
   const until = "2026-06-01T12:00:00.000+00:00";
   const now = Date.parse(until) - 1;
@@ -311,7 +312,7 @@ describe("charts", () => {
   const shown = (series: readonly ChartSeries[]) =>
     series.map(({ label, values, summary }) => [label, values, summary]);
 
-  test("have one value per point and kind, and gaps where nothing was answered", () => {
+  test("have one value per point and kind, and gaps where there was no answer", () => {
     const { times, latency, backlog } = chartSeries(stats);
     expect(times).toEqual([1_780_315_200, 1_780_315_500]);
     expect(latency.map(({ values }) => values)).toEqual([
@@ -323,7 +324,7 @@ describe("charts", () => {
     expect(backlog[0]?.summary).toBe("7");
   });
 
-  test("stack by outcome, and what is held from the step on in which the subscription was disabled", () => {
+  test("stack by outcome, with held events from the step in which the subscription was disabled", () => {
     const sent = [
       ["Not delivered", [1, 0], "1"],
       ["Delivered", [3, 0], "3"],
@@ -335,13 +336,13 @@ describe("charts", () => {
     expect(shown(inFirst)).toEqual([["Held", [4, 7], "7"], ...sent]);
   });
 
-  test("count as held what is queued now, even where more was queued before the disabling", () => {
+  test("count the events that are queued now as held, even if more were queued before the disabling", () => {
     const now = Date.parse(stats.until) - 1;
     const [held] = outcomeSeries(withPresent(stats, 5, now), "2026-06-01T12:06:00.000+00:00");
     expect(shown(held === undefined ? [] : [held])).toEqual([["Held", [0, 5], "5"]]);
   });
 
-  test("stack five events, and beyond them the rest as one", () => {
+  test("stack five events, and combine the rest", () => {
     const events = (counts: Record<string, number>) => ({
       ...stats,
       points: stats.points.map((one, i) => (i === 0 ? { ...one, events: counts } : one)),
@@ -365,16 +366,16 @@ describe("charts", () => {
     expect(eventSeries(stats)).toEqual([]);
   });
 
-  test("tell series apart by more than colour", () => {
+  test("distinguish series by more than colour", () => {
     const looks = outcomeSeries(stats, stats.since).map(({ pattern }) => pattern);
     expect(new Set(looks).size).toBe(3);
   });
 });
 
-describe("the time that a chart shows", () => {
+describe("the span of a chart", () => {
   const now = Date.parse("2026-06-01T12:01:00Z");
 
-  test("is asked for in at most 60 steps that the API counts in", () => {
+  test("has at most 60 steps, of widths that the API counts in", () => {
     const asked = (minutes: number) => {
       const until = new Date(now + minutes * 60_000).toISOString();
       return statsQuery({ since: new Date(now).toISOString(), until }, now).step;
@@ -383,7 +384,7 @@ describe("the time that a chart shows", () => {
     expect(statsQuery("1h", now)).toEqual({ since: "2026-06-01T11:01:00.000Z", step: 300 });
   });
 
-  test("is that of the filter, 30 days at most, and none where it has none", () => {
+  test("is that of the filter, at most 30 days, and undefined for an empty period", () => {
     expect(spanOf({ within: "7d" }, now)).toBe("7d");
     expect(spanOf({}, now)).toBe("30d");
     const [since, until] = ["2026-06-01T10:00:00.000Z", "2026-06-01T11:00:00.000Z"];
@@ -393,7 +394,7 @@ describe("the time that a chart shows", () => {
     expect(spanOf({ since: until, until: since }, now)).toBeUndefined();
   });
 
-  test("is read from the address only where it is a period", () => {
+  test("is read from the address only if it is a valid period", () => {
     const of = (query: string) => periodOf(new URLSearchParams(query));
     const [since, until] = ["2026-06-01T10:00:00.000Z", "2026-06-01T11:00:00.000Z"];
     expect(of(`since=${since}&until=${until}`)).toEqual({ since, until });
@@ -402,7 +403,7 @@ describe("the time that a chart shows", () => {
   });
 });
 
-test("what has happened is never said to be ahead, whatever the clock says", () => {
+test("a past event is never shown as future, even with a clock that is behind", () => {
   const now = Date.parse("2026-06-01T12:00:00Z");
   expect(inWords(now + 9_000, now, false)).toBe("now");
   expect(inWords(now - 9_000, now, false)).toBe("9 seconds ago");

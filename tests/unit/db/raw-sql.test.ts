@@ -3,14 +3,17 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-/** What runs SQL, or says what it answers, without `statement` (db/statement.ts), which a test holds against a server. */
+/**
+ * Patterns of SQL, or of claimed result types, outside `statement` (db/statement.ts), whose declarations are tested
+ * against a server.
+ */
 const FORBIDDEN: readonly [what: string, pattern: RegExp][] = [
   ["the driver", /\.sql\b(?!")|\{[^{}]*\bsql\b[^{}]*\}: *(Db|Tx|DbOrTx|RawDb|RawTx)\b/],
   ["text as a statement", /\.(unsafe|execute)\(/],
   ["a type that is only claimed", /\bsql</],
 ];
 
-/** The client, what undoes itself, and what makes tables: migrations, and partitions, whose names are not known before. */
+/** The client and the files that create tables: migrations, and partitions, whose names are not known in advance. */
 const EXEMPT = new Set([
   "db/client.ts",
   "db/migrate.ts",
@@ -26,7 +29,7 @@ const files = await Promise.all(
   paths.map(async (path) => ({ path, text: await Bun.file(join(ROOT, path)).text() })),
 );
 
-describe("outside of the client, migrations and partitions, nothing uses", () => {
+describe("outside the client, migrations and partitions nothing uses", () => {
   test.each(FORBIDDEN)("%s", (_, pattern) => {
     const found = files.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
     expect(found).toEqual([]);

@@ -4,12 +4,12 @@ import { compareSchemas } from "../../../db/migrate.ts";
 
 test.each([
   ["the same migrations are the current schema", [1, 2], [1, 2], { kind: "current" }],
-  ["no migrations at all are behind", [], [1, 2], { kind: "behind", by: 2 }],
+  ["a database without migrations is behind", [], [1, 2], { kind: "behind", by: 2 }],
   ["fewer migrations are behind", [1], [1, 2], { kind: "behind", by: 1 }],
   ["more migrations are ahead", [1, 2, 3], [1, 2], { kind: "ahead", by: 1 }],
   ["another last migration is foreign", [1, 3], [1, 2], { kind: "foreign" }],
-  ["one that was left out is foreign", [1, 3], [1, 2, 3], { kind: "foreign" }],
-  ["one that came in between is foreign", [1, 2, 3], [1, 3], { kind: "foreign" }],
+  ["a missing migration is foreign", [1, 3], [1, 2, 3], { kind: "foreign" }],
+  ["an additional migration in between is foreign", [1, 2, 3], [1, 3], { kind: "foreign" }],
 ] as const)("%s", (_title, applied, own, state) => {
   expect(compareSchemas(applied, own)).toEqual(state);
 });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { FIRST_LOAD, MAX_QUEUED, type Actor } from "../../../dispatcher/actor/state.ts";
-import { Actors } from "../../../dispatcher/actors.ts";
+import { type Actor, FIRST_LOAD, MAX_QUEUED } from "../../../dispatcher/actor/state.ts";
+import { Actors, Turns } from "../../../dispatcher/actors.ts";
 import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
@@ -75,23 +75,23 @@ describe("subscriptions beyond the bound", () => {
     const a = admit("A");
     admit("B");
     actors.wake(wake("C"), true);
-    actors.comeAgain(a);
+    actors.returnLater(a);
     actors.drop(a);
     const [first, second] = [actors.next(), admit("X") && actors.next()];
     expect([first?.subscriptionId, second]).toEqual(["C", undefined]);
   });
 });
 
-describe("a crowd", () => {
-  test("is taken from in the order in which its members came, whoever comes to it again", () => {
+describe("a saturated host group", () => {
+  test("is unparked in the order of arrival, also if a member is parked again", () => {
     for (const id of ["A", "B", "A"]) {
       const actor = admit(id);
-      actors.comeAgain(actor, "host");
+      actors.returnLater(actor, "host");
       actors.drop(actor);
     }
-    expect(actors.crowdOf(wake("A"))).toBe("host");
-    expect(actors.takeFrom("host", 5).map((one) => one.subscriptionId)).toEqual(["A", "B"]);
-    expect([actors.crowdOf(wake("A")), actors.waiting]).toEqual([undefined, 0]);
+    expect(actors.parkedIn(wake("A"))).toBe("host");
+    expect(actors.unpark("host", 5).map((one) => one.subscriptionId)).toEqual(["A", "B"]);
+    expect([actors.parkedIn(wake("A")), actors.waiting]).toEqual([undefined, 0]);
   });
 });
 
@@ -103,4 +103,41 @@ test("the actors share the memory for entries alike, and each may have a few", (
   const many = new Actors(clock, { ...LIMITS, actors: 100, entries: 100 });
   for (let n = 0; n < 100; n++) many.wake(wake(`S${n}`), false);
   expect(many.share).toBe(FIRST_LOAD);
+});
+
+const wakeIn = (subscriptionId: string, shard: number) => ({ subscriptionId, shard });
+
+function taken(turns: Turns): string[] {
+  const names: string[] = [];
+  for (let one = turns.take(); one !== undefined; one = turns.take())
+    names.push(one.subscriptionId);
+  return names;
+}
+
+test("shards take turns, and within a shard it is first come, first served", () => {
+  const turns = new Turns();
+  for (const name of ["a", "b", "c"]) turns.add(wakeIn(name, 1));
+  turns.add(wakeIn("x", 2));
+  turns.add(wakeIn("y", 2));
+  expect(turns.size).toBe(5);
+  expect(taken(turns)).toEqual(["a", "x", "b", "y", "c"]);
+  expect(turns.size).toBe(0);
+});
+
+test("a subscription that waits already keeps its position, and a deleted one does not come", () => {
+  const turns = new Turns();
+  for (const name of ["a", "b", "a", "c"]) turns.add(wakeIn(name, 1));
+  turns.delete(wakeIn("b", 1));
+  turns.delete(wakeIn("b", 1));
+  expect(turns.size).toBe(2);
+  expect(taken(turns)).toEqual(["a", "c"]);
+});
+
+test("a taken subscription may return, behind the others of its shard", () => {
+  const turns = new Turns();
+  turns.add(wakeIn("a", 1));
+  turns.add(wakeIn("b", 1));
+  const first = turns.take();
+  if (first !== undefined) turns.add(first);
+  expect(taken(turns)).toEqual(["b", "a"]);
 });

@@ -25,12 +25,12 @@ const LIMITS = {
   actors: 64,
   entries: 256,
 };
-/** What one load costs: all subscriptions take longer to load than settings stay fresh. */
+/** The time of one load. All loads together take longer than settings stay fresh. */
 const LOAD_MS = 6;
 const SLOW_MS = 3_000;
 const FAST_MS = 20;
 
-/** A backlog of many subscriptions, each with a host of its own. */
+/** Makes a backlog of many subscriptions, each with a separate host. */
 function backlog(world: World): Tables {
   const tables = new Tables();
   for (let n = 0; n < SUBSCRIPTIONS; n++) {
@@ -113,11 +113,11 @@ function start() {
   return { pass, seen, dispatcher };
 }
 
-test("a backlog whose receivers are slow fills the slots, and flows again when they are fast", () => {
+test("a backlog with slow receivers fills the slots, and drains once the receivers are fast", () => {
   const { pass, seen, dispatcher } = start();
   pass(20_000);
   const slow = pass(9_000);
-  // All slots for slow hosts are in use: three rounds of them.
+  // The slow slots are in use for three rounds of requests.
   expect(slow).toBeGreaterThanOrEqual(2.5 * LIMITS.requests);
   seen.answerMs = FAST_MS;
   pass(5_000);
@@ -126,7 +126,7 @@ test("a backlog whose receivers are slow fills the slots, and flows again when t
   expect(seen.actors).toBeLessThanOrEqual(LIMITS.actors);
   expect(seen.entries).toBeLessThanOrEqual(8);
   expect(dispatcher.workload.waiting).toBeGreaterThan(0);
-  // Nobody was forgotten.
+  // Every subscription is delivered.
   pass(45_000);
   expect(seen.posts).toBe(SUBSCRIPTIONS * ENTRIES);
 });

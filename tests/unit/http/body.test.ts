@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { BODY_LIMIT, LARGE_BODY, UnverifiedBodies } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
-/** In how many different turns of the event loop twenty bodies were read that came at once. */
+/** Counts the turns of the event loop in which twenty concurrent bodies were returned. */
 async function turnsOf(bytes: number): Promise<number> {
   const bodies = new UnverifiedBodies();
   let turn = 0;
@@ -25,13 +25,13 @@ async function turnsOf(bytes: number): Promise<number> {
   return new Set(turns).size;
 }
 
-test("large bodies are read one a turn, so that others are answered between them", async () => {
+test("large bodies are returned one per turn of the event loop, so that other requests run in between", async () => {
   expect(await turnsOf(LARGE_BODY)).toBe(20);
   expect(await turnsOf(LARGE_BODY - 1)).toBeLessThan(20);
 });
 
-describe("bodies of senders who are not verified", () => {
-  /** Bodies that arrive as the test sends them; `answers` has what became of each, in the order of their names. */
+describe("bodies of unverified senders", () => {
+  /** Bodies that arrive as the test sends them; `answers` contains the result of each by its name. */
   function stage() {
     const bodies = new UnverifiedBodies(100);
     const answers: Record<string, unknown> = {};
@@ -67,7 +67,7 @@ describe("bodies of senders who are not verified", () => {
     };
   }
 
-  test("are held to the last byte of their bound, and beyond it the newest of the network with most is refused", async () => {
+  test("are held up to the limit; beyond it the newest body of the network with the most bytes is rejected", async () => {
     const { begin, answers } = stage();
     const first = begin("first", "192.0.2.1");
     await first.send(40);
@@ -83,14 +83,14 @@ describe("bodies of senders who are not verified", () => {
     expect(answers).toEqual({ second: "overloaded", first: 40, other: 31 });
   });
 
-  test("of a /48 count as those of one network", async () => {
+  test("from one /48 count as those of one network", async () => {
     const { begin, answers } = stage();
     for (let i = 0; i < 5; i++) await begin(`${i}`, `2001:db8:0:${i}00::1`).send(20);
     await begin("other", "192.0.2.1").send(30);
     expect(answers).toEqual({ 3: "overloaded", 4: "overloaded" });
   });
 
-  test("are refused themselves where their own network has most", async () => {
+  test("are rejected themselves if their own network holds the most", async () => {
     const { begin, answers } = stage();
     await begin("other", "192.0.2.1").send(30);
     await begin("first", "198.51.100.1").send(60);
@@ -98,7 +98,7 @@ describe("bodies of senders who are not verified", () => {
     expect(answers).toEqual({ second: "overloaded" });
   });
 
-  test("count until they are released, and are not refused once they are read", async () => {
+  test("count until they are released, and are not rejected once they are read", async () => {
     const { begin, answers, release } = stage();
     const whole = begin("whole", "192.0.2.1");
     await whole.send(80);
@@ -112,7 +112,7 @@ describe("bodies of senders who are not verified", () => {
     expect(answers).toEqual({ whole: 80, second: "overloaded" });
   });
 
-  test("have room again after those that were too large", async () => {
+  test("have room again after bodies that were too large", async () => {
     const { begin, answers } = stage();
     for (let i = 0; i < 5; i++) await begin(`large ${i}`, "192.0.2.1").send(81);
     expect(Object.values(answers)).toEqual(Array(5).fill("payload_too_large"));
@@ -122,7 +122,7 @@ describe("bodies of senders who are not verified", () => {
     expect(answers).not.toHaveProperty("two");
   });
 
-  test("that nobody will look at are only measured, and not read where their size is declared", async () => {
+  test("that no one will verify are only measured, and not read if their size is declared", async () => {
     const { begin, answers } = stage();
     begin("declared", "192.0.2.1", { isDiscarded: true, length: 80 });
     begin("too large", "192.0.2.1", { isDiscarded: true, length: 81 });

@@ -8,14 +8,14 @@ import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/li
 import { describeSchema } from "../../../src/http/openapi/schemas.ts";
 import { instantText, storableText } from "../../../src/http/text.ts";
 
-const faultsOf = (examined: Examined<unknown>) =>
-  "faults" in examined ? examined.faults : undefined;
-const soundOf = (schema: TSchema, value: unknown) => {
+const toFieldErrors = (examined: Examined<unknown>) =>
+  "fieldErrors" in examined ? examined.fieldErrors : undefined;
+const validOf = (schema: TSchema, value: unknown) => {
   const examined = examine(schema, value);
-  return "faults" in examined ? examined.sound : "all of it";
+  return "fieldErrors" in examined ? examined.sound : "all of it";
 };
 
-describe("a body that does not fit", () => {
+describe("an invalid body", () => {
   const schema = Type.Object(
     {
       label: Type.String({ minLength: 1, maxLength: 3 }),
@@ -26,9 +26,9 @@ describe("a body that does not fit", () => {
     { additionalProperties: false },
   );
 
-  test("names every bad field with its path, in words", () => {
+  test("names every invalid field with its path and a sentence", () => {
     const value = { label: "", rate: 6, kind: "c", items: [{ id: "x" }, {}], more: 1 };
-    expect(faultsOf(examine(schema, value))).toEqual({
+    expect(toFieldErrors(examine(schema, value))).toEqual({
       label: ["must have 1 to 3 characters"],
       rate: ["must be a whole number from 1 to 5"],
       kind: ["must be one of a, b, null"],
@@ -37,8 +37,8 @@ describe("a body that does not fit", () => {
     });
   });
 
-  test("is named as a whole where it is no object", () => {
-    expect(Object.keys(faultsOf(examine(schema, [])) ?? {})).toContain("body");
+  test("is named as a whole if it is no object", () => {
+    expect(Object.keys(toFieldErrors(examine(schema, [])) ?? {})).toContain("body");
   });
 
   test.each([
@@ -47,40 +47,40 @@ describe("a body that does not fit", () => {
     { count: "1", zz: 1, inner: { a: "", b: 1 }, yy: 2 },
     { zz: 1 },
     {},
-  ])("is told of in the order of the checker: %j", (value) => {
+  ])("has its errors in the order of the checker: %j", (value) => {
     const inner = Type.Object({ a: Type.String() }, { additionalProperties: false });
     const fields = { email: Type.String(), inner, count: Type.Optional(Type.Number()) };
     const nested = Type.Object(fields, { additionalProperties: false });
     const errors = [...TypeCompiler.Compile(nested).Errors(value)];
     const paths = errors.map(({ path }) => path.slice(1).replaceAll("/", "."));
-    expect(Object.keys(faultsOf(examine(nested, value)) ?? {})).toEqual([...new Set(paths)]);
+    expect(Object.keys(toFieldErrors(examine(nested, value)) ?? {})).toEqual([...new Set(paths)]);
   });
 
-  test("leaves its sound parts, malformed ones as undefined, missing and unknown ones absent", () => {
+  test("keeps its valid parts, malformed ones as undefined, missing and unknown ones absent", () => {
     const value = { label: "", kind: "b", items: [{ id: "x" }, { id: 1 }, 2], "a/b~": 1 };
-    expect(soundOf(schema, value)).toStrictEqual({
+    expect(validOf(schema, value)).toStrictEqual({
       label: undefined,
       kind: "b",
       items: [{ id: "x" }, { id: undefined }, undefined],
     });
-    expect(Object.keys(faultsOf(examine(schema, value)) ?? {})).toContain("a~1b~0");
-    expect(soundOf(schema, { ...value, items: "x" })).toHaveProperty("items", undefined);
-    expect(soundOf(schema, [])).toBeUndefined();
-    expect(soundOf(schema, { label: "a", rate: 1, kind: null, items: [] })).toBe("all of it");
+    expect(Object.keys(toFieldErrors(examine(schema, value)) ?? {})).toContain("a~1b~0");
+    expect(validOf(schema, { ...value, items: "x" })).toHaveProperty("items", undefined);
+    expect(validOf(schema, [])).toBeUndefined();
+    expect(validOf(schema, { label: "a", rate: 1, kind: null, items: [] })).toBe("all of it");
   });
 
-  test("keeps no part under a name that means something to JavaScript", () => {
-    const sound = soundOf(schema, JSON.parse('{"__proto__": {"rate": 1}, "rate": 2}'));
+  test("keeps no part under a name with a meaning in JavaScript", () => {
+    const sound = validOf(schema, JSON.parse('{"__proto__": {"rate": 1}, "rate": 2}'));
     expect([Object.getPrototypeOf(sound), Object(sound).rate]).toEqual([Object.prototype, 2]);
   });
 });
 
 const listQuery = Type.Object(pageQuery(isRowId));
 const queryErrors = (text: string, schema: TObject = listQuery) =>
-  faultsOf(examineQuery(schema, readQuery(schema, text)));
+  toFieldErrors(examineQuery(schema, readQuery(schema, text)));
 
 describe("a query", () => {
-  test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is taken", (text) => {
+  test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is accepted", (text) => {
     expect(queryErrors(text)).toBeUndefined();
   });
 
@@ -97,7 +97,7 @@ describe("a query", () => {
   });
 });
 
-test("a query has a repeated parameter named beside every other fault", () => {
+test("a query names a repeated parameter together with all other errors", () => {
   const errors = queryErrors("limit=1&limit=2&cursor=x");
   expect(errors).toEqual({
     limit: ["must be given once"],
@@ -112,7 +112,7 @@ describe("a page", () => {
     show: (row: { id: number }) => row.id,
   };
 
-  test("has a cursor only if there is more, and the cursor leads on", () => {
+  test("has a cursor only if there is a next page, and the cursor leads to it", () => {
     const first = listOf(rows, pageOf({ limit: 2 }), shape);
     expect(first.data).toEqual([3, 2]);
     expect(pageOf({ limit: 2, cursor: first.next_cursor ?? "" }).after).toBe("2");
@@ -121,7 +121,7 @@ describe("a page", () => {
   });
 
   test.each(["", "2", "Mg==", "eA", "MDE"])(
-    "refuses the cursor %p, which it never made",
+    "rejects the cursor %p, which it never produced",
     (cursor) => {
       expect(queryErrors(`limit=0&cursor=${cursor}`)).toHaveProperty("cursor");
     },
@@ -142,12 +142,12 @@ describe("a page", () => {
 describe("the length of a text", () => {
   const schema = Type.Object({ label: storableText([1, 3]) });
 
-  test.each(["a", "abc", "😀😀😀", "a\n😀"])("takes %p, which has 1 to 3 characters", (label) => {
-    expect(faultsOf(examine(schema, { label }))).toBeUndefined();
+  test.each(["a", "abc", "😀😀😀", "a\n😀"])("accepts %p, which has 1 to 3 characters", (label) => {
+    expect(toFieldErrors(examine(schema, { label }))).toBeUndefined();
   });
 
-  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("refuses %p", (label) => {
-    expect(Object.keys(faultsOf(examine(schema, { label })) ?? {})).toEqual(["label"]);
+  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("rejects %p", (label) => {
+    expect(Object.keys(toFieldErrors(examine(schema, { label })) ?? {})).toEqual(["label"]);
   });
 
   test("is described as JSON Schema counts it", () => {
@@ -162,20 +162,20 @@ describe("the length of a text", () => {
 describe("a query parameter", () => {
   const read = (schema: TObject, text: string) => examineQuery(schema, readQuery(schema, text));
 
-  test("that is an instant may have lost its plus sign when it was pasted", () => {
+  test("of an instant may have a space instead of the plus sign, as after pasting", () => {
     const schema = Type.Object({ since: Type.Optional(instantText()) });
     const since = "2026-06-01T12:00:00.000+00:00";
     expect(read(schema, `since=${since}`)).toEqual({ value: { since } });
     expect(read(schema, `since=${encodeURIComponent(since)}`)).toEqual({ value: { since } });
-    expect(faultsOf(read(schema, "since=2026-06-01 12:00"))).toHaveProperty("since");
+    expect(toFieldErrors(read(schema, "since=2026-06-01 12:00"))).toHaveProperty("since");
   });
 
-  test("that is repeated is an error, unless it may be repeated: then it is absent", () => {
+  test("that is repeated is an error or, if it is `repeatable`, counts as absent", () => {
     const schema = Type.Object({
       a: Type.Optional(Type.String()),
       b: Type.Optional(Type.String({ repeatable: true })),
     });
     expect(read(schema, "a=1&b=1&b=2")).toEqual({ value: { a: "1" } });
-    expect(faultsOf(read(schema, "a=1&a=2"))).toEqual({ a: ["must be given once"] });
+    expect(toFieldErrors(read(schema, "a=1&a=2"))).toEqual({ a: ["must be given once"] });
   });
 });

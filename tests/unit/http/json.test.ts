@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/json.ts";
+import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/http/body.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 const LIMIT = 64 * 1024;
@@ -30,7 +30,7 @@ describe("JSON", () => {
     expect(refusalOf(`[${Array.from({ length: 100 }, () => "[[]]").join(",")}]`)).toBeUndefined();
   });
 
-  test("may have a value for every 64 bytes that a body may have, and no more", () => {
+  test("may have one value per 64 bytes of the body limit, and no more", () => {
     expect([maxValues(LIMIT), maxValues(1024 * 1024)]).toEqual([VALUES, 16_384]);
     const list = (values: number) => JSON.stringify(Array.from({ length: values }, () => 1));
     const fields = (values: number) =>
@@ -44,7 +44,7 @@ describe("JSON", () => {
     }
   });
 
-  test("may have a text or a name of 256 KiB with its opening quote, and no longer", () => {
+  test("may have a text or a name of 256 KiB including its opening quote, and no longer", () => {
     const limit = 1024 * 1024;
     for (const [before, after] of [
       ['["', '"]'],
@@ -69,7 +69,7 @@ describe("JSON", () => {
     [" [ 1 , 2 ] ", [1, 2]],
     ['{"a":1,"a":2}', { a: 2 }],
     ["null", null],
-  ])("%p is read as it is: what stands in texts counts for nothing", (text, value) => {
+  ])("%p is read unchanged: brackets and commas inside texts do not count", (text, value) => {
     expect(parse(text)).toEqual(value as never);
     const inText = JSON.stringify("[{,".repeat(10_000));
     expect(parse(inText)).toBe("[{,".repeat(10_000));
@@ -92,7 +92,7 @@ describe("JSON", () => {
     expect(refusalOf(text)).toBe("invalid_json: The request body is not valid JSON.");
   });
 
-  test("of a thousand random shapes is what the engine's parser says, within the bounds", () => {
+  test("of 20,000 random shapes gives the result of the engine's parser, within the bounds", () => {
     const pieces = ['"', "\\", "[", "]", "{", "}", ",", ":", '"a"', "1", "true", " ", "\\u0041"];
     let state = 7;
     const random = (below: number) => {

@@ -3,18 +3,18 @@ import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 
 import { loginBody } from "../../../src/auth/model.ts";
-import { readCall } from "../../../src/http/call.ts";
+import { readRequestContext } from "../../../src/http/request-context.ts";
 import { examine, examineQuery, readQuery } from "../../../src/http/fields.ts";
-import { parseJson } from "../../../src/http/json.ts";
-import { MAX_PARAMETERS, queryOf, readParameters } from "../../../src/http/parameters.ts";
+import { parseJson } from "../../../src/http/body.ts";
+import { MAX_PARAMETERS, queryOf, readParameters } from "../../../src/http/text.ts";
 import { readCredentials } from "../../../src/oauth/credentials.ts";
 import { Params, readForm } from "../../../src/oauth/form.ts";
 import { BrowserCookie } from "../../../src/oauth/ticket.ts";
 import { expectLinear } from "../../support/growth.ts";
 
 /*
- * What reads the bytes of a stranger does work in proportion to them. Each parser gets the worst that its grammar has;
- * the caps would end most of it early, so what stands behind a cap is asked with shapes that stay within it, too.
+ * Parsers of untrusted bytes work in linear time. Each parser gets the worst input of its grammar. The limits would
+ * end most of these early, so the code behind a limit is also tested with inputs that stay within it.
  */
 
 const LIMIT = 64 * 1024;
@@ -96,7 +96,7 @@ describe("a form", () => {
     );
   });
 
-  test("may have 64 parameters and no more, whatever they are", () => {
+  test("may have 64 parameters and no more, even empty ones", () => {
     for (const piece of ["a=1", "", "a", "="]) {
       const form = (count: number) => Array.from({ length: count }, () => piece).join("&");
       expect(readParameters(form(MAX_PARAMETERS))).toBeDefined();
@@ -133,7 +133,7 @@ describe("a query", () => {
     );
   });
 
-  test("of 64 parameters is taken, one more is a fault", () => {
+  test("of 64 parameters is accepted, and one more is an error", () => {
     expect(read("x&".repeat(MAX_PARAMETERS - 1))).toEqual({ value: {} });
     expect(() => read("x&".repeat(MAX_PARAMETERS))).toThrow("invalid fields");
   });
@@ -160,14 +160,14 @@ describe("a body", () => {
     const asBytes = (bytes: number) => Buffer.from(make(bytes));
     expectLinear(asBytes, (raw: Uint8Array) => parseJson(raw, LIMIT));
     for (const schema of [loginBody, closed, lists])
-      // As if the bounds were four times wider, so that what stands behind them is held to it by itself.
+      // The limit is four times wider here, so that the code behind it is tested by itself.
       expectLinear(asBytes, (raw: Uint8Array) => examine(schema, parseJson(raw, 4 * LIMIT)));
   });
 
-  test("leaves out what is at fault, however deep what it does not know is", () => {
+  test("drops invalid fields, however deep an unknown field is", () => {
     const deep = JSON.parse(`${"[".repeat(60_000)}${"]".repeat(60_000)}`);
     const login = examine(loginBody, { email: 1, password: "x", deep });
-    expect("faults" in login && Object.keys(login.faults)).toEqual(["email"]);
+    expect("fieldErrors" in login && Object.keys(login.fieldErrors)).toEqual(["email"]);
     expect("sound" in login && Object(login.sound).deep).toBe(deep);
     const unknown = examine(closed, { email: "a", deep });
     expect("sound" in unknown && unknown.sound).toEqual({ email: "a", deep: undefined } as never);
@@ -186,7 +186,10 @@ describe("a header", () => {
           "x-forwarded-for": make(bytes),
           "user-agent": make(bytes),
         }),
-      (headers: Headers) => [cookie.read(headers), readCall(headers, "10.0.0.1", isProxy)],
+      (headers: Headers) => [
+        cookie.read(headers),
+        readRequestContext(headers, "10.0.0.1", isProxy),
+      ],
     );
     expectLinear(
       (bytes) => new Headers({ authorization: make(bytes) }),

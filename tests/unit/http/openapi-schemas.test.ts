@@ -13,7 +13,7 @@ const nothing = (): Components => ({
 const store = Type.Object({ id: Type.Integer(), name: Type.String() }, { title: "Store" });
 
 describe("a schema with a title", () => {
-  test("stands among the components once, however often it is described", () => {
+  test("is among the components once, however often it is described", () => {
     const components = nothing();
     const twice = [store, Type.Array(store)].map((one) => describeSchema(one, components));
     const reference = { $ref: "#/components/schemas/Store" };
@@ -21,7 +21,7 @@ describe("a schema with a title", () => {
     expect(Object.keys(components.schemas)).toEqual(["Store"]);
   });
 
-  test("is refused where another has its title, as one has that is derived from it", () => {
+  test("is rejected if a different schema has its title, such as one that is derived from it", () => {
     const components = nothing();
     describeSchema(store, components);
     const derived = Type.Omit(store, ["name"]);

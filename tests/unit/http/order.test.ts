@@ -3,15 +3,14 @@ import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
 import { checks } from "../../../src/http/checks.ts";
-import { edge } from "../../../src/http/edge.ts";
+import { edge, refuseOtherMethods } from "../../../src/http/edge.ts";
 import { NO_FIELDS } from "../../../src/http/fields.ts";
-import { finds } from "../../../src/http/finds.ts";
-import { health } from "../../../src/http/health.ts";
-import { refuseOtherMethods } from "../../../src/http/method-not-allowed.ts";
+import { loads } from "../../../src/http/request-state.ts";
+import { health } from "../../../src/http/metrics.ts";
 import type { Principal } from "../../../src/http/principal.ts";
-import type { Judged } from "../../../src/http/rules.ts";
+import type { RuleInput } from "../../../src/http/rules.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
@@ -27,14 +26,14 @@ const authenticator = {
     return { role } as unknown as Principal;
   },
   noteUse() {},
-  async recordDenial(_: Principal, __: unknown, details: Record<string, unknown>) {
+  async recordAccessDenied(_: Principal, __: unknown, details: Record<string, unknown>) {
     denied.push(details);
   },
 };
 
 const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
 const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
-const thing = finds("thing", async ({ params }) => {
+const thing = loads("thing", async ({ params }) => {
   if (params["id"] === "2") throw new Problem("forbidden");
   if (params["id"] !== "1") throw new Problem("not_found");
   return { id: 1 };
@@ -57,7 +56,7 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
       thing: true,
       body: Body,
       query: Query,
-      rules: ({ body, query, thing: found }: Judged<typeof Body, typeof Query> & Thing) => ({
+      rules: ({ body, query, thing: found }: RuleInput<typeof Body, typeof Query> & Thing) => ({
         name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
         dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
       }),
@@ -112,7 +111,7 @@ interface Sent {
   headers?: Record<string, string>;
 }
 
-/** A request with nothing wrong, but for what is given. */
+/** Sends a valid request, except for the given parts. */
 async function send(sent: Sent = {}) {
   const { path = "/things/1", role = "partner_owner", type = "application/json" } = sent;
   const { method = "POST", body = '{"name":"a"}', headers } = sent;
@@ -131,7 +130,7 @@ const code = (answer: { text: string }) => JSON.parse(answer.text).code;
 const tooLarge = "x".repeat(LIMIT + 1);
 
 describe("the order of checks", () => {
-  // Each row has the fault that it is named after and every later one.
+  // Each row has the error of its title and that of every later row.
   test.each<[number, string, Sent]>([
     [
       413,
@@ -147,18 +146,18 @@ describe("the order of checks", () => {
     [422, "validation_failed", { body: '{"name":""}', path: "/things/1" }],
     [422, "validation_failed", { body: '{"name":"taken"}', path: "/things/1?dry=x" }],
     [409, "slot_occupied", { body: '{"name":"taken"}' }],
-  ])("answers %d %s before all that comes later", async (status, expected, sent) => {
+  ])("returns %d %s before all later checks", async (status, expected, sent) => {
     const answer = await send(sent);
     expect(answer.status).toBe(status);
     expect(code(answer)).toBe(expected);
   });
 
-  test("ends at the handler when nothing is wrong", async () => {
+  test("ends at the handler if nothing is wrong", async () => {
     expect(await send()).toMatchObject({ status: 200, text: '{"id":1,"name":"a"}' });
   });
 });
 
-/** A good body of so many bytes. */
+/** Makes a valid body of this many bytes. */
 const padded = (size: number) => `{"name":"${"a".repeat(size - 11)}"}`;
 const stream = (size: number) =>
   new Response(padded(size)).body?.pipeThrough(new TransformStream()) ?? null;
@@ -173,12 +172,12 @@ const postStream = (size: number) =>
   );
 
 describe("a body", () => {
-  test("of 64 KiB is taken, one byte more is 413", async () => {
+  test("of 64 KiB is accepted, and one byte more is 413", async () => {
     expect((await send({ body: padded(LIMIT) })).status).toBe(200);
     expect((await send({ body: padded(LIMIT + 1) })).status).toBe(413);
   });
 
-  test("that is streamed without a length is cut at the same limit", async () => {
+  test("that is streamed without a length has the same limit", async () => {
     expect((await postStream(LIMIT)).status).toBe(200);
     expect((await postStream(LIMIT + 1)).status).toBe(413);
   });
@@ -195,7 +194,7 @@ describe("a body", () => {
     expect(code(await send({ body }))).toBe("validation_failed");
   });
 
-  test("with duplicate keys counts the last, and every bad field is named at once", async () => {
+  test("with duplicate keys uses the last one, and every invalid field is named at once", async () => {
     expect((await send({ body: '{"name":1,"name":"b"}' })).text).toBe('{"id":1,"name":"b"}');
     const { text } = await send({ body: '{"name":"","nick":1,"__proto__":{},"constructor":1}' });
     expect(Object.keys(JSON.parse(text).errors).toSorted()).toEqual([
@@ -222,18 +221,18 @@ describe("a 422", () => {
     expect(Object.keys(await errorsOf(path, body)).toSorted()).toEqual(fields);
   });
 
-  test("has the schema's words where a rule speaks of the same field", async () => {
+  test("has the schema's message if a rule has one for the same field", async () => {
     expect(await errorsOf("/things/1", '{"name":"ugly"}')).toEqual({ name: ["is ugly"] });
     expect(await errorsOf("/things/1", '{"name":7}')).toEqual({ name: ["expected string"] });
   });
 
-  test("is no answer to a rule where a record is missing", async () => {
+  test("gives way to a 404 if a record is missing", async () => {
     expect((await send({ path: "/things/9", body: '{"name":"ugly"}' })).status).toBe(404);
   });
 });
 
 describe("every error", () => {
-  test("has message, code and request id, and nothing of the framework's", async () => {
+  test("has message, code and request id, and nothing of the framework", async () => {
     const headers = { "X-Request-Id": "abc-1" };
     const unknown = await send({ path: "/nothing", headers });
     expect(unknown.status).toBe(404);
@@ -251,14 +250,14 @@ describe("every error", () => {
     },
   );
 
-  test("401 names the scheme, and a refusal by role is recorded", async () => {
+  test("a 401 names the scheme, and a denial by role is audited", async () => {
     expect((await send({ role: "" })).headers.get("www-authenticate")).toBe("Bearer");
     denied.length = 0;
     await send({ role: "account_user" });
     expect(denied).toEqual([{ method: "POST", path: "/things/:id", reason: "forbidden" }]);
   });
 
-  test("that nobody foresaw is a bare 500, and stands in the log", async () => {
+  test("that is unexpected is a 500 without details, and is logged", async () => {
     logged.length = 0;
     const answer = await send({ body: '{"name":"bug"}' });
     expect(answer.status).toBe(500);
@@ -279,7 +278,7 @@ test.each(["forgotten", "hasty"])(
 test.each([
   ["https://reviews.example", "max-age=31536000"],
   ["http://localhost:3000", null],
-])("the service at %s tells browsers how long it is https alone: %p", async (serverRoot, told) => {
+])("the service at %s sends the HSTS header %p", async (serverRoot, told) => {
   const options = { clock: systemClock, log, trustedProxies: [], limiter: undefined, looks: [] };
   const served = new Elysia({ normalize: false })
     .use(edge({ ...options, serverRoot, isStoreFailure: () => false }))
@@ -303,7 +302,7 @@ describe("a route that takes no body", () => {
     [413, "one over the limit", { body: tooLarge }],
     [415, "another type", { body: "{}", type: "text/plain" }],
     [422, "a list", { body: "[]" }],
-  ])("answers %d to %s", async (status, _, sent) => {
+  ])("returns %d for %s", async (status, _, sent) => {
     expect((await press(sent)).status).toBe(status);
   });
 
@@ -314,7 +313,7 @@ describe("a route that takes no body", () => {
 });
 
 describe("every response", () => {
-  test.each(["a", "A.b_c-9", "x".repeat(128)])("takes over the request id %s", async (id) => {
+  test.each(["a", "A.b_c-9", "x".repeat(128)])("adopts the request id %s", async (id) => {
     expect((await send({ headers: { "X-Request-Id": id } })).headers.get("x-request-id")).toBe(id);
   });
 
@@ -323,14 +322,14 @@ describe("every response", () => {
     expect(headers.get("x-request-id")).toMatch(/^[0-9A-Z]{26}$/);
   });
 
-  test("is not to be stored, with or without a body", async () => {
+  test("forbids caching, with or without a body", async () => {
     const deleted = await send({ method: "DELETE" });
     expect(deleted).toMatchObject({ status: 204, text: "" });
     for (const { headers } of [deleted, await send(), await send({ role: "" })])
       expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  test("of the health pages carries a request id and tells the truth", async () => {
+  test("of the health pages has a request id and the actual status", async () => {
     const [alive, ready] = [await get("/healthz"), await get("/readyz")];
     expect([alive.status, ready.status]).toEqual([200, 503]);
     expect(await ready.json()).toEqual({

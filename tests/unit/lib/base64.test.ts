@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import { isBase64Url } from "../../../src/lib/base64.ts";
+import { isBase64Url } from "../../../src/lib/encodings.ts";
 
-test("what base64url makes of any bytes is its one spelling, and no other last character is", () => {
+test("accepts the base64url of any bytes, and with no other last character", () => {
   const alphabet = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
   for (let length = 1; length <= 300; length++) {
     const bytes = randomBytes(length);

@@ -11,12 +11,12 @@ const minimal = {
   MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
 };
 
-function faultsOf(env: Record<string, string>): readonly string[] {
+function toFieldErrors(env: Record<string, string>): readonly string[] {
   try {
     readConfig({ ...minimal, ...env });
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.errors;
     throw error;
   }
 }
@@ -44,20 +44,20 @@ test("has the production defaults of the specification", () => {
   });
 });
 
-test("names every fault at once, without the values", () => {
+test("reports all errors at once, without the values", () => {
   try {
     readConfig({ PORT: "x", MASTER_KEY: "c2VjcmV0", RETRY_DELAYS_MS: "1,2" });
     throw new Error("It was accepted.");
   } catch (error) {
-    const faults = error instanceof ConfigError ? error.faults : [];
-    expect(faults.map((fault) => fault.split(" ")[0])).toEqual([
+    const errors = error instanceof ConfigError ? error.errors : [];
+    expect(errors.map((one) => one.split(" ")[0])).toEqual([
       "PORT",
       "DATABASE_URL",
       "REDIS_URL",
       "RETRY_DELAYS_MS",
       "MASTER_KEY",
     ]);
-    expect(faults.join()).not.toContain("c2VjcmV0");
+    expect(errors.join()).not.toContain("c2VjcmV0");
   }
 });
 
@@ -138,21 +138,22 @@ describe("a setting on either side of its bounds", () => {
   ];
   for (const [name, good, bad] of table) {
     for (const value of good)
-      test(`${name}=${value} is taken`, () => expect(faultsOf({ [name]: value })).toEqual([]));
+      test(`${name}=${value} is accepted`, () =>
+        expect(toFieldErrors({ [name]: value })).toEqual([]));
     for (const value of bad)
       test(`${name}=${value} is refused by name`, () => {
-        const faults = faultsOf({ [name]: value });
-        expect(faults).toHaveLength(1);
-        expect(faults[0]).toStartWith(name);
+        const errors = toFieldErrors({ [name]: value });
+        expect(errors).toHaveLength(1);
+        expect(errors[0]).toStartWith(name);
       });
   }
 });
 
-test("reads the egress proxy, and does not repeat a bad one", () => {
+test("reads the egress proxy, and does not repeat an invalid one", () => {
   expect(readConfig({ ...minimal, WEBHOOK_PROXY_URL: "http://a:b@proxy:3128" })).toMatchObject({
     webhookProxy: { host: "proxy", port: 3128, authorization: "Basic YTpi" },
   });
-  expect(faultsOf({ WEBHOOK_PROXY_URL: "https://a:pass@proxy" })).toEqual([
+  expect(toFieldErrors({ WEBHOOK_PROXY_URL: "https://a:pass@proxy" })).toEqual([
     "WEBHOOK_PROXY_URL must be an http URL without a path, such as http://proxy.example:3128.",
   ]);
 });
@@ -169,36 +170,36 @@ describe("a setting in a file", () => {
   test.each(["SERVER_ROOT", "SMTP_URL", "PORT", "MASTER_KEY_PREVIOUS", "REDIS_PREFIX"])(
     "%s is read from the file that %s_FILE names",
     (name) => {
-      expect(faultsOf({ [`${name}_FILE`]: join(folder, "nowhere") })).toEqual([
+      expect(toFieldErrors({ [`${name}_FILE`]: join(folder, "nowhere") })).toEqual([
         `${name} cannot be read from ${name}_FILE (ENOENT).`,
       ]);
     },
   );
 
-  test("says who writes the master key where it is not there yet", () => {
-    expect(faultsOf({ MASTER_KEY: "", MASTER_KEY_FILE: join(folder, "nowhere") })).toEqual([
+  test("names `bun run setup` as the remedy for a missing master key file", () => {
+    expect(toFieldErrors({ MASTER_KEY: "", MASTER_KEY_FILE: join(folder, "nowhere") })).toEqual([
       "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it, into a folder that is there.",
     ]);
   });
 
-  test("is its content without the white space around it", () => {
+  test("is read without the white space around its content", () => {
     const { MASTER_KEY, ...rest } = minimal;
     const config = readConfig({ ...rest, MASTER_KEY_FILE: fileOf(`  ${MASTER_KEY}\n`) });
     expect(config.masterKey).toEqual(readConfig(minimal).masterKey);
   });
 
-  test("is held to the same rules, without the value", () => {
-    expect(faultsOf({ PORT_FILE: fileOf("70000") })).toEqual([
+  test("is checked by the same rules, and the error omits the value", () => {
+    expect(toFieldErrors({ PORT_FILE: fileOf("70000") })).toEqual([
       "PORT must be a whole number from 1 to 65535.",
     ]);
   });
 
-  test("counts as absent where it is empty", () => {
+  test("counts as absent if it is empty", () => {
     expect(readConfig({ ...minimal, PORT_FILE: fileOf("\n") }).port).toBe(3000);
   });
 
-  test("is refused beside the setting itself", () => {
-    expect(faultsOf({ PORT: "4000", PORT_FILE: fileOf("4000") })).toEqual([
+  test("is rejected if the setting itself is present too", () => {
+    expect(toFieldErrors({ PORT: "4000", PORT_FILE: fileOf("4000") })).toEqual([
       "PORT and PORT_FILE are both set: leave one of them out.",
     ]);
   });
@@ -209,14 +210,14 @@ describe.each(["HOST", "METRICS_HOST"])("%s", (name) => {
     "may be %s",
     (host) => {
       const root = { SERVER_ROOT: "https://reviews.example" };
-      expect(faultsOf({ ...root, [name]: host })).toEqual([]);
+      expect(toFieldErrors({ ...root, [name]: host })).toEqual([]);
     },
   );
 
   test.each(["999.1.1.1", "zz zz", "http://localhost", "localhost:3000", "::zz"])(
     "is named where it is %s, and nothing else",
     (host) => {
-      expect(faultsOf({ [name]: host })).toEqual([
+      expect(toFieldErrors({ [name]: host })).toEqual([
         `${name} must be an address of this machine, or a name of it.`,
       ]);
     },
@@ -227,14 +228,14 @@ test.each([
   ["0", []],
   ["60000", []],
   ["60001", ["DRAIN_DELAY_MS must be a whole number from 0 to 60000."]],
-])("DRAIN_DELAY_MS %s", (value, faults) => {
-  expect(faultsOf({ DRAIN_DELAY_MS: value })).toEqual(faults);
+])("DRAIN_DELAY_MS %s", (value, errors) => {
+  expect(toFieldErrors({ DRAIN_DELAY_MS: value })).toEqual(errors);
 });
 
 test.each([
   ["0", []],
   ["30", ["HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS"]],
   ["31", []],
-])("a history of %s days, where attempts stay for 30", (days, faults) => {
-  expect(faultsOf({ HISTORY_RETENTION_DAYS: days })).toEqual(faults);
+])("a history retention of %s days with 30 days for attempts", (days, errors) => {
+  expect(toFieldErrors({ HISTORY_RETENTION_DAYS: days })).toEqual(errors);
 });

@@ -40,7 +40,7 @@ describe("parseProxyUrl", () => {
     "http://u%3Av:secret@proxy.example",
     "http://u:secret%FF@proxy.example",
     "http://u:secret%0D%0A@proxy.example",
-  ])("refuses %s and repeats nothing of it", (url) => {
+  ])("rejects %s without repeating it in the error", (url) => {
     expect(() => parseProxyUrl(url)).toThrow(/^must (?!.*secret)/);
   });
 });

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import {
-  MAX_URL_CHARS,
   addressRefusal,
   checkNewWebhookUrl,
   checkWebhookUrl,
+  type EgressPolicy,
+  MAX_URL_CHARS,
   parseNetworks,
   resolveChecked,
 } from "../../../src/lib/egress.ts";
-import type { EgressPolicy } from "../../../src/lib/egress.ts";
 import type { Lookup } from "../../../src/lib/name-resolver.ts";
-import { PRIVATE_SPELLINGS } from "../../support/private-spellings.ts";
+import { PRIVATE_SPELLINGS } from "../../support/network/private-spellings.ts";
 
 const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
 const LOOPBACK: EgressPolicy = {
@@ -75,11 +75,14 @@ const EDGES: [range: string, inside: string[], outside: string[]][] = [
 ];
 
 describe("addressRefusal", () => {
-  test.each(EDGES)("refuses %s to its edges and nothing beside it", (_range, inside, outside) => {
-    for (const address of inside) expect(addressRefusal(address, STRICT)).toStartWith(address);
-    for (const address of outside)
-      expect([address, addressRefusal(address, STRICT)]).toEqual([address, undefined]);
-  });
+  test.each(EDGES)(
+    "refuses %s up to its first and last address, but not the neighbours",
+    (_range, inside, outside) => {
+      for (const address of inside) expect(addressRefusal(address, STRICT)).toStartWith(address);
+      for (const address of outside)
+        expect([address, addressRefusal(address, STRICT)]).toEqual([address, undefined]);
+    },
+  );
 
   test("lets ordinary public addresses pass", () => {
     for (const address of ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::200e"])
@@ -99,13 +102,13 @@ describe("addressRefusal", () => {
       expect(addressRefusal(text, STRICT)).toContain("not an IP address");
   });
 
-  test("lets an allowed network win over the block", () => {
+  test("permits an address of a blocked range that lies in an allowed network", () => {
     expect(addressRefusal("127.0.0.1", LOOPBACK)).toBeUndefined();
     expect(addressRefusal("::1", LOOPBACK)).toBeUndefined();
     expect(addressRefusal("10.0.0.1", LOOPBACK)).toContain("private");
   });
 
-  test("does not take an allowed IPv4 network for its forms inside IPv6", () => {
+  test("an allowed IPv4 network does not permit its forms inside IPv6", () => {
     for (const form of ["::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"])
       expect(addressRefusal(form, LOOPBACK)).toBeString();
   });
@@ -237,7 +240,7 @@ describe("checkWebhookUrl", () => {
 });
 
 describe("resolveChecked", () => {
-  test("gives every address of a name when all may be connected to", async () => {
+  test("returns every address of a name if all are permitted", async () => {
     const lookup = giving("8.8.8.8", "2606:4700::1111");
     expect(await resolveChecked("example.com", STRICT, { lookup })).toEqual({
       kind: "resolved",
@@ -245,7 +248,7 @@ describe("resolveChecked", () => {
     });
   });
 
-  test("refuses a name of which one address among many is refused", async () => {
+  test("refuses a name if one of its addresses is refused", async () => {
     const lookup = giving("8.8.8.8", "2606:4700::1111", "10.0.0.1");
     const resolution = await resolveChecked("example.com", STRICT, { lookup });
     expect(resolution).toEqual({ kind: "refused", reason: "10.0.0.1 is a private address" });
@@ -260,7 +263,7 @@ describe("resolveChecked", () => {
     });
   });
 
-  test("tells a name without addresses, a failing look-up and an abort as unresolved", async () => {
+  test("reports a name without addresses, a failing look-up and an abort as unresolved", async () => {
     const signal = AbortSignal.abort();
     for (const options of [{ lookup: giving() }, { lookup: failing }, { lookup: silent, signal }])
       expect(await resolveChecked("example.com", STRICT, options)).toMatchObject({

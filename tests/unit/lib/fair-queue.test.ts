@@ -3,12 +3,12 @@ import { describe, expect, test } from "bun:test";
 import { FairQueue } from "../../../src/lib/fair-queue.ts";
 
 /**
- * Tasks that end when told to. A party is a path such as `site/line/lan`; `order` has the parties in the order in which
- * their tasks began.
+ * Tasks that end when the test ends them. A party is a path such as `site/line/lan`; `order` lists the parties in the
+ * order in which their tasks started.
  */
 function stage(limits: { running: number; waiting: number; share?: number }) {
   const { share = limits.running } = limits;
-  const queue = new FairQueue({ ...limits, share, refusal: () => new Error("full") });
+  const queue = new FairQueue({ ...limits, share, rejection: () => new Error("full") });
   const order: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
@@ -38,7 +38,7 @@ function stage(limits: { running: number; waiting: number; share?: number }) {
 
 describe("a fair queue", () => {
   test.each([1, 2, 3])(
-    "let a party that has 250 tasks, %i of them running, delay another by one task alone",
+    "lets a party with 250 tasks, %i of them running, delay another by one task only",
     async (running) => {
       const { bring, endOne, order } = stage({ running, waiting: 256 });
       await bring("crowd", 250);
@@ -51,7 +51,7 @@ describe("a fair queue", () => {
     },
   );
 
-  test("go round among those that wait, whoever has how many", async () => {
+  test("takes turns between the waiting parties, whatever number of tasks each has", async () => {
     const { bring, endOne, order } = stage({ running: 1, waiting: 256 });
     await bring("a", 4);
     await bring("b", 2);
@@ -60,7 +60,7 @@ describe("a fair queue", () => {
     expect(order.join("")).toBe("abcabcaca");
   });
 
-  test("leave no place free while a party alone has tasks", async () => {
+  test("uses every slot while only one party has tasks", async () => {
     const { bring, endOne, queue } = stage({ running: 3, waiting: 256 });
     await bring("a", 6);
     expect(queue.load).toEqual({ running: 3, waiting: 3 });
@@ -70,7 +70,7 @@ describe("a fair queue", () => {
     expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 
-  test("have a newcomer begin at once beside a party that has its share, and that party no more than it", async () => {
+  test("starts a newcomer at once beside a party that has its share, and never exceeds that share", async () => {
     const { bring, endOne, order, queue } = stage({ running: 3, waiting: 256, share: 2 });
     await bring("crowd", 5);
     expect(queue.load).toEqual({ running: 2, waiting: 3 });
@@ -89,7 +89,7 @@ describe("a fair queue", () => {
     expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 
-  test("take the room of a newcomer from whoever has most waiting, and refuse that one's own next", async () => {
+  test("rejects the newest task of the party with the most waiting for a newcomer, then that party's next one", async () => {
     const { bring, refused, queue } = stage({ running: 1, waiting: 4 });
     await bring("crowd", 5);
     await bring("crowd");
@@ -103,7 +103,7 @@ describe("a fair queue", () => {
     expect(refused).toEqual(["crowd", "crowd", "crowd", "other"]);
   });
 
-  test("refuse a newcomer where everybody has one waiting", async () => {
+  test("rejects a newcomer if every party has one task waiting", async () => {
     const { bring, refused } = stage({ running: 1, waiting: 2 });
     await bring("a");
     await bring("b");
@@ -112,7 +112,7 @@ describe("a fair queue", () => {
     expect(refused).toEqual(["d"]);
   });
 
-  test("go on after a task that fails", async () => {
+  test("continues after a task that fails", async () => {
     const { queue } = stage({ running: 1, waiting: 1 });
     const failing = queue.take(["a"], () => Promise.reject(new Error("broken")));
     const next = queue.take(["b"], () => Promise.resolve("done"));
@@ -121,7 +121,7 @@ describe("a fair queue", () => {
     expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 
-  test("refuse a newcomer only once each place is taken by another network", async () => {
+  test("rejects a newcomer only if every slot is taken by another network", async () => {
     const { bring, refused, queue } = stage({ running: 1, waiting: 256 });
     await bring("running");
     for (let i = 0; i < 255; i++) await bring(`other-${i}`);
@@ -135,7 +135,7 @@ describe("a fair queue", () => {
 });
 
 describe("a fair queue of networks within networks", () => {
-  test("counts 256 networks within one as that one, for turns and for room", async () => {
+  test("counts 256 networks inside one as that one, for turns and for the waiting room", async () => {
     const { bring, endOne, order, refused } = stage({ running: 1, waiting: 256 });
     for (let i = 0; i < 330; i++) await bring(`site/line/lan-${i % 256}`);
     expect(refused).toHaveLength(330 - 257);
@@ -151,7 +151,7 @@ describe("a fair queue of networks within networks", () => {
   test.each([
     ["another line of the site", "site/other/lan"],
     ["another network of the line", "site/line/other"],
-  ])("goes round within the outer network, too: %s waits for one task", async (_, neighbour) => {
+  ])("takes turns inside the outer network too: %s waits for one task", async (_, neighbour) => {
     const { bring, endOne, order } = stage({ running: 1, waiting: 256 });
     await bring("site/line/lan", 100);
     await bring(neighbour);
@@ -159,7 +159,7 @@ describe("a fair queue of networks within networks", () => {
     expect(order.at(-1)).toBe(neighbour);
   });
 
-  test("goes round the sites first, then the lines of each, then their networks", async () => {
+  test("takes turns between sites first, then between their lines, then between the networks of a line", async () => {
     const { bring, endOne, order } = stage({ running: 1, waiting: 256 });
     await bring("first");
     for (const party of ["a/1/x", "a/1/y", "a/2/x", "b/1/x", "c"]) await bring(party, 2);
@@ -179,7 +179,7 @@ describe("a fair queue of networks within networks", () => {
     expect(order.slice(1)).toEqual(turns);
   });
 
-  test("takes room from the longest line of the newcomer's own site where no other site has more", async () => {
+  test("makes room in the busiest line of the newcomer's site if no other site has more waiting", async () => {
     const { bring, refused, queue } = stage({ running: 1, waiting: 4 });
     await bring("first");
     await bring("a/1/x");
@@ -187,13 +187,13 @@ describe("a fair queue of networks within networks", () => {
     await bring("b", 2);
     await bring("a/2/x");
     expect(refused).toEqual(["a/1/y"]);
-    // Now every line has what the newcomer would have with one more.
+    // Now every line has as many waiting tasks as the newcomer's would have with one more.
     await bring("a/2/y");
     expect(refused).toEqual(["a/1/y", "a/2/y"]);
     expect(queue.load).toEqual({ running: 1, waiting: 4 });
   });
 
-  test("shares the running tasks by the outermost network", async () => {
+  test("applies the share of running tasks to the outermost network", async () => {
     const { bring, order, queue } = stage({ running: 3, waiting: 256, share: 2 });
     for (const lan of ["x", "y", "z"]) await bring(`site/line/${lan}`);
     expect(queue.load).toEqual({ running: 2, waiting: 1 });
@@ -201,7 +201,7 @@ describe("a fair queue of networks within networks", () => {
     expect(order).toEqual(["site/line/x", "site/line/y", "other/line/lan"]);
   });
 
-  test("has all its room again after refusals and ends", async () => {
+  test("has its full capacity again after rejections and finished tasks", async () => {
     const { bring, endOne, order, refused, queue } = stage({ running: 1, waiting: 2 });
     for (let round = 1; round <= 3; round++) {
       await bring("a/1/x");

@@ -3,7 +3,10 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle } from "../../../src/lib/idle-memory.ts";
 
-/** What is resident at the start and at each look after it, and whether the process is idle then; a collection leaves 100. */
+/**
+ * Resident memory at the start and at each check after it, and whether the process is idle then. A collection leaves
+ * 100.
+ */
 async function collections(
   looks: readonly { resident: number; idle: boolean }[],
 ): Promise<number[]> {
@@ -30,7 +33,7 @@ async function collections(
   return collected;
 }
 
-test("what a burst left is collected once, when the process is idle", async () => {
+test("an idle process collects once after a burst", async () => {
   const looks = [
     { resident: 100, idle: true },
     { resident: 300, idle: false },
@@ -41,7 +44,7 @@ test("what a burst left is collected once, when the process is idle", async () =
   expect(await collections(looks)).toEqual([2]);
 });
 
-test("growth by a quarter is left alone, more is not", async () => {
+test("an idle process collects only after growth of more than a quarter", async () => {
   const grownTo = (resident: number) => [
     { resident: 100, idle: true },
     { resident, idle: true },
@@ -50,7 +53,7 @@ test("growth by a quarter is left alone, more is not", async () => {
   expect(await collections(grownTo(126))).toEqual([1]);
 });
 
-test("what stays after a collection is the usual from then on", async () => {
+test("the memory after a collection is the new baseline", async () => {
   const looks = [
     { resident: 100, idle: true },
     { resident: 200, idle: true },
@@ -63,7 +66,7 @@ test("what stays after a collection is the usual from then on", async () => {
 
 const MIB = 2 ** 20;
 
-test("while others wait a process collects once it is large and has grown by a tenth", async () => {
+test("a crowded process collects once it exceeds 200 MB and has grown by a tenth", async () => {
   const stop = new AbortController();
   const looks = [
     { resident: 60, crowded: true },

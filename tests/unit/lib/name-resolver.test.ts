@@ -8,10 +8,12 @@ import {
   type Channel,
 } from "../../../src/lib/name-resolver.ts";
 
-/** What c-ares answers for both families, or the code of its error; a promise that never ends is silence. */
+/** The answer of c-ares for both families, or an error code; a promise that never ends stands for silence. */
 type Answer = string[] | string;
 
-/** A resolver whose questions are answered when the test says so. `asked` has the names in order, both families as one. */
+/**
+ * A resolver; the test decides when a query is answered. `asked` lists the names in order, both families as one.
+ */
 function stage({ answerMs }: { answerMs?: number } = {}) {
   const asked: string[] = [];
   const open = new Map<string, (answer: Answer) => void>();
@@ -61,7 +63,7 @@ function stage({ answerMs }: { answerMs?: number } = {}) {
       open.get(name)?.(answer);
       await settled();
     },
-    /** Its look-up as a text: the addresses, or why there are none. */
+    /** Starts a look-up; resolves to its addresses or its error as text. */
     look: (host: string, options?: Parameters<typeof resolver.lookup>[1]) =>
       resolver.lookup(host, options).then(
         (addresses) => addresses.join(" "),
@@ -78,7 +80,7 @@ const names = (count: number, prefix = "silent") =>
   Array.from({ length: count }, (_, n) => `${prefix}-${n}.test`);
 
 describe("a look-up", () => {
-  test("is shared by all who ask for the name while it is under way, and no longer", async () => {
+  test("is shared by all callers that ask for the name while it runs, and by no later ones", async () => {
     const { look, answer, asked } = stage();
     const both = Promise.all([look("a.test"), look("a.test", { partnerId: 7 })]);
     await answer("a.test", ["8.8.8.8"]);
@@ -89,7 +91,7 @@ describe("a look-up", () => {
     expect(asked).toEqual(["a.test", "a.test"]);
   });
 
-  test("is cancelled when the last of its callers has left, and one who comes then begins anew", async () => {
+  test("is cancelled when its last caller leaves, and a later caller starts a new one", async () => {
     const { look, answer, asked, counts } = stage();
     const [one, other] = [new AbortController(), new AbortController()];
     const first = look("a.test", { signal: one.signal });
@@ -114,7 +116,7 @@ describe("a look-up", () => {
     expect(counts().cancelled).toBe(1);
   });
 
-  test("uses a resolver that has ended its work before it makes another", async () => {
+  test("reuses an idle channel before it creates another", async () => {
     const { look, answer, counts } = stage();
     for (const name of ["a.test", "b.test"]) {
       const found = look(name);
@@ -131,7 +133,7 @@ describe("a look-up", () => {
     ["ENOTFOUND", "a.test has no address"],
     ["ESERVFAIL", "DNS fails for a.test: ESERVFAIL"],
     ["ETIMEOUT", "no answer from DNS for a.test in time"],
-  ])("that ended with %s is not made again for 3 s, and then is", async (code, reason) => {
+  ])("that ended with %s is repeated after 3 s and not before", async (code, reason) => {
     const { look, answer, asked, pass } = stage();
     const first = look("a.test");
     await answer("a.test", code);
@@ -145,7 +147,7 @@ describe("a look-up", () => {
     expect(await second).toBe("8.8.8.8");
   });
 
-  test("that failed for a lack of our own is made again at once", async () => {
+  test("that failed for a local reason is repeated at once", async () => {
     const { look, answer, asked } = stage();
     const first = look("a.test");
     await answer("a.test", "ECONNREFUSED");
@@ -155,11 +157,11 @@ describe("a look-up", () => {
   });
 });
 
-describe("look-ups at once", () => {
+describe("concurrent look-ups", () => {
   const SHARE = 32;
   const ALL = 2_048;
 
-  test(`are ${SHARE} of a partner, and the next waits while those of others begin`, async () => {
+  test(`are limited to ${SHARE} per partner, and the next one waits while those of others start`, async () => {
     const { look, answer, asked } = stage();
     const own = names(SHARE + 1).map((name) => look(name, { partnerId: 1 }));
     expect(asked).toEqual(names(SHARE));
@@ -171,7 +173,7 @@ describe("look-ups at once", () => {
     expect(await own[0]).toBe("8.8.8.8");
   });
 
-  test("of a partner beyond its share keep nobody else from the name that waits", async () => {
+  test("that wait for a partner's share do not keep other partners from the same name", async () => {
     const { look, answer, asked } = stage();
     for (const name of names(SHARE)) void look(name, { partnerId: 1 });
     const waiting = look("wanted.test", { partnerId: 1 });
@@ -179,13 +181,13 @@ describe("look-ups at once", () => {
     expect(asked.at(-1)).toBe("wanted.test");
     await answer("wanted.test", ["8.8.8.8"]);
     expect(await other).toBe("8.8.8.8");
-    // It begins with the place of another one.
+    // It takes over the slot of another look-up.
     await answer("silent-0.test", ["8.8.8.8"]);
     await answer("wanted.test", ["9.9.9.9"]);
     expect(await waiting).toBe("9.9.9.9");
   });
 
-  test(`are ${ALL} of all, and the next waits for an end`, async () => {
+  test(`are limited to ${ALL} in total, and the next one waits`, async () => {
     const { look, answer, asked } = stage();
     for (const name of names(ALL)) void look(name);
     expect(asked).toHaveLength(ALL);
@@ -195,7 +197,7 @@ describe("look-ups at once", () => {
     expect(asked.at(-1)).toBe("next.test");
   });
 
-  test(`have ${ALL} more wait, and the next is refused`, async () => {
+  test(`may have ${ALL} more waiting, and the next one is rejected`, async () => {
     const { look, asked } = stage();
     for (const name of names(ALL, "running")) void look(name);
     for (const name of names(ALL, "waiting")) void look(name);
@@ -203,7 +205,7 @@ describe("look-ups at once", () => {
     expect(asked).toHaveLength(ALL);
   });
 
-  test("are none for a caller that left while it waited", async () => {
+  test("are not started for a caller that left while it waited", async () => {
     const { look, answer, asked } = stage();
     for (const name of names(SHARE)) void look(name, { partnerId: 1 });
     const caller = new AbortController();
@@ -233,13 +235,13 @@ describe("resolv.conf", () => {
     ["hook", 1, ["hook.a.test", "hook.b.test", "hook"]],
     ["hook.svc", 1, ["hook.svc", "hook.svc.a.test", "hook.svc.b.test"]],
     ["hook.svc", 5, ["hook.svc.a.test", "hook.svc.b.test", "hook.svc"]],
-  ])("makes of %s with ndots %i the questions %j", (host, ndots, forms) => {
+  ])("queries %s with ndots %i as %j", (host, ndots, forms) => {
     expect(formsOf(host, { search: ["a.test", "b.test"], ndots })).toEqual(forms);
   });
 });
 
 describe("a hosts file", () => {
-  test("gives a name the addresses of all its lines, each once, and leaves out what is no address", () => {
+  test("gives a name the addresses of all its lines, each once, and skips invalid addresses", () => {
     const text = [
       "127.0.0.1 localhost Localhost # ours",
       "::1\tlocalhost ip6-localhost",

@@ -24,6 +24,6 @@ test.each([
   ["2001:db8:1:12ab::1", ["2001:db8:1::/48", "2001:db8:1:1200::/56", "2001:db8:1:12ab"]],
   ["2001:db8:1:ffff::1", ["2001:db8:1::/48", "2001:db8:1:ff00::/56", "2001:db8:1:ffff"]],
   ["2001:db8:2::1", ["2001:db8:2::/48", "2001:db8:2:0::/56", "2001:db8:2:0"]],
-])("the networks around %j are %j", (address, networks) => {
+])("the networks of %j are %j", (address, networks) => {
   expect(networksOf(address)).toEqual(networks);
 });

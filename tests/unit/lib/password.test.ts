@@ -29,7 +29,7 @@ describe("password hashes", () => {
     expect(passwords.needsRehash(old)).toBe(true);
   });
 
-  test("are not matched by anything where there is none, by the same work", async () => {
+  test("that are missing match no password and cost the same work", async () => {
     const work = spyOn(Bun.password, "verify");
     for (const stored of [null, await passwords.hash("secret")])
       expect(await passwords.verify("wrong", stored)).toBe(false);
@@ -43,7 +43,7 @@ describe("password hashes", () => {
 });
 
 describe("the queue of passwords", () => {
-  test("lets as many wait as it may, and refuses the next with 503 and Retry-After", async () => {
+  test("lets `waiting` requests wait and rejects the next one with 503 and Retry-After", async () => {
     const passwords = createPasswords({ running: 1, waiting: 2 });
     const taken = [1, 2, 3].map(() => passwords.verify("wrong", null));
     const refused = await passwords.verify("wrong", null).catch((error: unknown) => error);
@@ -56,13 +56,13 @@ describe("the queue of passwords", () => {
     expect(await Promise.all(taken)).toEqual([false, false, false]);
   });
 
-  test("has room again when those before are done, even if one of them failed", async () => {
+  test("has capacity again when earlier requests end, even if one of them failed", async () => {
     const passwords = createPasswords({ running: 1, waiting: 0 });
     expect(await passwords.verify("x", "no hash at all").catch(() => "failed")).toBe("failed");
     expect(await passwords.verify("wrong", null)).toBe(false);
   });
 
-  test("has 256 places by default", async () => {
+  test("lets 256 requests wait by default", async () => {
     const passwords = createPasswords({ running: 1 });
     const outcomes = Array.from({ length: 258 }, () =>
       passwords.verify("x", "no hash at all").then(

@@ -8,7 +8,7 @@ const AT = new Date("2026-06-01T12:00:00.000Z");
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-/** A machine and a server whose clocks go alike and may be set apart from each other; an answer takes no time. */
+/** A machine and a server with clocks that advance together and can be set separately. Answers take no time. */
 async function open(machineAheadMs: number) {
   const machine = createFakeClock(addMs(AT, machineAheadMs));
   const lines: string[] = [];
@@ -53,7 +53,7 @@ describe("the time of a process", () => {
     }
   });
 
-  test("is not moved by an answer that took long and is right within that", async () => {
+  test("is not moved by a slow answer that is consistent with it", async () => {
     const { clock, machine, server } = await open(0);
     server.latencyMs = 3_000;
     await clock.look();
@@ -74,7 +74,7 @@ describe("the time of a process", () => {
 });
 
 describe("a difference of the clocks", () => {
-  test("is told from the bound on, once when it begins and once when it ends", async () => {
+  test("is logged above the bound, once when it begins and once when it ends", async () => {
     const { clock, server, lines } = await open(MAX_SKEW_MS);
     expect([clock.agrees, lines]).toEqual([true, []]);
     server.aheadMs = -2;
@@ -88,9 +88,9 @@ describe("a difference of the clocks", () => {
   });
 });
 
-describe("what it hears", () => {
+describe("a reported time", () => {
   test.each([HOUR_MS, -HOUR_MS])(
-    "a clock that is wrong by %d ms is not heard any more",
+    "replaces the time of a machine that is wrong by %d ms",
     (skewMs) => {
       const own = createFakeClock(addMs(AT, skewMs));
       const clock = new PostgresClock(own);
@@ -101,7 +101,7 @@ describe("what it hears", () => {
     },
   );
 
-  test("it follows a step of Postgres in either direction", () => {
+  test("follows a step of Postgres in either direction", () => {
     const own = createFakeClock(AT);
     const clock = new PostgresClock(own);
     for (const stepMs of [0, HOUR_MS, -HOUR_MS]) {
@@ -110,7 +110,7 @@ describe("what it hears", () => {
     }
   });
 
-  test("it is never ahead of Postgres: an answer that took long is as old as it may be", () => {
+  test("is never ahead of Postgres: a slow answer counts as old as it can be", () => {
     const own = createFakeClock(AT);
     const clock = new PostgresClock(own);
     const askedMs = own.monotonicMs();
@@ -119,7 +119,7 @@ describe("what it hears", () => {
     expect(clock.now()).toEqual(addMs(AT, 100));
   });
 
-  test("a slow answer does not move it while it can be right", () => {
+  test("does not move the clock if the answer is slow and consistent with it", () => {
     const own = createFakeClock(AT);
     const clock = new PostgresClock(own);
     clock.heard(AT, own.monotonicMs());

@@ -16,7 +16,7 @@ function setUp(changed: Record<string, () => Promise<unknown>>, isDraining = fal
   return { clock, warned, answer };
 }
 
-describe("what /readyz answers", () => {
+describe("the response of /readyz", () => {
   const ok = { postgres: "ok", master_key: "ok", redis: "ok" };
   test.each([
     ["nothing fails", [], 200, "ok"],
@@ -69,7 +69,7 @@ describe("a check that never answers has failed", () => {
   });
 });
 
-test("a check that fails is a line of the log with its name and the reason", async () => {
+test("a failed check is logged with its name and the reason", async () => {
   const { answer, warned } = setUp({ redis: fails });
   await answer;
   expect(warned).toEqual([expect.objectContaining({ event: "readiness.failed", check: "redis" })]);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { checkRedisUrl, sentinelOptions } from "../../../src/lib/redis-url.ts";
+import { checkRedisUrl, sentinelOptions } from "../../../src/lib/settings-reader.ts";
 
 test("one server has no Sentinels", () => {
   for (const url of ["redis://localhost", "rediss://user:word@redis.example:6380/2"]) {
@@ -21,7 +21,7 @@ test("Sentinels are listed before the name of their master", () => {
   });
 });
 
-test("user, passwords and database are those of the server; Sentinels have their own", () => {
+test("user, password and database belong to the server; Sentinels have separate credentials", () => {
   const url =
     "rediss+sentinel://user:p%40ss:word@one/main/3?sentinel_username=s&sentinel_password=p%26w";
   checkRedisUrl(url);
@@ -52,6 +52,6 @@ test.each([
   ["redis+sentinel://one/main?role=slave", "has options other than"],
   ["redis+cluster://one:1,two:2", "must not be a Redis Cluster"],
   ["redis-cluster://one:1", "must not be a Redis Cluster"],
-])("%s is refused", (url, why) => {
+])("%s is rejected", (url, why) => {
   expect(() => checkRedisUrl(url)).toThrow(why);
 });

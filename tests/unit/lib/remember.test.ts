@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
-import { remember } from "../../../src/lib/remember.ts";
+import { remember } from "../../../src/lib/batches.ts";
 
-test("makes each value once, and all anew past the limit", () => {
+test("makes each value once, and makes all of them again past the limit", () => {
   const made: number[] = [];
   const double = remember((n: number) => {
     made.push(n);

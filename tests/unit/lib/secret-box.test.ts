@@ -5,7 +5,7 @@ import { createSecretBox, fingerprint } from "../../../src/lib/secret-box.ts";
 const key = (fill: number) => new Uint8Array(32).fill(fill);
 const box = createSecretBox({ current: key(1) });
 
-test("opens what it sealed, for the same context only", () => {
+test("opens a sealed text with the same associated data only", () => {
   const sealed = box.seal("s3cret ✓", "webhook:1:A");
   expect(sealed).not.toContain("s3cret");
   expect(box.open(sealed, "webhook:1:A")).toBe("s3cret ✓");
@@ -30,7 +30,7 @@ test("opens with the previous key, seals with the current one and tells them apa
   expect(rotated.isCurrent(rotated.seal("secret", "x"))).toBe(true);
 });
 
-test("says which key is missing, and not what was sealed", () => {
+test("names the missing key and not the sealed text", () => {
   const sealed = box.seal("secret", "x");
   expect(() => createSecretBox({ current: key(3) }).open(sealed, "x")).toThrow(
     /key id [0-9a-f]{8}.*MASTER_KEY/,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { readTraceparent, traceIdsOf } from "../../../src/lib/trace-ids.ts";
+import { readTraceparent, traceIdsOf } from "../../../src/lib/spans.ts";
 
 test.each([
   ["00000000000000000000000001", "00000000000000000000000000000001", "0000000000000001"],
@@ -16,11 +16,11 @@ test.each([
   ["01ARZ3NDEKTSV4RRFFQ69G5FA", "too short"],
   ["01ARZ3NDEKTSV4RRFFQ69G5FAU", "a letter that none has"],
   ["01ARZ3NDEK0000000000000000", "a span id of zeros"],
-])("%s is of no trace: %s", (eventId) => {
+])("%s has no trace: %s", (eventId) => {
   expect(traceIdsOf(eventId)).toBeUndefined();
 });
 
-test("who called is read from a traceparent, and from nothing that is not one", () => {
+test("reads a valid traceparent and rejects anything else", () => {
   const [traceId, spanId] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
   expect(readTraceparent(`00-${traceId}-${spanId}-01`)).toEqual({ traceId, spanId, traceFlags: 1 });
   for (const bad of [

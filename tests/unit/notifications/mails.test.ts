@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { flagStatusMail, homeownerNotice } from "../../../src/notifications/mails.ts";
-import type { Subject } from "../../../src/notifications/model.ts";
+import { flagStatusMail, homeownerNotice } from "../../../src/reviews/actions/notices.ts";
+import type { Subject } from "../../../src/reviews/model.ts";
 
 const about: Subject = {
   reviewId: 42,
@@ -18,7 +18,7 @@ const notice = (fields: Partial<Subject> = {}) =>
   homeownerNotice("ada@x.example", { ...about, ...fields });
 
 describe("the notice to the homeowner", () => {
-  test("says the same in both parts, in the name and the colour of the tenant", () => {
+  test("has the same content in both parts, with the tenant's name and colour", () => {
     const { subject, text, html = "" } = notice();
     expect(subject).toBe("Northwind Reviews: Alder East responded to your review");
     for (const part of [text, html])
@@ -28,20 +28,20 @@ describe("the notice to the homeowner", () => {
     expect(text).not.toContain("<");
   });
 
-  test("of a response that was written on the site points there", () => {
+  test("of a response written on the site links to the site", () => {
     const { text, html } = notice({ responseBody: null });
     expect(text).toContain("You can read the response on Google.");
     expect(html).not.toContain("blockquote");
   });
 
-  test("greets a reviewer without a name, and is ours without a brand", () => {
+  test("greets an anonymous reviewer, and shows our name without a brand", () => {
     const { text, subject } = notice({ reviewer: null, brand: null });
     expect(text).toStartWith("Hello,\n");
     expect(subject).toStartWith("ReviewRelay: ");
   });
 
   test.each(["storeName", "accountName", "siteName", "reviewer", "responseBody", "brand"] as const)(
-    "writes the field %s as text",
+    "escapes the field %s",
     (field) => {
       const { html } = notice({ [field]: `<b title="x">'&` });
       expect(html).not.toContain("<b ");
@@ -50,7 +50,7 @@ describe("the notice to the homeowner", () => {
   );
 
   test.each(["red", "#12345", "#1234567", "#00000g", 'red"><script>', "#123456;x:y", ""])(
-    "takes our colour instead of %p",
+    "uses our colour instead of %p",
     (primaryColor) => {
       const { html } = notice({ primaryColor });
       expect(html).toContain("color:#1f6feb");

@@ -23,7 +23,7 @@ const asked = {
   challenge: "challenge" as string | undefined,
 };
 
-describe("a redemption", () => {
+describe("a redemption of an authorization code", () => {
   const rows: [what: string, Partial<AuthorizationCode>, Partial<typeof asked>, string][] = [
     ["that is right", {}, {}, "redeem"],
     ["without PKCE on both sides", { codeChallenge: null }, { challenge: undefined }, "redeem"],
@@ -51,7 +51,7 @@ test.each([
   [["a", "b"], ["b"], "b"],
   [["a", "b"], ["b", "c"], undefined],
   [["a"], ["*"], undefined],
-])("a client of %j that asks for %j gets %j", (scopes, wanted, got) => {
+])("a client with the scopes %j that requests %j gets %j", (scopes, wanted, got) => {
   expect(decideScope({ scopes }, wanted)).toBe(got as string);
 });
 

@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 
-import { html } from "../../../src/oauth/pages/html.ts";
+import { html, inkOn, logoOf } from "../../../src/oauth/pages/page.ts";
 import { inWords } from "../../../src/oauth/pages/sign-in.ts";
-import { inkOn, logoOf } from "../../../src/oauth/pages/theme.ts";
 
 test.each([
   [1, "1 second"],
@@ -19,11 +18,11 @@ test.each([
   ["#000000", "#ffffff"],
   ["#e67700", "#000000"],
   ["#0b7285", "#ffffff"],
-] as const)("on %s the text is %s", (color, ink) => {
+] as const)("on the colour %s the text is %s", (color, ink) => {
   expect(inkOn(color)).toBe(ink);
 });
 
-test("what is put into a page is escaped once, but for markup of the pages' own", () => {
+test("every text in a page is escaped once, except markup that the pages built themselves", () => {
   const inner = html`<b>${`&"'<>`}</b>`;
   expect(html`<p title="${`"x"`}">${[inner]}${undefined}${1}</p>`.text).toBe(
     `<p title="&quot;x&quot;"><b>&amp;&quot;&#39;&lt;&gt;</b>1</p>`,
@@ -37,6 +36,6 @@ test.each([
   ["https://a'unsafe-inline'/logo.png", undefined],
   ["http://cdn.example/logo.png", undefined],
   ["//cdn.example/logo.png", undefined],
-])("a logo at %s has its origin in the page's policy: %p", (logoUrl, origin) => {
+])("a logo at %s adds its origin to the page's policy: %p", (logoUrl, origin) => {
   expect(logoOf({ name: "", primaryColor: "", logoUrl })?.origin).toBe(origin);
 });

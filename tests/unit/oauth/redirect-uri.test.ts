@@ -5,7 +5,7 @@ import {
   isHttpsOrigin,
   isRegistrable,
   matchesRedirect,
-  placeOf,
+  destinationOf,
   withParams,
 } from "../../../src/oauth/redirect-uri.ts";
 
@@ -13,15 +13,15 @@ test.each([
   ["https://app.example/cb?x=1", "https://app.example"],
   ["http://[::1]:4000/cb", "http://[::1]:4000"],
   ["com.example.app:/cb", "com.example.app:"],
-])("the place of %s is %s", (uri, place) => {
-  expect(placeOf(uri)).toBe(place);
+])("the destination shown for %s is %s", (uri, place) => {
+  expect(destinationOf(uri)).toBe(place);
 });
 
 test.each([
   ["https://app.example/cb", "https://app.example/cb?code=a%26b&iss=x"],
   ["https://app.example/cb?y=%20", "https://app.example/cb?y=%20&code=a%26b&iss=x"],
   ["com.example.app:/cb", "com.example.app:/cb?code=a%26b&iss=x"],
-])("an answer is added to %s and leaves it as it is", (uri, location) => {
+])("parameters are appended to %s and leave the rest unchanged", (uri, location) => {
   expect(withParams(uri, { code: "a&b", state: undefined, iss: "x" })).toBe(location);
 });
 
@@ -38,7 +38,7 @@ test.each([
   ["http://127.0.0.1:4000/cb", "http://127.0.0.1/cb", false],
   ["http://localhost/cb", "http://localhost:4000/cb", false],
   ["https://app.example/cb", "https://app.example:4000/cb", false],
-])("registered as %s, %s matches: %p", (registered, given, isMatch) => {
+])("the registered URI %s matches the requested %s: %p", (registered, given, isMatch) => {
   expect(matchesRedirect(registered, given)).toBe(isMatch);
 });
 
@@ -48,12 +48,12 @@ test.each([
   ["http://[::1]:4000/cb", "https: http://[::1]:4000"],
   ["http://localhost/cb", "https: http://localhost"],
   ["com.example.app:/cb;sandbox", "https: com.example.app:"],
-])("a form of %s may lead to %s", (uri, targets) => {
+])("the form-action sources for %s are %s", (uri, targets) => {
   expect(formTargetsOf(uri)).toBe(targets);
 });
 
 test.each(["https://a", "https://a.example:8443", "https://[::1]", "https://a_b.example."])(
-  "%s is an origin that may stand in a policy, and be registered",
+  "%s is an origin that may be in a policy and may be registered",
   (origin) => {
     expect([isHttpsOrigin(origin), isRegistrable(`${origin}/cb;x`)]).toEqual([true, true]);
   },
@@ -70,7 +70,7 @@ test.each([
   "http://a",
   "https://a:123456",
   "https://a/b",
-])("%s is no origin", (origin) => {
+])("%s is not an origin", (origin) => {
   expect(isHttpsOrigin(origin)).toBe(false);
   if (origin !== "https://a/b") expect(isRegistrable(`${origin}/cb`)).toBe(false);
 });

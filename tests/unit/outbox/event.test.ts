@@ -11,7 +11,7 @@ import {
 
 const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
 
-/** The rows of the table of contract 8.1, one for each value. */
+/** Reads the table of contract 8.1, one item per event value. */
 function promised(): { value: string; isReview: boolean; inBatch: boolean }[] {
   const [, table = ""] = readFileSync(CONTRACT, "utf8").split(/^## .*$/m);
   return table.split("\n").flatMap((line) => {
@@ -36,12 +36,12 @@ test("the catalog has the events of contract 8.1, in their order, with their bod
   );
 });
 
-test("a batch has what contract 8.1 says", () => {
+test("a batch contains the events that contract 8.1 marks", () => {
   const inBatch = promised().filter((one) => one.inBatch);
   expect<readonly string[]>(BATCH_EVENTS).toEqual(inBatch.map(({ value }) => value));
 });
 
-test("a filter may name every event but the test", () => {
+test("a filter may contain every event except the test", () => {
   const values = promised().map(({ value }) => value);
   expect<readonly string[]>(SUBSCRIBABLE_EVENTS).toEqual(
     values.filter((one) => one !== TEST_EVENT),
@@ -49,7 +49,7 @@ test("a filter may name every event but the test", () => {
   expect(values).toContain(TEST_EVENT);
 });
 
-test("every event is described by a sentence of its own", () => {
+test("every event has a unique description of one sentence", () => {
   const sentences = CATALOG.map(({ description }) => description);
   for (const one of sentences) expect(one).toMatch(/^[A-Z].+\.$/);
   expect(new Set(sentences).size).toBe(CATALOG.length);

@@ -4,14 +4,14 @@ import type { Tx } from "../../../db/client.ts";
 import type { RecordedAction } from "../../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../../src/outbox/queries.ts";
 
-/** A transaction that notes what it is asked, and answers nothing but this partner as held by somebody else. */
-function noting(held: number) {
+/** A transaction that records its statements and reports this partner as locked by another transaction. */
+function recordingTransaction(held: number) {
   const ran: unknown[][] = [];
   const run = async ({ name }: { name: string }, given: unknown) => {
     ran.push([name, given]);
     return name.startsWith("outbox.hold") ? [{ partnerId: held }] : [];
   };
-  // Of a transaction only these are used.
+  // The code under test uses only these methods of a transaction.
   return { ran, tx: { run, runLast: run } as unknown as Tx };
 }
 
@@ -19,21 +19,26 @@ describe("the sequences of partners", () => {
   const bound = ["outbox.boundWait", { ms: "1000" }];
 
   test.each([
-    ["of one partner are waited for", [1], true, [["outbox.holdSequences", { partners: [1] }]]],
     [
-      "of several are waited for no longer than a second, because others wait meanwhile",
+      "of one partner are waited for without a timeout of their own",
+      [1],
+      true,
+      [["outbox.holdSequences", { partners: [1] }]],
+    ],
+    [
+      "of several partners are waited for at most a second, because other writers wait meanwhile",
       [1, 2],
       true,
       [bound, ["outbox.holdSequences", { partners: [1, 2] }]],
     ],
     [
-      "of several are taken as far as they are free",
+      "of several partners are locked as far as they are free",
       [1, 2],
       false,
       [["outbox.holdFreeSequences", { partners: [1, 2] }]],
     ],
   ])("%s", async (_, partners, waits, expected) => {
-    const { ran, tx } = noting(1);
+    const { ran, tx } = recordingTransaction(1);
     expect(await holdSequences(tx, partners, waits)).toEqual(new Set([1]));
     expect(ran).toEqual(expected);
   });
@@ -78,13 +83,13 @@ describe("actions", () => {
   } as const;
   const now = new Date("2026-06-01T12:00:01Z");
 
-  test("that are none ask for nothing", async () => {
-    const { ran, tx } = noting(1);
+  test("send no statement if there are none", async () => {
+    const { ran, tx } = recordingTransaction(1);
     expect([await recordActions(tx, [], now), ran]).toEqual([[], []]);
   });
 
-  test("are appended in their order, each partner once, a connection's with its axis and not in a batch", async () => {
-    const { ran, tx } = noting(1);
+  test("are appended in order, with each partner once, and a connection event has its axis and no batch", async () => {
+    const { ran, tx } = recordingTransaction(1);
     const connected = { ...action, event: "review_pull_connected", about: { site } } as const;
     await recordActions(tx, [action, connected], now);
     const given = [

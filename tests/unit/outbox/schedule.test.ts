@@ -4,9 +4,9 @@ import { expect, test } from "bun:test";
 
 import { probeRedis, SHARDS } from "../../../src/outbox/schedule.ts";
 
-test("the probe writes in every shard, because a server may have a part of the keys", async () => {
+test("the probe writes in every shard, because a server may have only a part of the keys", async () => {
   const keys: unknown[] = [];
-  // Of Redis only this is used.
+  // The probe uses only this method of Redis.
   const redis = {
     evalsha: async (_sha: string, count: number, key: string) => void keys.push([count, key]),
   } as unknown as Redis;

@@ -2,18 +2,18 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 
 import type { Db } from "../../../db/client.ts";
-import type { Failure, FailureAudit } from "../../../src/audit/failures.ts";
-import type { Call } from "../../../src/http/call.ts";
+import type { Failure, FailureAudit } from "../../../src/auth/audit-failures.ts";
+import type { RequestContext } from "../../../src/http/request-context.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import { createSignatures, hasSignature, takeEvents } from "../../../src/providers/actions.ts";
-import type { Asking } from "../../../src/providers/admit.ts";
-import type { Taken } from "../../../src/providers/group.ts";
+import type { RequestResult } from "../../../src/providers/batch.ts";
+import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const clock = createFakeClock();
 
-function callWith(headers: Record<string, string>): Call {
+function callWith(headers: Record<string, string>): RequestContext {
   return { requestId: "r", ip: "192.0.2.1", userAgent: null, headers: new Headers(headers) };
 }
 const problemOf = (work: Promise<unknown>) =>
@@ -28,13 +28,13 @@ test.each([
   [`sha256=${"0".repeat(65)}`, false],
   [` sha1=${"0".repeat(64)}`, false],
   [`sha256=${"G".repeat(64)}`, false],
-])("a body is worth reading whose signature has the right form: %s", (signature, expected) => {
+])("hasSignature accepts sha256= and 64 lower-case hex digits: %s", (signature, expected) => {
   expect(hasSignature(callWith({ "X-Provider-Signature": signature }))).toBe(expected);
   expect(hasSignature(callWith({}))).toBe(false);
 });
 
 describe("a signature", () => {
-  /** By slug, as they stand in the database. */
+  /** Sealed secrets by slug, as in the database. */
   let sealed: Map<string, string>;
   let reads: string[];
   let failures: Failure[];
@@ -58,7 +58,7 @@ describe("a signature", () => {
     };
     signatures = createSignatures({
       box: box as SecretBox,
-      // Of the database only this is used, and of the audit what the test reads.
+      // Fakes have only the members that the code under test uses.
       db: db as unknown as Db,
       clock,
       failures: audit as FailureAudit,
@@ -68,11 +68,11 @@ describe("a signature", () => {
   function signed(secret: string) {
     const raw = Buffer.from("{}");
     const digest = createHmac("sha256", secret).update(raw).digest("hex");
-    return { raw, call: callWith({ "X-Provider-Signature": `sha256=${digest}` }) };
+    return { raw, requestContext: callWith({ "X-Provider-Signature": `sha256=${digest}` }) };
   }
   const ONE = "sealed one of provider:google";
 
-  test("is verified with the secret as it was read last, which is read once", async () => {
+  test("is verified with the cached secret, which is read once", async () => {
     const first = signed(ONE);
     await signatures.verify("google", first);
     expect(signatures.sealedSecretOf(first.raw)).toBe("sealed one");
@@ -81,7 +81,7 @@ describe("a signature", () => {
     expect(failures).toEqual([]);
   });
 
-  test("that the remembered secret did not make is verified with the one of now", async () => {
+  test("that does not match the cached secret is verified with the current one", async () => {
     await signatures.verify("google", signed(ONE));
     sealed.set("google", "sealed two");
     const next = signed("sealed two of provider:google");
@@ -98,7 +98,7 @@ describe("a signature", () => {
     ["google", "another", "google"],
     ["nobody", "there is no such provider", "nobody"],
     ["%00", "there is no such provider", null],
-  ])("for %s by the secret %j is refused and audited", async (slug, secret, provider) => {
+  ])("for %s with the secret %j is rejected and audited", async (slug, secret, provider) => {
     const one = signed(secret);
     expect(await problemOf(signatures.verify(slug, one))).toEqual(["invalid_signature", undefined]);
     expect(failures).toEqual([{ action: "PROVIDER_AUTH_FAILED", details: { provider } }]);
@@ -116,16 +116,16 @@ describe("a request", () => {
     store_review_site_id: 5,
     external_review_id: "r",
   });
-  const took = (accepted: number): Taken => ({
-    kind: "taken",
+  const took = (accepted: number): RequestResult => ({
+    kind: "accepted",
     accepted,
     woken: Promise.resolve(),
   });
-  const SECRET: Taken = { kind: "left", because: "secret" };
+  const SECRET: RequestResult = { kind: "deferred", reason: "secret" };
 
-  /** Reports these events, and is answered that by the groups, one after the other. */
-  async function reported(events: unknown, ...answers: Taken[]) {
-    const asked: Asking[] = [];
+  /** Reports these events; `answers` are the results of the batcher, in order. */
+  async function reported(events: unknown, ...answers: RequestResult[]) {
+    const asked: ProviderRequest[] = [];
     const came: Date[] = [];
     let verified = 0;
     const answer = problemOf(
@@ -140,13 +140,13 @@ describe("a request", () => {
           },
           partners: async (sites) => sites.map((site) => site * 10),
           profanity: () => [],
-          async take(asking) {
-            asked.push(asking);
+          async submit(request) {
+            asked.push(request);
             return answers.shift() ?? took(0);
           },
         },
         "google",
-        { raw, call: callWith({}), body: { events } },
+        { raw, requestContext: callWith({}), body: { events } },
       ).then((counts) => {
         throw counts;
       }),
@@ -154,17 +154,17 @@ describe("a request", () => {
     return { answer: await answer, asked, came, verified };
   }
 
-  test("tells how many of its events were taken, and the rest as duplicates", async () => {
+  test("reports how many of its events were accepted and how many are duplicates", async () => {
     const { answer, asked, came, verified } = await reported([event("a"), event("b")], took(1));
     expect(answer).toEqual({ accepted: 1, duplicates: 1 });
     expect(asked).toMatchObject([{ slug: "google", sealedSecret: "sealed 0", partners: [50, 50] }]);
     expect(verified).toBe(0);
-    // The very instants of its events, by which its trace is found.
+    // Traces find an event by the identity of its Date object.
     expect(came).toEqual(asked[0]?.read.events.map(({ occurredAt }) => occurredAt) ?? []);
     expect(came).toHaveLength(2);
   });
 
-  test("whose provider has another secret by now is verified with that, and asks once more", async () => {
+  test("is verified again and submitted once more if the provider's secret has changed", async () => {
     const again = await reported([event("a")], SECRET, took(1));
     expect(again.answer).toEqual({ accepted: 1, duplicates: 0 });
     expect(again.asked.map(({ sealedSecret }) => sealedSecret)).toEqual(["sealed 0", "sealed 1"]);
@@ -173,20 +173,23 @@ describe("a request", () => {
   });
 
   test.each(["sequence", "row", "write"] as const)(
-    "that could not be written because of a %s is to be repeated",
-    async (because) => {
-      const { answer, asked, verified } = await reported([event("a")], { kind: "left", because });
+    "that could not be written because of a %s is answered unavailable",
+    async (reason) => {
+      const { answer, asked, verified } = await reported([event("a")], {
+        kind: "deferred",
+        reason,
+      });
       expect([answer, asked.length, verified]).toEqual([["unavailable", undefined], 1, 0]);
     },
   );
 
-  test("that is refused names its faults", async () => {
-    const faults = { "events.0.store_review_site_id": ["is not there"] };
-    const { answer } = await reported([event("a")], { kind: "refused", faults });
-    expect(answer).toEqual(["validation_failed", faults]);
+  test("that is rejected lists its field errors", async () => {
+    const fieldErrors = { "events.0.store_review_site_id": ["is not there"] };
+    const { answer } = await reported([event("a")], { kind: "rejected", fieldErrors });
+    expect(answer).toEqual(["validation_failed", fieldErrors]);
   });
 
-  test("that names no event is verified again before its faults are told", async () => {
+  test("without references is verified with the current secret before its field errors are shown", async () => {
     const { answer, asked, verified } = await reported([1]);
     expect(answer).toEqual(["validation_failed", { "events.0": ["must be an object"] }]);
     expect([asked.length, verified]).toEqual([0, 1]);

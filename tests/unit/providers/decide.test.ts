@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import {
   decideEvents,
-  referenceFaults,
+  referenceErrors,
   type Known,
   type Outcome,
 } from "../../../src/providers/decide.ts";
@@ -133,7 +133,7 @@ describe("a report of a review", () => {
     expect(outcome.reviews[0]?.profanity).toEqual(["BAD", "WORSE"]);
   });
 
-  test("announces a word again that had gone in between", () => {
+  test("announces a profane word again after it was removed in between", () => {
     const before = { ...stored, content: "BAD", profanity: ["BAD"] };
     const events = [updated({ content: "Fine" }), updated({ content: "BAD" })];
     expect(names(decide(events, known({}, before)))).toEqual([
@@ -143,7 +143,7 @@ describe("a report of a review", () => {
     ]);
   });
 
-  test("that is new is received as its first event says, and changed by the next", () => {
+  test("of a new review is received with its first event and updated by the next", () => {
     const fresh = known({ reviews: new Map(), newIds: new Map([[reviewKey(5, "r"), 9]]) });
     const outcome = decide([created, updated({ rate: 2 }), removed], fresh);
     expect(names(outcome)).toEqual(["review_received", "review_updated", "review_removed"]);
@@ -162,12 +162,12 @@ describe("a reference", () => {
     externalReviewId: "r",
     ...fields,
   });
-  const faults = (
+  const fieldErrors = (
     references: readonly Omit<Reference, "index">[],
     existing: readonly string[] = [],
   ) =>
     Object.keys(
-      referenceFaults(
+      referenceErrors(
         references.map((one, index) => ({ ...one, index })),
         (id) => (id === site.id ? site : undefined),
         new Set(existing),
@@ -176,47 +176,48 @@ describe("a reference", () => {
   const elsewhere = { siteId: 6 };
   const unread = { siteId: undefined };
 
-  test("to an unknown review is a fault of its field", () => {
+  test("to an unknown review is an error of its field", () => {
     const types = ["review.updated", "review.removed", "response.posted", "response.failed"];
-    expect(faults(types.map((type) => refer(type as Reference["type"])))).toEqual([
+    expect(fieldErrors(types.map((type) => refer(type as Reference["type"])))).toEqual([
       "events.0.review.external_review_id",
       "events.1.review.external_review_id",
       "events.2.external_review_id",
       "events.3.external_review_id",
     ]);
-    expect(faults([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
+    expect(fieldErrors([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
   });
 
-  test("to a review that only a later event of the request creates is a fault", () => {
+  test("to a review that only a later event of the request creates is an error", () => {
     const [posting, creation] = [refer("response.posted"), refer("review.created")];
-    expect(faults([posting, creation])).toEqual(["events.0.external_review_id"]);
-    expect(faults([creation, posting])).toEqual([]);
+    expect(fieldErrors([posting, creation])).toEqual(["events.0.external_review_id"]);
+    expect(fieldErrors([creation, posting])).toEqual([]);
   });
 
-  test("to an unknown site is a fault of the site alone", () => {
+  test("to an unknown site is an error of the site only", () => {
     const [report, changed] = [refer("review.updated", elsewhere), refer("connection.changed")];
-    expect(faults([report, { ...changed, ...elsewhere, externalReviewId: undefined }])).toEqual([
-      "events.0.store_review_site_id",
-      "events.1.store_review_site_id",
-    ]);
+    expect(
+      fieldErrors([report, { ...changed, ...elsewhere, externalReviewId: undefined }]),
+    ).toEqual(["events.0.store_review_site_id", "events.1.store_review_site_id"]);
   });
 
   test.each([
     ["of another type that is not known", refer(undefined)],
     ["at a site that could not be read", refer("review.created", unread)],
     ["at a site that is not the provider's", refer("review.created", elsewhere)],
-  ])("is no fault behind a bad event %s, which may be what creates the review", (_, bad) => {
+  ])("is no error after an invalid event %s that may create the review", (_, bad) => {
     const [posting, other] = [refer("response.posted"), { externalReviewId: "other" }];
-    const named = faults([bad, posting, refer("response.posted", other)]);
+    const named = fieldErrors([bad, posting, refer("response.posted", other)]);
     expect(named.filter((field) => field.endsWith("review_id"))).toEqual([
       "events.2.external_review_id",
     ]);
   });
 
-  test("that could not be read is left to the schema", () => {
+  test("that is malformed is left to the schema", () => {
     const blank = { siteId: undefined, externalReviewId: undefined };
-    expect(faults([refer("response.posted", blank), refer("review.updated", unread)])).toEqual([]);
-    expect(faults([refer("response.posted", { externalReviewId: undefined })])).toEqual([]);
+    expect(fieldErrors([refer("response.posted", blank), refer("review.updated", unread)])).toEqual(
+      [],
+    );
+    expect(fieldErrors([refer("response.posted", { externalReviewId: undefined })])).toEqual([]);
   });
 });
 
@@ -226,7 +227,7 @@ describe("a posting", () => {
     ["no_address", { ...stored, reviewerEmail: null }, false],
     ["suppressed", stored, true],
     ["suppressed", { ...stored, reviewerEmail: null }, true],
-  ])("leaves the homeowner's mail %s", (expected, review, suppressed) => {
+  ])("records the homeowner's mail as %s", (expected, review, suppressed) => {
     const suppressing = new Set(suppressed ? [site.partnerId] : []);
     const outcome = decide([posted], known({ suppressing }, review));
     expect(names(outcome)).toEqual(["response_post_succeeded", "homeowner_notified_of_response"]);
@@ -238,7 +239,7 @@ describe("a posting", () => {
     expect(outcome.recorded[1]).toMatchObject({ metadata: { native_email: "queued" } });
   });
 
-  test("that failed carries its code and tells the homeowner nothing", () => {
+  test("that failed carries its code and sends the homeowner no mail", () => {
     const outcome = decide([failed]);
     expect(names(outcome)).toEqual(["response_post_failed"]);
     expect(outcome.recorded[0]).toMatchObject({ cause: { axis: "post", errorCode: "E-012" } });
@@ -279,7 +280,7 @@ describe("an axis", () => {
     expect(first?.site).toMatchObject({ postConnected: false, postErrorCode: "E-001" });
   });
 
-  test("that comes back to where it was within a request is announced both times", () => {
+  test("that changes and changes back within a request is announced both times", () => {
     const outcome = decide([connection("pull", "E-002"), connection("pull", null)]);
     expect(names(outcome)).toEqual(["review_pull_disconnected", "review_pull_connected"]);
     expect(outcome.sites).toMatchObject([{ pullConnected: true, pullErrorCode: null }]);

@@ -16,7 +16,7 @@ const created = { ...common, type: "review.created", review };
 const changed = { ...common, type: "connection.changed", axis: "pull" };
 const read = (...events: unknown[]) => readEvents({ events }, NOW);
 
-describe("an event without a fault", () => {
+describe("a valid event", () => {
   const at = { index: 0, id: "e", siteId: 5, occurredAt: NOW };
   const reported = {
     rate: 4,
@@ -60,18 +60,18 @@ describe("an event without a fault", () => {
       { ...changed, connected: false, error_code: "E-001" },
       { axis: "pull", errorCode: "E-001" },
     ],
-  ])("such as %j is read whole, and refers to what it names", (given, own) => {
-    const { events, references, faults } = read(given);
+  ])("such as %j is parsed completely, with its references", (given, own) => {
+    const { events, references, fieldErrors } = read(given);
     expect<unknown>(events).toEqual([{ ...at, type: given.type, ...own }]);
     const externalReviewId = "externalReviewId" in own ? own.externalReviewId : undefined;
     expect<unknown>(references).toEqual([
       { index: 0, type: given.type, id: "e", siteId: 5, externalReviewId },
     ]);
-    expect(faults).toEqual({});
+    expect(fieldErrors).toEqual({});
   });
 });
 
-describe("a fault", () => {
+describe("a field error", () => {
   const early = "1969-12-31T23:59:59.999+00:00";
   const first = "1970-01-01T00:00:00.000+00:00";
   const in5Minutes = "2026-06-01T12:05:00.000+00:00";
@@ -111,43 +111,46 @@ describe("a fault", () => {
         "review.rate": "must be a whole number from 1 to 5",
       },
     ],
-    // The rules of a connection are for connections.
+    // `connected` is a field of connection.changed only.
     [{ ...created, connected: false }, { connected: "is not a known field" }],
-  ])("of %j is named: %j", (given, named) => {
-    const { events, references, faults } = read(created, given);
+  ])("of %j is reported as %j", (given, named) => {
+    const { events, references, fieldErrors } = read(created, given);
     const expected = Object.entries(named).map(([field, text]) => [`events.1.${field}`, [text]]);
-    expect(faults).toEqual(Object.fromEntries(expected));
+    expect(fieldErrors).toEqual(Object.fromEntries(expected));
     expect(events.length).toBe(expected.length === 0 ? 2 : 1);
     expect(references.length).toBe(2);
   });
 
-  test.each([null, 1, "text", [[]]])("is an event that is no object: %j", (given) => {
-    const { references, faults } = read(given);
-    expect([references, faults]).toEqual([[], { "events.0": ["must be an object"] }]);
-  });
+  test.each([null, 1, "text", [[]]])(
+    "is reported for an event that is not an object: %j",
+    (given) => {
+      const { references, fieldErrors } = read(given);
+      expect([references, fieldErrors]).toEqual([[], { "events.0": ["must be an object"] }]);
+    },
+  );
 
   test.each([["review.moved"], ["constructor"], [1], [undefined], [["review.created"]]])(
-    "is the type %p",
+    "is reported for the unknown type %p",
     (type) => {
-      const { events, references, faults } = read({ ...created, type });
-      expect(Object.keys(faults)).toEqual(["events.0.type"]);
-      expect(faults["events.0.type"]).toEqual([
+      const { events, references, fieldErrors } = read({ ...created, type });
+      expect(Object.keys(fieldErrors)).toEqual(["events.0.type"]);
+      expect(fieldErrors["events.0.type"]).toEqual([
         "must be one of review.created, review.updated, review.removed, response.posted, response.failed, connection.changed",
       ]);
       expect(events).toEqual([]);
-      // What else it names is looked up all the same.
+      // References of an event with an unknown type are read nevertheless.
       expect<unknown>(references).toEqual([
         { index: 0, type: undefined, id: "e", siteId: 5, externalReviewId: "r" },
       ]);
     },
   );
 
-  test("of a type that no schema describes leaves out an id that is no text", () => {
+  test("of an unknown type omits an id that is not a string", () => {
     const { references } = read({ ...common, type: "review.moved", external_review_id: 7 });
     expect(references).toMatchObject([{ id: "e", siteId: 5, externalReviewId: undefined }]);
   });
 
-  test("leaves out of what is referred to only the part that has it", () => {
+  test("omits only the invalid part from the reference", () => {
     const { references } = read({
       ...created,
       id: 1,
@@ -167,18 +170,18 @@ describe("a body", () => {
     [{ events: Array.from({ length: MAX_EVENTS + 1 }, () => created) }, LIST],
     [{ events: {} }, LIST],
     [{ events: [created], more: 1 }, { more: ["is not a known field"] }],
-  ])("%#: is refused", (body, faults) => {
-    expect(readEvents(body, NOW).faults).toEqual(faults);
+  ])("%#: is rejected", (body, fieldErrors) => {
+    expect(readEvents(body, NOW).fieldErrors).toEqual(fieldErrors);
   });
 
-  test("that is no object names no event", () => {
-    const { events, references, faults } = readEvents([created], NOW);
-    expect([events, references, Object.keys(faults)]).toEqual([[], [], ["body"]]);
+  test("that is not an object has no references", () => {
+    const { events, references, fieldErrors } = readEvents([created], NOW);
+    expect([events, references, Object.keys(fieldErrors)]).toEqual([[], [], ["body"]]);
   });
 
-  test("names the faults of its events beside its own", () => {
+  test("reports the errors of its events beside its own", () => {
     const body = { events: [{ ...created, occurred_at: "soon" }], more: 1 };
-    expect(Object.keys(readEvents(body, NOW).faults).toSorted()).toEqual([
+    expect(Object.keys(readEvents(body, NOW).fieldErrors).toSorted()).toEqual([
       "events.0.occurred_at",
       "more",
     ]);

@@ -1,12 +1,12 @@
-// The profanity check takes long for long texts, so it is made before a transaction holds anything.
+// The profanity check takes long for long texts, so it runs before a transaction holds any locks.
 import { describe, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
 import { takeEvents } from "../../../src/providers/actions.ts";
-import type { Asking } from "../../../src/providers/admit.ts";
-import { readEvents } from "../../../src/providers/input.ts";
-import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/group.ts";
 import { checkTexts } from "../../../src/providers/profanity.ts";
+import { CHARS_PER_BATCH, createBatcher, EVENTS_PER_BATCH } from "../../../src/providers/batch.ts";
+import type { ProviderRequest } from "../../../src/providers/decide-batch.ts";
+import { readEvents } from "../../../src/providers/input.ts";
 
 const SITE = 7;
 let serial = 0;
@@ -28,14 +28,14 @@ function created(content: string) {
   };
 }
 
-// A group may wait 3 ms for company, which a clock that stands still would not let pass.
+// A batch may wait 3 ms for further requests, so a fake clock would never let it start.
 const clock = systemClock;
-const asking = (contents: readonly string[]): Asking => {
+const requestOf = (contents: readonly string[]): ProviderRequest => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
   return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
 };
 
-/** What a request does, in order: `checked` for each text, then how it is taken. */
+/** Returns the steps of a request in order: `checked` for each text, then `submitted`. */
 async function stepsOf(events: readonly object[]): Promise<string[]> {
   const steps: string[] = [];
   const profanity = () => {
@@ -47,9 +47,9 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
     profanity,
     partners: async () => [],
     signatures: { sealedSecretOf: () => "" },
-    take: async () => {
-      steps.push("joined");
-      return { kind: "taken", accepted: events.length, woken: Promise.resolve() };
+    submit: async () => {
+      steps.push("submitted");
+      return { kind: "accepted", accepted: events.length, woken: Promise.resolve() };
     },
   };
   const request = Object.assign(Object.create(null), { body: { events } });
@@ -58,18 +58,22 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
 }
 
 describe("every text of a request is checked", () => {
-  test("before it joins a group", async () => {
-    expect(await stepsOf([created("a"), created("b")])).toEqual(["checked", "checked", "joined"]);
+  test("before the request enters a batch", async () => {
+    expect(await stepsOf([created("a"), created("b")])).toEqual([
+      "checked",
+      "checked",
+      "submitted",
+    ]);
   });
 
-  test("once, and long ones with a turn of the event loop between them", async () => {
+  test("once, with a turn of the event loop between long texts", async () => {
     const seen: string[] = [];
     const find = (text: string) => {
       seen.push(text);
       return ["word"];
     };
     const texts = ["a".repeat(10_000), "b", "b", "c".repeat(9_999), "d"];
-    const { events } = asking(texts).read;
+    const { events } = requestOf(texts).read;
     setImmediate(() => seen.push("turn"));
     const checked = await checkTexts(find, events);
     expect(seen).toEqual([texts[0] ?? "", "turn", "b", texts[3] ?? "", "d"]);
@@ -79,56 +83,56 @@ describe("every text of a request is checked", () => {
 
 const NO_STORE = Object.assign(new Error("not here"), { code: "57P01" });
 
-/** How many transactions take these requests when they come at the same time. */
-async function groupsOf(requests: readonly Asking[]): Promise<number> {
-  let groups = 0;
+/** Returns how many transactions write these concurrent requests. */
+async function transactionsOf(requests: readonly ProviderRequest[]): Promise<number> {
+  let transactions = 0;
   const begin = async () => {
-    groups++;
+    transactions++;
     throw NO_STORE;
   };
   const deps = {
     clock,
     partners: async () => [],
     schedule: { wake: async () => {} },
-    intake: {
-      isStuck: () => false,
+    writerPool: {
+      isBlocked: () => false,
       group: begin,
       transaction: begin,
     },
   };
-  const join = createTaking(Object.assign(Object.create(null), deps));
-  await Promise.allSettled(requests.map((one) => join(one)));
-  return groups;
+  const submit = createBatcher(Object.assign(Object.create(null), deps));
+  await Promise.allSettled(requests.map((one) => submit(one)));
+  return transactions;
 }
 
-describe("a group", () => {
-  const half = CHARS_PER_GROUP / 2;
+describe("a batch", () => {
+  const half = CHARS_PER_BATCH / 2;
   const text = (chars: number) => {
     const contents: string[] = [];
     for (let left = chars; left > 0; left -= 20_000)
       contents.push("x".repeat(Math.min(left, 20_000)));
-    return asking(contents);
+    return requestOf(contents);
   };
 
   test.each([
     [half, half, 1],
     [half, half + 1, 2],
-  ])("of texts of %d and %d characters takes %d transactions", async (a, b, groups) => {
-    expect(await groupsOf([text(a), text(b)])).toBe(groups);
+  ])("for requests of %d and %d characters needs %d transactions", async (a, b, transactions) => {
+    expect(await transactionsOf([text(a), text(b)])).toBe(transactions);
   });
 
-  test("takes a request alone whose texts are longer than that", async () => {
-    expect(await groupsOf([text(2 * CHARS_PER_GROUP)])).toBe(1);
+  test("may hold a single request with longer texts", async () => {
+    expect(await transactionsOf([text(2 * CHARS_PER_BATCH)])).toBe(1);
   });
 
   test.each([
     [0, 1],
     [1, 2],
-  ])("of its most events and %d more takes %d transactions", async (more, groups) => {
-    const requests = Array.from({ length: EVENTS_PER_GROUP / 32 }, () =>
-      asking(Array.from({ length: 32 }, () => "short")),
+  ])("with its maximum of events and %d more needs %d transactions", async (more, transactions) => {
+    const requests = Array.from({ length: EVENTS_PER_BATCH / 32 }, () =>
+      requestOf(Array.from({ length: 32 }, () => "short")),
     );
-    if (more > 0) requests.push(asking(["short"]));
-    expect(await groupsOf(requests)).toBe(groups);
+    if (more > 0) requests.push(requestOf(["short"]));
+    expect(await transactionsOf(requests)).toBe(transactions);
   });
 });

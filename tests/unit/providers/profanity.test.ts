@@ -39,14 +39,14 @@ describe("profanity", () => {
   });
 
   test.each(Object.entries(FOREIGN_WORDS))(
-    "takes its %s words from the list of the library",
+    "uses only %s words from the library's list",
     (language, words) => {
       const known = new Set(profaneWords.get(language));
       expect(words.filter((word) => !known.has(word))).toEqual([]);
     },
   );
 
-  test("is found for every word that the library finds alone or in a sentence", () => {
+  test("is found for every word of the library, alone or in a sentence", () => {
     const library = new Profanity({ languages: ["en"], unicodeWordBoundaries: true });
     library.addWords(Object.values(FOREIGN_WORDS).flat());
     const all = [...(profaneWords.get("en") ?? []), ...Object.values(FOREIGN_WORDS).flat()];

@@ -44,7 +44,7 @@ describe("a response", () => {
     ["nothing", fresh, "no_response"],
     ["an answer", { ...fresh, responseBody: "Hi" }, "response_deleted"],
     ["an answer to a removed review", { ...removed, responseBody: "Hi" }, "response_deleted"],
-  ])("deleted where there is %s is answered %s", (_, review, expected) => {
+  ])("deletion with %s is decided as %s", (_, review, expected) => {
     expect(short(decideResponseDeletion(review))).toBe(expected);
   });
 });
@@ -59,15 +59,18 @@ describe("a flag", () => {
     ["accepted", "review_flagged"],
     ["rejected", "review_flagged"],
     ["withdrawn", "review_flagged"],
-  ] as [FlagStatus | null, string][])("on a flag that is %p is answered %s", (status, expected) => {
-    expect(short(decideFlag({ ...fresh, flagStatus: status }, "Spam"))).toBe(expected);
-  });
+  ] as [FlagStatus | null, string][])(
+    "on a review with a flag %p is decided as %s",
+    (status, expected) => {
+      expect(short(decideFlag({ ...fresh, flagStatus: status }, "Spam"))).toBe(expected);
+    },
+  );
 
-  test("on a removed review is refused", () => {
+  test("on a removed review is rejected", () => {
     expect(short(decideFlag(removed, "Spam"))).toBe("review_removed");
   });
 
-  // Rows: the present status; columns: the one asked for.
+  // Rows: the requested status; columns: the present one.
   const expected: Record<FlagMove, readonly string[]> = {
     under_review: ["no", "moved", "nothing", "no", "no", "no"],
     accepted: ["no", "moved", "moved", "nothing", "no", "no"],
@@ -84,7 +87,7 @@ describe("a flag", () => {
     expect(short(decision)).toBe(words[word as keyof typeof words]);
   });
 
-  test("moved on a removed review moves", () => {
+  test("on a removed review can be moved", () => {
     const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted", "suppressed");
     expect(decision).toEqual({
       kind: "write",
@@ -102,11 +105,11 @@ describe("an assignment", () => {
     [null, "review_assigned"],
     [8, "review_assigned"],
     [7, "nothing"],
-  ])("to user 7 of a review of user %p is answered %s", (assignedUserId, expected) => {
+  ])("to user 7 of a review assigned to %p is decided as %s", (assignedUserId, expected) => {
     expect(short(decideAssignment({ assignedUserId }, 7))).toBe(expected);
   });
 
-  test("says to whom, and changes nothing else", () => {
+  test("records the user and changes nothing else", () => {
     expect(decideAssignment({ assignedUserId: null }, 7)).toEqual({
       kind: "write",
       changes: { assignedUserId: 7 },
@@ -115,7 +118,7 @@ describe("an assignment", () => {
   });
 });
 
-test("a note is an event with its words, and no change of the review", () => {
+test("a note is an event with its text and does not change the review", () => {
   expect(decideNote("Call her.")).toEqual({
     kind: "write",
     changes: {},

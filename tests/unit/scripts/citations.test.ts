@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import { citationFaults, sectionsOf } from "../../../scripts/check/citations.ts";
 
-// Put together here, because the check reads this file, too.
+// The words are assembled here, because the check reads this file, too.
 const WORD = "contract";
 const cite = (numbers: string) => `${WORD} ${numbers}`;
 const old = (name: string) => `${name}.md`;
@@ -17,7 +17,7 @@ const faultsIn = (text: string, path = "src/app.ts") =>
     (target) => target === PAGE,
   );
 
-test("chapters and sections are what the headings number", () => {
+test("chapters and sections are read from the numbers of the headings", () => {
   expect([...sectionsOf(new Map([[PAGE, "# 1. A\n## 1.1 B\n### 1.2 C\n## D\n"]]))]).toEqual([
     "1",
     "1.1",
@@ -43,19 +43,19 @@ test.each([
   ]);
 });
 
-test("the documents of before are cited no more", () => {
+test("citations of the former documents are errors", () => {
   expect(faultsIn(`// ${old("interface")} 1.1`)).toHaveLength(1);
   expect(faultsIn(`// ${old("decisions")} 4, order`)).toHaveLength(1);
   expect(faultsIn(`// docs/${old("decisions")} says why`)).toEqual([]);
 });
 
-test("pages of the contract are held to the sections that they refer to", () => {
+test("references between pages of the contract are checked", () => {
   const path = "docs/contract/2-http.md";
   expect(faultsIn("see section 1.1, and RFC 6749, section 5.2", path)).toEqual([]);
   expect(faultsIn("see sections 1.1 and 1.4", path)).toHaveLength(1);
 });
 
-test("a document links to files that are there", () => {
+test("a link to a missing file is an error", () => {
   expect(
     faultsIn("[one](contract/1-service.md) [web](https://example.org)", "docs/contract.md"),
   ).toEqual([]);

@@ -39,11 +39,11 @@ test("finds every way to import: values, types, re-exports, dynamic and bare imp
 });
 
 describe("rooms", () => {
-  test("are the folders where two files part, with everything below them", () => {
+  test("are the first folders in which two paths differ, with everything below them", () => {
     expect(roomsOf(["src/a/deep/one.ts", "src/b/two.ts"])).toEqual(["src/a → src/b"]);
   });
 
-  test("are the files beside a folder, and the folder", () => {
+  test("are the files next to a folder, and the folder", () => {
     expect(roomsOf(["src/main.ts", "src/b/two.ts"])).toEqual(["src → src/b"]);
     expect(roomsOf(["src/b/deep/two.ts", "src/main.ts"])).toEqual(["src/b → src"]);
   });
@@ -54,18 +54,18 @@ describe("rooms", () => {
 });
 
 describe("a cycle", () => {
-  test("is found with all of its imports, whatever its length", () => {
+  test("of any length is found with all its imports", () => {
     const [pair] = findCycles(edges(["a", "b"], ["b", "a"], ["b", "c"]));
     expect(pair).toEqual(edges(["a", "b"], ["b", "a"]));
     const [three] = findCycles(edges(["x", "a"], ["a", "b"], ["b", "c"], ["c", "a"]));
     expect(three).toEqual(edges(["a", "b"], ["b", "c"], ["c", "a"]));
   });
 
-  test("is told once", () => {
+  test("is reported once", () => {
     expect(findCycles(edges(["a", "b"], ["b", "a"]))).toHaveLength(1);
   });
 
-  test("is not there where every way leads down", () => {
+  test("does not exist if all imports lead down", () => {
     expect(findCycles(edges(["a", "b"], ["a", "c"], ["b", "c"]))).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import { readSettings } from "../../../scripts/demo/settings.ts";
 const folder = mkdtempSync(join(tmpdir(), "start-settings-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("the start command takes what it decides upon from a file as well", () => {
+test("the start command reads its own settings from files, too", () => {
   const file = join(folder, "url");
   writeFileSync(file, "postgres://u:p@one/name\n");
   const settings = readSettings({ DATABASE_URL_FILE: file });
@@ -16,7 +16,7 @@ test("the start command takes what it decides upon from a file as well", () => {
   expect(settings.env["DATABASE_URL_FILE"]).toBeUndefined();
 });
 
-test("the start command names a file that it cannot read", () => {
+test("the start command reports a file that it cannot read", () => {
   expect(() => readSettings({ MASTER_KEY_FILE: join(folder, "nowhere") })).toThrow(
     "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it",
   );

@@ -7,7 +7,9 @@ import { sbomFaults, sbomOf } from "../../../scripts/supply/sbom.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-/** `a` is shipped and has a `c` of its own, `d` is a tool with a `c` beside it; `e` is a workspace of ours. */
+/**
+ * `a` is shipped and has its own copy of `c`; `d` is a development tool with its own copy of `c`; `e` is a workspace.
+ */
 const LOCK: Lock = {
   workspaces: { "": { dependencies: { "@x/a": "1.0.0" } } },
   packages: {
@@ -24,13 +26,13 @@ const LOCK: Lock = {
 describe("the packages of a lock", () => {
   const packages = packagesOf(LOCK, (folder) => `of ${folder}`);
 
-  test("are shipped where the product needs them, directly or through others", () => {
+  test("are shipped if the product needs them, directly or indirectly", () => {
     const shipped = packages.filter(({ isShipped }) => isShipped).map(({ id }) => id);
     expect(shipped).toEqual(["@x/a@1.0.0", "b@1.0.0", "c@1.0.0", "c@2.0.0"]);
     expect(packages.map(({ id }) => id)).toEqual([...shipped, "c@3.0.0", "d@1.0.0"]);
   });
 
-  test("need the nearest copy of what they name, and have the licence of their own folder", () => {
+  test("depend on the nearest copy, and have the licence of their own folder", () => {
     expect(packages.map(({ needs, licence }) => [licence, ...needs])).toEqual([
       ["of @x/a", "b@1.0.0", "c@2.0.0"],
       ["of b", "c@1.0.0"],
@@ -60,13 +62,13 @@ test.each([
 describe("the bill of materials", () => {
   const bom = Object(sbomOf(ROOT));
 
-  test("is what the schema of CycloneDX 1.6 wants, the same each time", () => {
+  test("is valid for the schema of CycloneDX 1.6, and reproducible", () => {
     expect(sbomFaults(bom)).toEqual([]);
     expect(sbomFaults({ ...bom, components: [{ name: "x" }] })).not.toEqual([]);
     expect(sbomOf(ROOT)).toEqual(bom);
   });
 
-  test("has every package of the lock once, and the patch of the driver", () => {
+  test("contains every package of the lock once, and the patch of the driver", () => {
     const refs = bom.components.map((one: object) => Object(one)["bom-ref"]);
     expect(refs).toEqual(readPackages(ROOT).map(({ id }) => id));
     expect(new Set(refs).size).toBe(refs.length);

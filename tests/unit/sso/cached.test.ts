@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { Cached } from "../../../src/sso/cached.ts";
+import { Cached } from "../../../src/sso/identity-providers.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 function setUp() {
@@ -16,7 +16,7 @@ function setUp() {
 }
 
 describe("a cached document", () => {
-  test("is loaded once for all who ask at the same time, and again after ten minutes", async () => {
+  test("is loaded once for concurrent callers, and again after ten minutes", async () => {
     const { clock, cached } = setUp();
     expect(await Promise.all([cached.get(), cached.get(), cached.get()])).toEqual([1, 1, 1]);
     clock.advance(599_999);
@@ -25,7 +25,7 @@ describe("a cached document", () => {
     expect(await cached.get()).toBe(2);
   });
 
-  test("that failed is not asked for again for five seconds", async () => {
+  test("that failed to load is not requested again for five seconds", async () => {
     const { clock, loads, cached } = setUp();
     loads.fails = true;
     for (let i = 0; i < 3; i++) await expect(cached.get()).rejects.toThrow("failure 1");
@@ -46,7 +46,7 @@ describe("a cached document", () => {
     expect(await cached.renew()).toBe(3);
   });
 
-  test("stays at hand when a renewal fails", async () => {
+  test("stays available when a renewal fails", async () => {
     const { loads, cached } = setUp();
     await cached.get();
     loads.fails = true;

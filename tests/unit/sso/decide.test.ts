@@ -1,18 +1,18 @@
 import { describe, expect, test } from "bun:test";
 
 import {
-  refuseCandidate,
-  refuseCode,
-  refuseNewcomer,
-  refuseState,
-  refuseUser,
-  usesUp,
+  candidateError,
+  codeError,
+  newcomerError,
+  stateError,
+  userError,
+  consumesState,
 } from "../../../src/sso/decide.ts";
 
 const now = new Date("2026-06-01T12:00:00.000Z");
 const later = new Date("2026-06-01T12:00:00.001Z");
 
-describe("a state", () => {
+describe("a state of an SSO flow", () => {
   const state = { connectionId: "A", browserHash: "b", expiresAt: later, consumedAt: null };
   const check = { connectionId: "A", browserHash: "b", now };
 
@@ -30,17 +30,17 @@ describe("a state", () => {
       { ...check, browserHash: null },
       "foreign_browser",
     ],
-  ] as const)("%s", (_, stored, asked, refusal) => {
-    expect(refuseState(stored, asked)).toBe(refusal);
+  ] as const)("%s", (_, stored, request, error) => {
+    expect(stateError(stored, request)).toBe(error);
   });
 
-  test("is used up where its browser used it, and there only", () => {
-    expect([undefined, "mixed_up_provider"].map((one) => usesUp(one as never))).toEqual([
+  test("is consumed by a callback in its own browser, and by no other", () => {
+    expect([undefined, "mixed_up_provider"].map((one) => consumesState(one as never))).toEqual([
       true,
       true,
     ]);
     for (const other of ["foreign_browser", "replayed_state", "expired_state"] as const)
-      expect(usesUp(other)).toBe(false);
+      expect(consumesState(other)).toBe(false);
   });
 });
 
@@ -54,12 +54,12 @@ describe("a one-time code", () => {
     ["needs the verifier", { ...code, codeChallenge: "c" }, null, "wrong_verifier"],
     ["needs the right verifier", { ...code, codeChallenge: "c" }, "d", "wrong_verifier"],
     ["takes no verifier that was not announced", code, "c", "wrong_verifier"],
-  ] as const)("%s", (_, stored, challenge, refusal) => {
-    expect(refuseCode(stored, { challenge, now })).toBe(refusal);
+  ] as const)("%s", (_, stored, challenge, error) => {
+    expect(codeError(stored, { challenge, now })).toBe(error);
   });
 });
 
-describe("the first link", () => {
+describe("the first sign-in through a provider", () => {
   const newcomer = { email: "a@corp.test", emailVerified: true, domain: "corp.test" };
   test.each([
     [newcomer, undefined],
@@ -67,8 +67,8 @@ describe("the first link", () => {
     [{ ...newcomer, emailVerified: false }, "unverified_email"],
     [{ ...newcomer, domain: "other.test" }, "foreign_domain"],
     [{ ...newcomer, domain: "" }, "foreign_domain"],
-  ] as const)("of %p is %p", (one, refusal) => {
-    expect(refuseNewcomer(one, ["corp.test", "b.test"])).toBe(refusal);
+  ] as const)("with the provider's statements %p ends with %p", (one, error) => {
+    expect(newcomerError(one, ["corp.test", "b.test"])).toBe(error);
   });
 
   const user = { companyId: 1, isSuperAdmin: false, isCompanyActive: true, isLinked: false };
@@ -79,9 +79,9 @@ describe("the first link", () => {
     [{ ...user, companyId: 2 }, "foreign_user"],
     [{ ...user, isCompanyActive: false }, "inactive_user"],
     [{ ...user, isLinked: true }, "other_subject"],
-  ] as const)("with %p is %p", (one, refusal) => {
-    expect(refuseCandidate(one, 1)).toBe(refusal);
-    // Who is linked already is looked at in the same way, but for the link.
-    if (one !== undefined && !one.isLinked) expect(refuseUser(one, 1)).toBe(refusal);
+  ] as const)("with the user %p ends with %p", (one, error) => {
+    expect(candidateError(one, 1)).toBe(error);
+    // A linked user is checked by the same rules, except for the link.
+    if (one !== undefined && !one.isLinked) expect(userError(one, 1)).toBe(error);
   });
 });

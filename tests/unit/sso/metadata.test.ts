@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { readMetadata } from "../../../src/sso/metadata.ts";
+import { readMetadata } from "../../../src/sso/identity-providers.ts";
 
 const issuer = "https://idp.example";
 const policy = { allowHttp: false, allowedNetworks: [] };
@@ -20,15 +20,15 @@ test.each([
   [undefined, "client_secret_basic"],
   [["client_secret_post", "client_secret_basic", "none"], "client_secret_basic"],
   [["client_secret_post", "none"], "client_secret_post"],
-  // Its clients are public: contract 4.13.
+  // Clients of such a provider are public (contract 4.13).
   [["none"], "none"],
   [["private_key_jwt", "none"], "none"],
-])("a provider that takes %j is shown the client by %s", (methods, expected) => {
+])("a provider that supports %j gets the client's credentials by %s", (methods, expected) => {
   expect(authenticationOf(methods)).toBe(expected as ReturnType<typeof authenticationOf>);
 });
 
 test.each([[[]], [["private_key_jwt"]], [["tls_client_auth"]]])(
-  "a provider that takes %j alone is refused",
+  "a provider that supports only %j is rejected",
   (methods) => {
     expect(() => authenticationOf(methods)).toThrow();
   },

@@ -3,14 +3,14 @@ import { describe, expect, test } from "bun:test";
 import {
   changedFields,
   deliveryState,
-  eventsFault,
+  eventsError,
   firstBatchAt,
-  intervalFault,
+  intervalError,
   nextBatchAfter,
   rescheduledBatchAt,
   settingsOf,
   updatedSettings,
-  windowFaults,
+  windowErrors,
 } from "../../../src/webhooks/decide.ts";
 import type {
   NewSubscriptionInput,
@@ -29,10 +29,10 @@ describe("the batch interval", () => {
     ["batch", 12, undefined],
     ["batch", undefined, "is required for batch: one of 1, 2, 4, 6, 8, 12, 24"],
     ["batch", null, "is required for batch: one of 1, 2, 4, 6, 8, 12, 24"],
-    // The kind itself is refused by the schema.
+    // The schema rejects the kind itself.
     ["weekly", undefined, undefined],
-  ])("with %s and %p is answered %p", (delivery_kind, batch_interval_hours, fault) => {
-    expect(intervalFault({ delivery_kind, batch_interval_hours })).toBe(fault);
+  ])("with %s and %p has the error %p", (delivery_kind, batch_interval_hours, error) => {
+    expect(intervalError({ delivery_kind, batch_interval_hours })).toBe(error);
   });
 });
 
@@ -47,15 +47,15 @@ describe("the events filter", () => {
     [["a", "t"], "must not name t: a test is delivered whatever the filter"],
     [["a", "c"], "has an unknown value at index 1; GET /partner/webhooks/events lists all values"],
     [[1], "has an unknown value at index 0; GET /partner/webhooks/events lists all values"],
-    // What is no list at all is refused by the schema.
+    // The schema rejects a value that is not a list.
     ["a", undefined],
-  ])("%j is answered %p", (events, fault) => {
-    expect(eventsFault(events, ["a", "b"], "t")).toBe(fault);
+  ])("%j has the error %p", (events, error) => {
+    expect(eventsError(events, ["a", "b"], "t")).toBe(error);
   });
 });
 
 describe("the settings", () => {
-  test("of immediate have defaults", () => {
+  test("of an immediate subscription have defaults", () => {
     expect(settingsOf({ ...base, delivery_kind: "immediate" })).toEqual({
       label: "L",
       webhookUrl: "https://partner.example/hook",
@@ -76,7 +76,7 @@ describe("the settings", () => {
     ordering: "review",
   } satisfies Partial<NewSubscriptionInput>;
 
-  test("of immediate are those asked for", () => {
+  test("of an immediate subscription are those of the input", () => {
     expect(settingsOf({ ...asked, delivery_kind: "immediate" })).toMatchObject({
       events: ["review_flagged"],
       payloadMode: "minimal",
@@ -85,7 +85,7 @@ describe("the settings", () => {
     });
   });
 
-  test("of batch are pinned, its filter kept", () => {
+  test("of a batch subscription are fixed, except its filter", () => {
     expect(settingsOf({ ...asked, delivery_kind: "batch", batch_interval_hours: 6 })).toMatchObject(
       {
         batchIntervalHours: 6,
@@ -106,12 +106,12 @@ describe("the first batch", () => {
     expect(at).toEqual(new Date("2026-06-02T12:00:00Z"));
   });
 
-  test("counts hours as long as the settings say", () => {
+  test("counts hours of the configured length", () => {
     const at = firstBatchAt({ batchIntervalHours: 2 }, createdAt, 1_000);
     expect(at).toEqual(new Date("2026-06-01T12:00:02Z"));
   });
 
-  test("does not exist for immediate", () => {
+  test("does not exist for an immediate subscription", () => {
     expect(firstBatchAt({ batchIntervalHours: null }, createdAt, 1_000)).toBeNull();
   });
 });
@@ -155,7 +155,7 @@ describe("an update of the settings", () => {
     expect(changedFields(immediate, after)).toEqual(Object.keys(update));
   });
 
-  test("of a batch subscription changes its interval, and keeps what is pinned", () => {
+  test("of a batch subscription changes its interval, and keeps the fixed settings", () => {
     const update = {
       batch_interval_hours: 12,
       payload_mode: "minimal",
@@ -229,9 +229,9 @@ describe("the window of a recovery", () => {
     ["a millisecond ago", ago(1), undefined],
     ["now", now, "must lie in the past"],
     ["absent or unreadable", undefined, undefined],
-  ])("with since %s is answered %p", (_, since, fault) => {
-    expect(windowFaults({ since, until: undefined }, rule)).toEqual({
-      since: fault,
+  ])("with since %s has the error %p", (_, since, error) => {
+    expect(windowErrors({ since, until: undefined }, rule)).toEqual({
+      since: error,
       until: undefined,
     });
   });
@@ -241,15 +241,15 @@ describe("the window of a recovery", () => {
     ["the same as since", ago(DAY), "must be later than since"],
     ["before since", ago(DAY + 1), "must be later than since"],
     ["absent", undefined, undefined],
-  ])("with until %s is answered %p", (_, until, fault) => {
-    expect(windowFaults({ since: ago(DAY), until }, rule)).toEqual({
+  ])("with until %s has the error %p", (_, until, error) => {
+    expect(windowErrors({ since: ago(DAY), until }, rule)).toEqual({
       since: undefined,
-      until: fault,
+      until: error,
     });
   });
 
-  test("with until alone has no fault of its own", () => {
-    expect(windowFaults({ since: undefined, until: now }, rule)).toEqual({
+  test("with until alone has no error", () => {
+    expect(windowErrors({ since: undefined, until: now }, rule)).toEqual({
       since: undefined,
       until: undefined,
     });

@@ -1,11 +1,15 @@
 import { expect, test } from "bun:test";
 
-import { causesOf, incidentStepMs, type TroubleAttempt } from "../../../src/webhooks/incident.ts";
+import {
+  causesOf,
+  incidentStepMs,
+  type FailedAttempt,
+} from "../../../src/webhooks/incident-model.ts";
 
 const MINUTE_MS = 60_000;
 const since = new Date("2026-06-01T12:00:00Z");
 const after = (minutes: number) => new Date(since.getTime() + minutes * MINUTE_MS);
-const attempt = (minutes: number, fields: Partial<TroubleAttempt> = {}): TroubleAttempt => ({
+const attempt = (minutes: number, fields: Partial<FailedAttempt> = {}): FailedAttempt => ({
   eventId: "e",
   startedAt: after(minutes),
   statusCode: 503,
@@ -23,7 +27,7 @@ test.each([
   expect(incidentStepMs(since, after(minutes)) / MINUTE_MS).toBe(step);
 });
 
-test("counts each status and each error by itself, the most frequent first, step by step", () => {
+test("counts each status and each error separately by step, the most frequent first", () => {
   const timeout = { statusCode: null, errorCode: "timeout" };
   const attempts = [
     attempt(0),
@@ -55,7 +59,7 @@ test("counts each status and each error by itself, the most frequent first, step
   ]);
 });
 
-test("what began or ended a moment outside is counted at the edge", () => {
+test("attempts slightly outside the range are counted in its first or last step", () => {
   const [cause] = causesOf([attempt(-1), attempt(99)], {
     since,
     stepMs: 5 * MINUTE_MS,

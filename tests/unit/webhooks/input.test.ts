@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { Problem } from "../../../src/lib/problem.ts";
-import { readNewSubscription } from "../../../src/webhooks/input.ts";
+import { readNewSubscription } from "../../../src/webhooks/routes/subscriptions.ts";
 
 const egress = { allowHttp: false, allowedNetworks: [] };
 const body = { label: "L", webhook_url: "https://partner.example/", delivery_kind: "immediate" };
@@ -25,7 +25,7 @@ describe("webhook_url", () => {
     expect(await errorsOf(["93.184.215.14", "2606:2800:21f:cb07::1"])).toBeUndefined();
   });
 
-  test("is refused when one of its addresses is not", async () => {
+  test("is rejected when one of its addresses is not", async () => {
     const errors = await errorsOf(["93.184.215.14", "10.0.0.1"]);
     expect(errors).toEqual({ webhook_url: ["must lead to a public address"] });
   });
@@ -34,12 +34,12 @@ describe("webhook_url", () => {
     expect(await errorsOf(new Error("ENOTFOUND"))).toBeUndefined();
   });
 
-  test("is refused over http where that is not configured", async () => {
+  test("is rejected over http unless that is configured", async () => {
     const errors = await errorsOf([], { webhook_url: "http://partner.example/" });
     expect(errors).toEqual({ webhook_url: ["must use https"] });
   });
 
-  test("is checked beside other bad fields", async () => {
+  test("is checked together with the other fields", async () => {
     const errors = await errorsOf(["127.0.0.1"], { label: "", events: [] });
     expect(Object.keys(errors ?? {}).toSorted()).toEqual(["events", "label", "webhook_url"]);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { faultsOf } from "../../../src/http/rules.ts";
-import { readStatsRange, statsFaults } from "../../../src/webhooks/stats-model.ts";
+import { toFieldErrors } from "../../../src/http/rules.ts";
+import { readStatsRange, statsErrors } from "../../../src/webhooks/stats-model.ts";
 import {
   binMs,
   bucketFloor,
@@ -10,13 +10,13 @@ import {
   latencyOf,
   segmentsOf,
   slicesOf,
-  spread,
+  scaleUp,
   tally,
   type Range,
 } from "../../../src/webhooks/stats.ts";
 
 describe("a bin", () => {
-  test("is exact up to 19 ms, and its middle is within 5 % of what it holds above", () => {
+  test("is exact up to 19 ms, and above that its middle is within 5 % of its durations", () => {
     expect([0, 1, 19].map(binMs)).toEqual([0, 1, 19]);
     for (const ms of [20, 99, 1_000, 15_000]) {
       const bin = EXACT_MS + Math.floor(Math.log(ms / EXACT_MS) / Math.log(1.1));
@@ -32,7 +32,7 @@ describe("the latency", () => {
     expect(latencyOf([{ bin: 3, count: 1 }])).toEqual({ p50: 3, p95: 3, p99: 3 });
   });
 
-  test("of nothing is nothing", () => {
+  test("is null without attempts", () => {
     expect(latencyOf([])).toEqual({ p50: null, p95: null, p99: null });
   });
 });
@@ -54,24 +54,24 @@ describe("attempts by event", () => {
     expect(eventSlices(range(2), late).steps).toHaveLength(2);
   });
 
-  test("are not looked for in steps to come", () => {
+  test("are not read for future steps", () => {
     expect(eventSlices(range(10), new Date(since.getTime() + 299_999)).steps).toHaveLength(2);
     expect(eventSlices(range(10), new Date(since.getTime() - 300_000)).steps).toEqual([]);
   });
 
-  test("are as many as were read, or as there are where only some were read", () => {
+  test("are the counts of the sample, scaled up if only some attempts were read", () => {
     const read = [
       { event: "a", count: 300 },
       { event: "b", count: 200 },
     ];
-    expect(spread(read, 500)).toEqual({ a: 300, b: 200 });
-    expect(spread(read, 1_000)).toEqual({ a: 600, b: 400 });
-    expect(spread(read, 499)).toEqual({ a: 300, b: 200 });
-    expect(spread([], 7)).toEqual({});
+    expect(scaleUp(read, 500)).toEqual({ a: 300, b: 200 });
+    expect(scaleUp(read, 1_000)).toEqual({ a: 600, b: 400 });
+    expect(scaleUp(read, 499)).toEqual({ a: 300, b: 200 });
+    expect(scaleUp([], 7)).toEqual({});
   });
 });
 
-test("an attempt that was broken off counts neither way", () => {
+test("an interrupted attempt counts neither as success nor as failure", () => {
   const rows = [
     { outcome: "delivered", bin: 5, count: 3 },
     { outcome: "retry", bin: 7, count: 1 },
@@ -100,7 +100,7 @@ describe("a range in buckets", () => {
     );
   const onePoint = { stepMs: 10 * 86_400_000, origin: at("01T00:00:00") };
 
-  test("takes the longest in the middle, and the attempts at the ends", () => {
+  test("uses the longest buckets in the middle, and attempts at the ends", () => {
     const range = { since: at("01T22:53:30"), until: at("04T02:07:10"), ...onePoint };
     expect(show(range, at("09T00:00:00"))).toEqual([
       "01T22:53 01T22:55 attempts",
@@ -113,7 +113,7 @@ describe("a range in buckets", () => {
     ]);
   });
 
-  test("takes no bucket that is not counted yet", () => {
+  test("uses no bucket that is not counted yet", () => {
     const range = { since: at("02T00:00:00"), until: at("03T00:00:00"), ...onePoint };
     expect(show(range, at("02T01:07:00"))).toEqual([
       "02T00:00 02T01:00 3600",
@@ -123,7 +123,7 @@ describe("a range in buckets", () => {
     expect(show(range, at("01T00:00:00"))).toEqual(["02T00:00 03T00:00 attempts"]);
   });
 
-  test("takes no bucket that reaches over the end of a step", () => {
+  test("uses no bucket that crosses the end of a step", () => {
     const origin = at("02T00:00:00");
     const range = { since: origin, until: at("04T00:00:00"), stepMs: 2 * 3_600_000, origin };
     expect(show(range, at("09T00:00:00"))).toEqual(["02T00:00 04T00:00 3600"]);
@@ -136,27 +136,27 @@ describe("a range in buckets", () => {
 describe("the range of the charts", () => {
   const now = new Date("2026-06-01T12:30:00Z");
   const read = (query: Parameters<typeof readStatsRange>[0]) => {
-    const faults = Object.keys(faultsOf(statsFaults(query, now)));
+    const faults = Object.keys(toFieldErrors(statsErrors(query, now)));
     if (faults.length > 0) return faults;
     const { since, until, stepMs } = readStatsRange(query, now);
     return [since.toISOString(), until.toISOString(), stepMs / 1000];
   };
 
-  test("is the last day in hours, moved out to whole hours", () => {
+  test("is the last day in hours by default, extended to whole hours", () => {
     expect(read({})).toEqual(["2026-05-31T12:00:00.000Z", "2026-06-01T13:00:00.000Z", 3600]);
   });
 
-  test("holds 1,000 points and not one more", () => {
+  test("has at most 1,000 points", () => {
     const until = "2026-06-01T12:00:00Z";
     const before = (points: number) => new Date(Date.parse(until) - points * 300_000).toISOString();
     expect(read({ since: before(1_000), until, step: 300 })).toHaveLength(3);
     expect(read({ since: before(1_001), until, step: 300 })).toEqual(["step"]);
   });
 
-  test("is judged by what could be read of it, and by nothing that was invented", () => {
+  test("is validated by its readable fields, without invented defaults", () => {
     const [late, early] = ["2026-06-01T12:00:00Z", "2026-05-01T12:00:00Z"];
-    const named = (query: Parameters<typeof statsFaults>[0]) =>
-      Object.keys(faultsOf(statsFaults(query, now)));
+    const named = (query: Parameters<typeof statsErrors>[0]) =>
+      Object.keys(toFieldErrors(statsErrors(query, now)));
     expect(named({ since: late, until: early, step: undefined })).toEqual(["since"]);
     expect(named({ since: undefined, until: late, step: 300 })).toEqual([]);
     expect(named({ since: early, until: undefined, step: 300 })).toEqual([]);
@@ -172,20 +172,20 @@ describe("the range of the charts", () => {
   });
 });
 
-describe("what is not counted yet", () => {
+describe("the slices of uncounted attempts", () => {
   const now = new Date("2026-06-01T12:00:00.000Z");
   const before = (ms: number) => new Date(now.getTime() - ms);
   const lengths = (since: Date, until: Date) =>
     slicesOf({ since, until }, now).map((one) => one.until.getTime() - one.since.getTime());
 
-  test("is read by the minute, in eight slices at the most", () => {
+  test("last at least a minute, and are at most eight", () => {
     expect(lengths(before(150_000), now)).toEqual([60_000, 60_000, 30_000]);
     expect(lengths(before(480_000), now)).toEqual(Array(8).fill(60_000));
     expect(lengths(before(480_001), now)).toHaveLength(8);
     expect(lengths(before(86_400_000), now)).toEqual(Array(8).fill(10_800_000));
   });
 
-  test("ends a minute ahead, as far as clocks are apart", () => {
+  test("end a minute ahead, as far as clocks may differ", () => {
     expect(lengths(before(30_000), before(-86_400_000))).toEqual([60_000, 30_000]);
     expect(lengths(before(-61_000), before(-86_400_000))).toEqual([]);
   });

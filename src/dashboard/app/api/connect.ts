@@ -1,9 +1,9 @@
-import { createApiClient, type ApiClient } from "../../../client/api.ts";
+import { createApiClient, type ApiClient } from "../../../api/client.ts";
 
-/** `{base_url}` of the API that served this page. */
+/** The API's `{base_url}`: the origin that served this page, with the path of the API. */
 export const BASE_URL = `${location.origin}/api/v1`;
 
-/** Makes a client that calls the API with the token; without one, as somebody who is not signed in. */
+/** Creates a client that sends the token with each request; without a token the requests are anonymous. */
 export function apiWith(token: string | undefined, onUnauthorized = () => {}): ApiClient {
   return createApiClient({ serverRoot: location.origin, token: () => token, onUnauthorized });
 }

@@ -1,6 +1,9 @@
 import examples from "../../../docs/event-examples.json";
 
-/** Event value → a body as it is sent, in full and in minimal. The guide "Events" has the same. */
+/**
+ * Event name → a sample body in the payload modes `full` and `minimal`. The guide "Events" shows the same
+ * samples.
+ */
 export const EVENT_EXAMPLES: Readonly<
   Record<string, { readonly full: string; readonly minimal: string }>
 > = examples;

@@ -3,7 +3,7 @@ import verifyPhp from "../../../docs/verify/verify.php" with { type: "text" };
 import verifyPy from "../../../docs/verify/verify.py" with { type: "text" };
 import verifyRb from "../../../docs/verify/verify.rb" with { type: "text" };
 import verifySh from "../../../docs/verify/verify.sh" with { type: "text" };
-// TypeScript and the lint read this file as code; the bundler gives its text.
+// TypeScript and the linter read this file as code, but the bundler inlines its text (`samples` in build.ts).
 // @ts-expect-error
 // oxlint-disable-next-line import/default
 import verifyTs from "../../../docs/verify/verify.ts" with { type: "text" };
@@ -15,7 +15,10 @@ interface Snippet {
   readonly code: string;
 }
 
-/** The recipes are those of the guide "Verifying", letter for letter: they are tested against real deliveries. */
+/**
+ * Sample programs that verify signatures. They are the files of the guide "Verifying", which are tested
+ * against real deliveries.
+ */
 export const VERIFY_SNIPPETS: readonly Snippet[] = [
   { language: "TypeScript", file: "verify.ts", code: String(verifyTs) },
   { language: "Python", file: "verify.py", code: verifyPy },

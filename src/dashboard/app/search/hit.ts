@@ -1,4 +1,4 @@
-/** Something that was found, and where it is. */
+/** A search result and the page that it links to. */
 export interface Hit {
   readonly group:
     | "Pages"
@@ -10,13 +10,13 @@ export interface Hit {
     | "Documentation";
   readonly title: string;
   readonly hint: string;
-  /** Below `/dashboard`; a guide is below `/docs`, and opens beside it. */
+  /** A path below `/dashboard`. A guide has a path below `/docs` and opens in a new tab. */
   readonly href: string;
 }
 
 export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 
-/** Whether each word that was typed is somewhere in it. */
+/** Returns whether the text contains each typed word, ignoring case. */
 export function hasWords(text: string, typed: string): boolean {
   const lower = text.toLowerCase();
   return typed
@@ -25,10 +25,10 @@ export function hasWords(text: string, typed: string): boolean {
     .every((word) => lower.includes(word));
 }
 
-/** So many of a kind. */
-export const EACH = 5;
+/** The highest number of results per group. */
+export const RESULTS_PER_GROUP = 5;
 
-/** A section of a guide. */
+/** A section of a guide in the search index `/docs/search.json`. */
 export interface Section {
   readonly path: string;
   readonly guide: string;
@@ -36,11 +36,11 @@ export interface Section {
   readonly text: string;
 }
 
-/** Those whose titles fit come first, then those that have the words anywhere. */
+/** Finds sections of guides. Matches in titles come first, then matches anywhere in the text. */
 export function guidesLike(sections: readonly Section[], typed: string): Hit[] {
   const titled = sections.filter(({ title, guide }) => hasWords(`${guide} ${title}`, typed));
   const others = sections.filter((one) => !titled.includes(one) && hasWords(one.text, typed));
-  return [...titled, ...others].slice(0, EACH).map(({ path, guide, title }) => ({
+  return [...titled, ...others].slice(0, RESULTS_PER_GROUP).map(({ path, guide, title }) => ({
     group: "Documentation",
     title,
     hint: guide === title ? "" : guide,

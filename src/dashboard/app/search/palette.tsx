@@ -9,9 +9,9 @@ import { readCatalog } from "../pages/webhooks/data/reads.ts";
 import { useApi } from "../session/session.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import type { Area } from "../shell/area.ts";
-import { guidesLike, isGuide, type Hit } from "./hit.ts";
+import type { Area } from "../shell/page.tsx";
 import { catalogLike, pagesLike, readGuides, search } from "./sources.ts";
+import { guidesLike, type Hit, isGuide } from "./hit.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {
@@ -29,14 +29,14 @@ interface PaletteProps {
   readonly onClose: () => void;
 }
 
-/** Finds things by what is typed, by keyboard alone if somebody wants it. */
+/** A search over pages, events, reviews, users and guides. It can be used by keyboard alone. */
 export function Palette({ areas, onClose }: PaletteProps) {
   const [text, setText] = useState("");
   const { hits, isLooking } = useHits(areas, text.trim());
   const go = useGo(onClose);
   const combobox = useCombobox({ opened: true });
   const found = hits.map(({ href }) => href).join(" ");
-  // The first that was found is the one that Enter opens.
+  // Enter opens the first result without an arrow key.
   useEffect(() => {
     if (found !== "") combobox.selectFirstOption();
     // oxlint-disable-next-line react/exhaustive-deps -- the store is made anew with every render.
@@ -60,12 +60,13 @@ export function Palette({ areas, onClose }: PaletteProps) {
             spellCheck={false}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
-            // The library keeps this key for closing a list of its own.
+            // Handled here because Mantine's combobox uses Escape to close its dropdown, not the dialog
+            // around it.
             onKeyDown={(event) => event.key === "Escape" && onClose()}
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
-          {wordsOn(text.trim(), hits.length, isLooking)}
+          {textColorOn(text.trim(), hits.length, isLooking)}
         </Text>
         <Combobox.Options className="hits" aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (
@@ -92,13 +93,13 @@ function groupsOf(hits: readonly Hit[]) {
   return [...Map.groupBy(numbered, ({ hit }) => hit.group)];
 }
 
-function wordsOn(typed: string, count: number, isLooking: boolean): string {
+function textColorOn(typed: string, count: number, isLooking: boolean): string {
   if (isLooking) return "Looking …";
   if (typed === "") return "Arrows choose, Enter opens, Escape closes.";
   return count === 0 ? "Nothing was found." : `${count} found.`;
 }
 
-/** A guide opens beside the dashboard, as it does from the navigation. */
+/** A guide opens in a new tab, like the link to the guides in the navigation. */
 function useGo(onClose: () => void) {
   const [, navigate] = useLocation();
   return (hit: Hit) => {
@@ -110,12 +111,12 @@ function useGo(onClose: () => void) {
 
 function useHits(areas: readonly Area[], typed: string) {
   const api = useApi();
-  const [asked] = useDebouncedValue(typed, TYPING_MS);
+  const [query] = useDebouncedValue(typed, TYPING_MS);
   const guides = useQuery({ queryKey: ["guides"], queryFn: readGuides, staleTime: Infinity });
   const found = useQuery({
-    queryKey: ["search", asked],
-    queryFn: () => search(api, areas, asked),
-    enabled: asked !== "",
+    queryKey: ["search", query],
+    queryFn: () => search(api, areas, query),
+    enabled: query !== "",
     placeholderData: keepPreviousData,
   });
   const catalog = useQuery({
@@ -126,8 +127,8 @@ function useHits(areas: readonly Area[], typed: string) {
   });
   const pages = pagesLike(areas, typed);
   if (typed === "") return { hits: pages, isLooking: false };
-  const records = asked === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
+  const records = query === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
   const events = catalogLike(catalog.data?.events ?? [], typed);
   const hits = [...records, ...pages, ...events, ...guidesLike(guides.data ?? [], typed)];
-  return { hits, isLooking: asked !== typed || found.isFetching };
+  return { hits, isLooking: query !== typed || found.isFetching };
 }

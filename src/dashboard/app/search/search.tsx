@@ -3,11 +3,11 @@ import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 
 import { Icon } from "../ui/icon.tsx";
-import type { Area } from "../shell/area.ts";
+import type { Area } from "../shell/page.tsx";
 
 const Palette = lazy(() => import("./palette.tsx").then(({ Palette: one }) => ({ default: one })));
 
-/** The button in the head of every page, and Ctrl-K or Cmd-K anywhere. */
+/** The search button in the header of every page. Ctrl-K or Cmd-K opens the search, too. */
 export function Search({ areas }: { readonly areas: readonly Area[] }) {
   const [opened, { open, close }] = useDisclosure();
   useHotkeys([["mod+K", open]], []);

@@ -1,34 +1,37 @@
-import { answerOf, type ApiClient } from "../api/api-client.ts";
-import { eventsLike } from "../pages/events/events-like.ts";
-import { isUlid } from "../pages/webhooks/data/attempt-rows.ts";
-import { isReviewId, type MessageFilter } from "../pages/webhooks/data/message-filter.ts";
-import { readMessages } from "../pages/webhooks/data/message-pages.ts";
+import { answerOf, type ApiClient } from "../api/client.ts";
+import { eventsLike } from "../pages/events/schema-fields.ts";
+import { isReviewId, isUlid, type MessageFilter } from "../pages/webhooks/data/filters.ts";
+import { readMessages } from "../pages/webhooks/deliveries/use-messages.ts";
 import {
-  readSubscriptions,
   type CatalogEvent,
   type Message,
+  readSubscriptions,
   type Subscription,
 } from "../pages/webhooks/data/reads.ts";
+import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
-import type { Area } from "../shell/area.ts";
-import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
+import { RESULTS_PER_GROUP, hasWords, type Hit, type Section } from "./hit.ts";
 
-// Where each role may look. What it may not read it is not asked for, and the server has the last word.
+// The sources of the search. Each role is searched only where it has an area, so that no request is sent that
+// the API would deny.
 
-/** The ids of review sites are longer than this, and short words are not looked up at every key. */
+/**
+ * Shorter texts are not looked up as ids of a review site: those ids are longer, and each lookup costs a
+ * request per pause in the typing.
+ */
 const ID_CHARS = 3;
 
-/** The pages of the navigation. */
+/** Searches the titles of the pages in the navigation. */
 export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
 }
 
-/** Kinds of events, by the words of their names, descriptions and fields. */
+/** Searches the event catalog: the words in names, descriptions and fields of events. */
 export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
   return eventsLike(events, typed)
-    .slice(0, EACH)
+    .slice(0, RESULTS_PER_GROUP)
     .map(({ value, description }) => ({
       group: "Event catalog",
       title: value,
@@ -42,7 +45,7 @@ export async function readGuides(): Promise<readonly Section[]> {
   return answer.ok ? answer.json() : [];
 }
 
-/** Looks where the areas of the role allow it to. */
+/** Searches all sources that the areas of the user's role cover. */
 export async function search(
   api: ApiClient,
   areas: readonly Area[],
@@ -75,10 +78,10 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
   }));
 }
 
-/** An event by its id, or the events of a review by its id here or at the site. */
+/** Finds an event by its id, or the events of a review by the review's id here or at the review site. */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
-  const page = { limit: EACH, cursor: undefined };
+  const page = { limit: RESULTS_PER_GROUP, cursor: undefined };
   const filters: MessageFilter[] = isUlid(typed)
     ? [{ event_id: typed.toUpperCase() }]
     : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];
@@ -116,12 +119,12 @@ function reviewHit(
   };
 }
 
-/** A review by its id here or at the site, or by its text. */
+/** Finds a review by its id here or at the review site, or by its text. */
 async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
   const list = async (filter: { external_review_id?: string; q?: string }) =>
-    (await answerOf(reviews.get({ query: { ...filter, limit: EACH } }))).data;
+    (await answerOf(reviews.get({ query: { ...filter, limit: RESULTS_PER_GROUP } }))).data;
   const found = await Promise.all([
     isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [],
     list({ external_review_id: typed }),
@@ -136,7 +139,7 @@ async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   }));
 }
 
-/** An id that is not there, or not to be seen, is one that was not found. */
+/** Maps a 404 or 403 for a typed id to an empty result. */
 async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   try {
     return [await answer];
@@ -145,13 +148,13 @@ async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   }
 }
 
-/** A user by the number, or by a part of the name or the email. */
+/** Finds a user by id, or by a part of the name or email. */
 async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
   const isId = isReviewId(typed);
   if (typed.length < ID_CHARS && !isId) return [];
   const users = isId
     ? await orNone(answerOf(api.admin.users({ id: typed }).get()))
-    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: EACH } }))).data;
+    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: RESULTS_PER_GROUP } }))).data;
   return users.map(({ name, email, company }) => ({
     group: "Users",
     title: name,

@@ -1,9 +1,9 @@
-import { answerOf } from "../api/api-client.ts";
+import { answerOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
 import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";
 
-/** Which ways of signing in the domain of an email has. */
+/** The sign-in methods that the domain of an email allows. */
 export interface SignInMethods {
   readonly password: boolean;
   readonly sso: boolean;
@@ -14,35 +14,41 @@ interface CodeRequest {
   readonly type: "forgot_password" | "change_password";
 }
 
-/** Sends what proves who somebody is: passwords, codes from mails, and the code of a single sign-on. */
+/** Requests that prove an identity: by password, by a mailed code, by an invitation or by single sign-on. */
 export function useCredentials() {
   const { api } = useSessionState();
   return {
-    /** Asks for the domain of the email; nobody is looked up. */
+    /**
+     * Reads the sign-in methods of the email's domain. The API does not look up the user, so the answer does
+     * not reveal accounts.
+     */
     discover: (email: string): Promise<SignInMethods> =>
       answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
       answerOf(api.login.post({ email, password, rememberMe })),
-    /** Redeems the code that a single sign-on brought back. */
+    /** Exchanges the code of an SSO callback for a session (PKCE). */
     exchangeCode: (code: string, verifier: string): Promise<Session> =>
       answerOf(api.auth.sso.exchange.get({ query: { code, code_verifier: verifier } })),
-    /** Mails a code of six digits. */
+    /** Requests a mail with a code of six digits. */
     sendCode: async (request: CodeRequest): Promise<void> => {
       await answerOf(api["email-otp"].resend.post({ ...request }));
     },
-    /** Answers the token that is good for a new password and for nothing else. */
+    /** Returns a token that is accepted only for setting a new password. */
     verifyCode: async (request: CodeRequest, otp: string): Promise<string | undefined> => {
       const answer = await answerOf(api["email-otp"].verify.post({ ...request, otp }));
       return "token" in answer ? answer.token : undefined;
     },
-    /** Checks the present password, and mails a code of six digits. */
+    /** Verifies the current password, and requests a mail with a code of six digits. */
     startPasswordChange: async (currentPassword: string): Promise<void> => {
       await answerOf(api["change-password"].post({ current_password: currentPassword }));
     },
-    /** Redeems the code of an invitation for the first password. */
+    /** Redeems an invitation code: sets the first password and signs in. */
     acceptInvitation: (code: string, password: string): Promise<Session> =>
       answerOf(api.auth.invitation.post({ code, password })),
-    /** Needs the token of `verifyCode`; a 401 of it ends no session. */
+    /**
+     * Sets a new password with the token of `verifyCode`. The request has its own client, so that a 401 does
+     * not end the session.
+     */
     setPassword: (token: string, password: string): Promise<Session> =>
       answerOf(apiWith(token)["reset-password"].post({ password })),
   };

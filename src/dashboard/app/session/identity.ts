@@ -1,22 +1,53 @@
-import { apiErrorOf } from "../api/api-error.ts";
-import { answerOf, type ApiClient } from "../api/api-client.ts";
+import { answerOf, type ApiClient, apiErrorOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
-import { tabStorage } from "./tab-storage.ts";
+
+/*
+ * State that survives a reload is stored in sessionStorage, which other tabs cannot read and which ends with
+ * the tab. If the browser blocks storage, the state is lost at the next reload.
+ */
+
+type Key = "reviewrelay.session" | "reviewrelay.reload" | "reviewrelay.sso" | "reviewrelay.drafts";
+
+export const tabStorage = {
+  read(key: Key): string | null {
+    try {
+      return sessionStorage.getItem(key);
+    } catch {
+      return null;
+    }
+  },
+  /** Returns whether the value could be stored. */
+  write(key: Key, value: unknown): boolean {
+    try {
+      sessionStorage.setItem(key, JSON.stringify(value));
+      return true;
+    } catch {
+      return false;
+    }
+  },
+  remove(key: Key): void {
+    try {
+      sessionStorage.removeItem(key);
+    } catch {
+      // Nothing was stored, so there is nothing to remove.
+    }
+  },
+};
 
 type Identity = Awaited<ReturnType<typeof readIdentity>>;
 
-/** Who is signed in, with the look of their company. */
+/** The signed-in user and token, with the theme of the user's company. */
 export interface Session extends Identity {
   readonly token: string;
-  /** Of somebody who acts as the owner of an account: the own session, to which it goes back. */
+  /** The impersonator's own session, set during impersonation. `comeBack` continues with it. */
   readonly origin?: Session;
-  /** Of a portal link: what it opens. */
+  /** Set for a session that a portal link opened. */
   readonly portal?: Portal;
 }
 
-/** What somebody sees who came by a portal link. */
+/** The access that a portal link grants. */
 export interface Portal {
-  /** `webhooks`, or `webhooks/{id}` for each subscription. */
+  /** Paths of the pages that may be opened: `webhooks`, or `webhooks/{id}` for each subscription. */
   readonly pages: readonly string[];
   readonly isReadOnly: boolean;
 }
@@ -25,7 +56,10 @@ export function readIdentity(api: ApiClient) {
   return answerOf(api["verify-token"].get());
 }
 
-/** Ends the token at the server; answers whether it is certain that it has ended. */
+/**
+ * Revokes the token on the server. Returns true if the token is certainly revoked, false if the server could
+ * not confirm it.
+ */
 export async function endToken(token: string): Promise<boolean> {
   try {
     await answerOf(apiWith(token).logout.get());
@@ -36,14 +70,15 @@ export async function endToken(token: string): Promise<boolean> {
 }
 
 /**
- * With remember-me the token outlives the reloads of this tab, and new tabs may have it: never localStorage. Without it
- * the token outlives those reloads that we ask for ourselves, because then nobody meant to sign out.
+ * A remembered session keeps its token in sessionStorage, and new tabs may take it over; it is never in
+ * localStorage. Without remember-me the token survives only a reload that the dashboard itself starts, marked
+ * by `ONCE`, because the user did not mean to sign out.
  */
 const KEY = "reviewrelay.session";
 const ONCE = "reviewrelay.reload";
 
 export const storedSession = {
-  /** Answers the session of before the reload; one that was stored for that reload alone is forgotten here. */
+  /** Returns the session from before the reload. A session that was stored for this one reload is removed. */
   read(): Session | undefined {
     const isForOnce = tabStorage.read(ONCE) !== null;
     const session = stored();
@@ -54,7 +89,7 @@ export const storedSession = {
   write: (session: Session) => tabStorage.write(KEY, session),
   remove: () => tabStorage.remove(KEY),
   exists: () => tabStorage.read(KEY) !== null,
-  /** Answers the session that is to be kept, which one stored for a single reload is not. */
+  /** Returns the stored session if it is kept by remember-me; undefined if it was stored for a single reload. */
   kept: () => (tabStorage.read(ONCE) === null ? stored() : undefined),
 };
 
@@ -62,7 +97,7 @@ function stored(): Session | undefined {
   try {
     const found: unknown = JSON.parse(tabStorage.read(KEY) ?? "null");
     const { token, user }: Partial<Session> = Object(found);
-    // `write` has stored it; the first call with it ends the session if the token is dead.
+    // Only `write` stores this value. If the token is dead, the first request with it ends the session.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return token === undefined || user === undefined ? undefined : (found as Session);
   } catch {
@@ -72,16 +107,38 @@ function stored(): Session | undefined {
 
 let present: Session | undefined;
 
-/** Is told of every change of the session, for `reloadSignedIn`. */
+/** Records the current session for `reloadSignedIn`. Called at every change. */
 export function followSession(session: Session | undefined): void {
   present = session;
 }
 
-/** Loads the dashboard anew, in its present version, and stays signed in. */
+/** Reloads the page to get the deployed version of the dashboard, and keeps the user signed in. */
 export function reloadSignedIn(): void {
   if (present !== undefined && !storedSession.exists()) {
     storedSession.write(present);
     tabStorage.write(ONCE, true);
   }
   location.reload();
+}
+
+/** Role in the API (`user.role`) → its display name. */
+const ROLE_NAMES = {
+  super_admin: "Super-admin",
+  partner_owner: "Partner owner",
+  partner_admin: "Partner admin",
+  account_owner: "Account owner",
+  account_user: "Account user",
+  location_user: "Location user",
+} as const;
+
+export type Role = keyof typeof ROLE_NAMES;
+
+// Object.keys has the type string[].
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const ROLES = Object.keys(ROLE_NAMES) as readonly Role[];
+
+/** Returns the display name of a role. A role that this version does not know is shown as it is. */
+export function roleName(role: string): string {
+  const names: Readonly<Record<string, string>> = ROLE_NAMES;
+  return names[role] ?? role;
 }

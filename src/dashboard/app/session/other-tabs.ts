@@ -3,8 +3,9 @@ import { useEffect, useRef, useState } from "react";
 import { storedSession, type Session } from "./identity.ts";
 
 /*
- * A new tab takes over the session that another tab of this browser keeps. A channel reaches documents of this origin
- * alone, and nothing of it is stored. A page inside a frame neither asks nor answers: whoever embeds it is somebody else.
+ * A new tab takes over a session that another tab of the browser keeps by remember-me. Tabs exchange it over
+ * a BroadcastChannel, which reaches documents of this origin only and stores nothing. A framed page neither
+ * asks nor answers, because another site embeds it.
  */
 
 type Message =
@@ -13,29 +14,32 @@ type Message =
   | { readonly kind: "ended"; readonly token: string };
 
 const NAME = "reviewrelay.session";
-/** So long the sign-in is not shown yet: a tab that is awake answers much sooner. */
-const PATIENCE_MS = 150;
-/** A busy tab's answer still counts, and one that comes when somebody may be typing does not. */
-const TOO_LATE_MS = 2_000;
+/** The sign-in is hidden for this long while the other tabs are asked. A tab that is not suspended answers sooner. */
+const ASK_TIMEOUT_MS = 150;
+/**
+ * A later answer is dropped, because the user may already be typing a password. A busy tab may answer after
+ * `ASK_TIMEOUT_MS`.
+ */
+const LATE_ANSWER_MS = 2_000;
 
 interface OtherTabs {
-  /** Whether this tab has nobody yet, and should look for somebody. */
-  readonly isAlone: boolean;
+  /** True if this tab has no session and should ask the other tabs for one. */
+  readonly hasNoSession: boolean;
   readonly onSession: (session: Session) => void;
-  /** Somebody signed out in another tab. */
+  /** Called when the session with this token was signed out in another tab. */
   readonly onEnded: (token: string) => void;
 }
 
-/** Answers whether another tab may be about to hand its session over. */
-export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolean {
-  const [isAsking, setAsking] = useState(isAlone && !isFramed());
-  const begin = useRef({ isAlone, onSession, onEnded });
+/** Returns true while the answer of another tab is awaited. */
+export function useOtherTabs({ hasNoSession, onSession, onEnded }: OtherTabs): boolean {
+  const [isAsking, setAsking] = useState(hasNoSession && !isFramed());
+  const begin = useRef({ hasNoSession, onSession, onEnded });
   useEffect(() => {
     const channel = openChannel();
     if (channel === undefined) return undefined;
     const { current } = begin;
-    const id = current.isAlone ? randomId() : undefined;
-    const isLate = deadline(TOO_LATE_MS);
+    const id = current.hasNoSession ? randomId() : undefined;
+    const isLate = deadline(LATE_ANSWER_MS);
     let isTaken = false;
     channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
       if (data.kind === "ended") current.onEnded(data.token);
@@ -46,7 +50,7 @@ export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolea
       setAsking(false);
     });
     if (id !== undefined) post(channel, { kind: "ask", id });
-    const shown = setTimeout(() => setAsking(false), PATIENCE_MS);
+    const shown = setTimeout(() => setAsking(false), ASK_TIMEOUT_MS);
     return () => {
       clearTimeout(shown);
       channel.close();
@@ -55,15 +59,15 @@ export function useOtherTabs({ isAlone, onSession, onEnded }: OtherTabs): boolea
   return isAsking;
 }
 
-/** Has the other tabs of the same session end as well. */
-export function tellEnded(token: string): void {
+/** Signs out all other tabs that use this token. */
+export function notifyEnded(token: string): void {
   const channel = openChannel();
   if (channel === undefined) return;
   post(channel, { kind: "ended", token });
   channel.close();
 }
 
-/** What is to be kept is handed over, and nothing else. */
+/** Answers another tab with the session, if it is kept by remember-me. */
 function answer(channel: BroadcastChannel, id: string): void {
   const session = storedSession.kept();
   if (session !== undefined) post(channel, { kind: "answer", id, session });
@@ -76,12 +80,12 @@ function openChannel(): BroadcastChannel | undefined {
 const isFramed = () => window.top !== window.self;
 
 function post(channel: BroadcastChannel, message: Message): void {
-  // A channel has no target origin: it reaches its own alone.
+  // A BroadcastChannel has no target origin; it reaches its own origin only.
   // oxlint-disable-next-line unicorn/require-post-message-target-origin
   channel.postMessage(message);
 }
 
-/** Unlike a UUID to be had where the page is not secure, too. */
+/** Unlike `crypto.randomUUID`, this works on a page without HTTPS, too. */
 function randomId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join("-");
 }

@@ -1,14 +1,15 @@
 import { notifyManager, QueryClient } from "@tanstack/react-query";
 
-import { apiErrorOf } from "../api/api-error.ts";
+import { apiErrorOf } from "../api/client.ts";
 
-// By default what a click has begun is shown a moment later, and a second click in between would begin it again.
+// State changes are by default rendered in a later task, and a second click in between would start the
+// mutation again.
 notifyManager.setScheduler(queueMicrotask);
 
 const STALE_MS = 5_000;
 const TRIES = 2;
 
-/** What was read is kept until sign-out; an answer of 4xx is final, anything else is asked for again. */
+/** Cached data is kept until sign-out. An answer of 4xx is final; network errors and 5xx are retried. */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
@@ -16,9 +17,10 @@ export const queryClient = new QueryClient({
       retry: (failures, error) => failures < TRIES && (apiErrorOf(error)?.status ?? 500) >= 500,
     },
     mutations: {
-      // Without a connection a write fails and says so; it does not wait to be sent later.
+      // A mutation without a connection fails at once, instead of being queued until the browser is online.
       networkMode: "always",
-      // Answers hold secrets: nothing of them is kept once the component that sent them is gone.
+      // Answers of mutations may contain secrets, so they are removed from the cache as soon as their
+      // component unmounts.
       gcTime: 0,
     },
   },

@@ -1,179 +1,213 @@
 import {
   createContext,
+  type ReactNode,
+  type RefObject,
   use,
   useCallback,
   useEffect,
   useMemo,
   useRef,
   useState,
-  type ReactNode,
-  type RefObject,
 } from "react";
 
-import type { ApiClient } from "../api/api-client.ts";
+import type { ApiClient } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
-import { forgetDrafts } from "../ui/kept-drafts.ts";
-import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
-import { tellEnded, useOtherTabs } from "./other-tabs.ts";
+import { allDrafts, addDrafts, discardDrafts } from "../ui/drafts.ts";
+import {
+  endToken,
+  followSession,
+  readIdentity,
+  type Session,
+  storedSession,
+  tabStorage,
+} from "./identity.ts";
+import { notifyEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
-import type { Arrival } from "./single-sign-on.ts";
-import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
-import { leaveTyping, takeTyping } from "./typing.ts";
+import { type SsoCallback } from "./single-sign-on.ts";
+import { HOME, NO_CALLBACK, takeSsoCallback } from "./links.ts";
 
-/** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
-type Ending = "expired" | "signed_out" | "unconfirmed";
+/**
+ * The way the session ended. `expired`: not by the user. `unconfirmed`: the user signed out, but the server
+ * did not confirm that the token is revoked.
+ */
+type EndReason = "expired" | "signed_out" | "unconfirmed";
 
 export interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
-  /** It says how the last session of this tab ended. */
-  readonly ended: Ending | undefined;
-  /** It says what a single sign-on brought back when the page was loaded. */
-  readonly arrival: Arrival;
-  /** It calls the API with the token of the session; a 401 ends the session. */
+  /** The way the previous session of this tab ended. */
+  readonly ended: EndReason | undefined;
+  /** The result of an SSO callback, if this page load is one. */
+  readonly ssoCallback: SsoCallback;
+  /** Calls the API with the token of the session. A 401 ends the session. */
   readonly api: ApiClient;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
-  /** Ends the token at the server, too. */
+  /** Ends the session, and revokes the token on the server. */
   readonly signOut: () => void;
-  /** Goes on with a token that acts as somebody else, until `comeBack`, which ends it. */
+  /** Starts impersonation: continues with a token that acts as another user. `comeBack` ends it. */
   readonly actAs: (session: Session) => void;
   readonly comeBack: () => void;
 }
 
-/** The portal, which is entered by links alone, has a provider of its own (`embed/`). */
+/**
+ * The portal has a separate provider (portal-session.tsx), because a portal session begins with a link
+ * instead of a sign-in.
+ */
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const { session, ended, arrival, enter, takeOver, leave, follow, renew, end } =
-    useSessionChanges();
+  const {
+    session,
+    ended,
+    ssoCallback,
+    startSession,
+    adoptSession,
+    dropSession,
+    onSignedOutElsewhere,
+    renew,
+    revoke,
+  } = useSessionChanges();
   const token = session?.token;
   const api = useMemo(
-    () => apiWith(token, () => token !== undefined && leave(token, "expired")),
-    [token, leave],
+    () => apiWith(token, () => token !== undefined && dropSession(token, "expired")),
+    [token, dropSession],
   );
   useFreshIdentity(api, token, renew);
   const isAsking = useOtherTabs({
-    isAlone: token === undefined && arrival.kind === "none",
-    onSession: takeOver,
-    onEnded: follow,
+    hasNoSession: token === undefined && ssoCallback.kind === "none",
+    onSession: adoptSession,
+    onEnded: onSignedOutElsewhere,
   });
   const isRemembered = storedSession.exists();
-  const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
+  const actions = {
+    signIn: startSession,
+    signOut: revoke,
+    ...impersonationActions(session, startSession),
+  };
   return (
-    <SessionContext value={{ session, isRemembered, ended, arrival, api, ...moves }}>
+    <SessionContext value={{ session, isRemembered, ended, ssoCallback, api, ...actions }}>
       {!isAsking && children}
     </SessionContext>
   );
 }
 
-/** Holds the session of this tab, and has everything that changes it. */
+/** Holds the session of this tab and all operations that change it. */
 function useSessionChanges() {
-  const [arrival, setArrival] = useState(takeArrival);
+  const [ssoCallback, setSsoCallback] = useState(takeSsoCallback);
   const [session, setSession] = useState(() => storedSession.read());
-  const [ended, setEnded] = useState<Ending>();
+  const [ended, setEnded] = useState<EndReason>();
   const token = session?.token;
-  const live = useRef(token);
+  const currentToken = useRef(token);
   const origin = useRef(session?.origin);
-  const [typist] = useState(() => takeTyping(session?.user.id));
-  /** Who is or was signed in here last. */
-  const last = useRef(session?.user.id ?? typist);
+  const [draftsOwner] = useState(() => restoreDrafts(session?.user.id));
+  /** The id of the user who is signed in, or was last. Drafts are dropped when another user signs in. */
+  const last = useRef(session?.user.id ?? draftsOwner);
   useEffect(() => followSession(session), [session]);
-  useEffect(() => leaveTyping(() => last.current), []);
+  useEffect(() => storeDrafts(() => last.current), []);
 
-  const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
+  const startSession = useCallback((next: Session, { remember }: { remember: boolean }) => {
     queryClient.clear();
-    if (last.current !== undefined && last.current !== next.user.id) forgetDrafts();
+    if (last.current !== undefined && last.current !== next.user.id) discardDrafts();
     last.current = next.user.id;
     if (remember) storedSession.write(next);
     else storedSession.remove();
-    live.current = next.token;
+    currentToken.current = next.token;
     origin.current = next.origin;
-    setArrival(NO_ARRIVAL);
+    setSsoCallback(NO_CALLBACK);
     setEnded(undefined);
     setSession(next);
   }, []);
-  const leave = useCallback(
-    (of: string, why?: Ending) => {
-      // A late answer to an earlier session says nothing of the present one.
-      if (live.current !== of) return;
-      // What ends by itself while somebody acts as another is that alone.
-      if (origin.current !== undefined && why === "expired") {
+  const dropSession = useCallback(
+    (ofToken: string, reason?: EndReason) => {
+      // Ignores a late answer that belongs to an earlier session.
+      if (currentToken.current !== ofToken) return;
+      // If the token of an impersonation expires, the impersonator's own session continues.
+      if (origin.current !== undefined && reason === "expired") {
         history.replaceState(null, "", HOME);
-        return enter(origin.current, { remember: storedSession.exists() });
+        return startSession(origin.current, { remember: storedSession.exists() });
       }
-      live.current = undefined;
+      currentToken.current = undefined;
       storedSession.remove();
       queryClient.clear();
-      setArrival(NO_ARRIVAL);
+      setSsoCallback(NO_CALLBACK);
       setSession(undefined);
-      setEnded(why);
+      setEnded(reason);
     },
-    [enter],
+    [startSession],
   );
   const renew = useCallback((next: Session) => {
-    if (live.current !== next.token) return;
-    const renewed = { ...next, ...(origin.current && { origin: origin.current }) };
-    if (storedSession.exists()) storedSession.write(renewed);
-    setSession(renewed);
+    if (currentToken.current !== next.token) return;
+    const withOrigin = { ...next, ...(origin.current && { origin: origin.current }) };
+    if (storedSession.exists()) storedSession.write(withOrigin);
+    setSession(withOrigin);
   }, []);
-  const { close, ...moves } = useOthersMoves(live, enter, leave);
-  const end = () => {
+  const { closeSession, ...actions } = useRemoteChanges(currentToken, startSession, dropSession);
+  const revoke = () => {
     if (token === undefined) return;
     const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
-    close(token);
-    for (const one of tokens) tellEnded(one);
+    closeSession(token);
+    for (const one of tokens) notifyEnded(one);
     void Promise.all(tokens.map(endToken)).then((areCertain) => {
       const isCertain = areCertain.every(Boolean);
-      if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
+      if (currentToken.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, arrival, enter, leave, renew, end, ...moves };
+  return { session, ended, ssoCallback, startSession, dropSession, renew, revoke, ...actions };
 }
 
-/** Answers what other tabs may have this one do, and how a session of this one is closed. */
-function useOthersMoves(
-  live: RefObject<string | undefined>,
-  enter: SessionState["signIn"],
-  leave: (of: string, why?: Ending) => void,
+/**
+ * Returns the session changes that other tabs may trigger in this tab, and `closeSession`, which ends a session and
+ * discards its drafts.
+ */
+function useRemoteChanges(
+  currentToken: RefObject<string | undefined>,
+  startSession: SessionState["signIn"],
+  dropSession: (ofToken: string, reason?: EndReason) => void,
 ) {
-  /** Goes on with what another tab handed over, unless somebody signed in here meanwhile. */
-  const takeOver = useCallback(
+  /** Adopts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
+  const adoptSession = useCallback(
     (handed: Session) => {
-      if (live.current === undefined) enter(handed, { remember: true });
+      if (currentToken.current === undefined) startSession(handed, { remember: true });
     },
-    [live, enter],
+    [currentToken, startSession],
   );
-  const close = useCallback(
-    (of: string, why?: Ending) => {
-      if (live.current !== of) return;
-      // Whoever signs in next begins at their own start.
+  const closeSession = useCallback(
+    (ofToken: string, reason?: EndReason) => {
+      if (currentToken.current !== ofToken) return;
+      // The next user to sign in starts at the first page of their role.
       history.replaceState(null, "", HOME);
-      forgetDrafts();
-      leave(of, why);
+      discardDrafts();
+      dropSession(ofToken, reason);
     },
-    [live, leave],
+    [currentToken, dropSession],
   );
-  const follow = useCallback((of: string) => close(of, "signed_out"), [close]);
-  return { takeOver, close, follow };
+  const onSignedOutElsewhere = useCallback(
+    (ofToken: string) => closeSession(ofToken, "signed_out"),
+    [closeSession],
+  );
+  return { adoptSession, closeSession, onSignedOutElsewhere };
 }
 
-/** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */
-function actingMoves(session: Session | undefined, enter: SessionState["signIn"]) {
-  const move = (next: Session, path: string) => {
+/**
+ * Builds the operations of impersonation. The partner's own session is kept inside the impersonated session
+ * (`origin`), so that it survives a reload, too.
+ */
+function impersonationActions(session: Session | undefined, startSession: SessionState["signIn"]) {
+  const switchTo = (next: Session, path: string) => {
     history.replaceState(null, "", HOME + path);
-    enter(next, { remember: storedSession.exists() });
+    startSession(next, { remember: storedSession.exists() });
   };
   return {
-    actAs: (next: Session) => session !== undefined && move({ ...next, origin: session }, ""),
+    actAs: (next: Session) => session !== undefined && switchTo({ ...next, origin: session }, ""),
     comeBack: () => {
       if (session?.origin === undefined) return;
       void endToken(session.token);
-      move(session.origin, "/accounts");
+      switchTo(session.origin, "/accounts");
     },
   };
 }
 
-/** What was stored over a reload may be out of date: the role, the name, the look. */
+/** Reads the identity again after a reload, because the stored role, name or theme may be out of date. */
 function useFreshIdentity(
   api: ApiClient,
   token: string | undefined,
@@ -185,7 +219,7 @@ function useFreshIdentity(
     restored.current = undefined;
     readIdentity(api).then(
       (identity) => renew({ ...identity, token }),
-      // A 401 has ended the session; without an answer the page goes on with what it has.
+      // A 401 has ended the session. After any other error the page keeps the stored identity.
       () => undefined,
     );
   }, [api, token, renew]);
@@ -199,9 +233,50 @@ export function useSessionState(): SessionState {
 
 export const useApi = (): ApiClient => useSessionState().api;
 
-/** Answers the session, on a page that only people who are signed in see. */
+/** Returns the session. Only for pages that require a signed-in user. */
 export function useSession(): Session {
   const { session } = useSessionState();
   if (session === undefined) throw new Error("Nobody is signed in.");
   return session;
+}
+
+/*
+ * Typed but unsent drafts are lost when the document is unloaded: by a reload, a deploy that requires one, or
+ * an SSO flow. They are therefore stored in sessionStorage and restored by the next document.
+ */
+
+const KEY = "reviewrelay.drafts";
+
+interface StoredDrafts {
+  /** The id of the user who typed the drafts. */
+  readonly user: number;
+  readonly drafts: Readonly<Record<string, object>>;
+}
+
+/** Stores the drafts when the document is unloaded. Returns a function that stops this. */
+function storeDrafts(whose: () => number | undefined): () => void {
+  const dropSession = () => {
+    const user = whose();
+    const drafts = allDrafts();
+    if (user === undefined || Object.keys(drafts).length === 0) tabStorage.remove(KEY);
+    else tabStorage.write(KEY, { user, drafts } satisfies StoredDrafts);
+  };
+  window.addEventListener("pagehide", dropSession);
+  return () => window.removeEventListener("pagehide", dropSession);
+}
+
+/**
+ * Restores the drafts of the previous document, unless another user is signed in. Returns the id of the user
+ * who typed them.
+ */
+function restoreDrafts(present: number | undefined): number | undefined {
+  const left = tabStorage.read(KEY);
+  tabStorage.remove(KEY);
+  if (left === null) return undefined;
+  // `storeDrafts` has written it.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const { user, drafts } = JSON.parse(left) as StoredDrafts;
+  if (present !== undefined && present !== user) return undefined;
+  addDrafts(drafts);
+  return user;
 }

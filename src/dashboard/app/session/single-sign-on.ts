@@ -1,42 +1,43 @@
 /*
- * The browser's part of a single sign-on. The code that comes back in the address counts only together with the verifier
- * that this tab stored: a code that somebody else slipped in signs nobody in.
+ * The browser's part of an SSO flow (authorization code with PKCE). The code in the callback address is
+ * accepted only together with the verifier that this tab stored, so that an attacker cannot sign a user in
+ * with a foreign code.
  */
 
-/** What waits in this tab while the person is at the identity provider. */
-interface PendingTrip {
+/** State of an SSO flow, stored in this tab while the user is at the identity provider. */
+interface PendingFlow {
   readonly verifier: string;
   readonly email: string;
-  /** Whether remember-me was ticked before the trip. */
+  /** The value of the remember-me checkbox when the flow began. */
   readonly remember: boolean;
-  /** The path to which the person wanted to go. */
+  /** The path that the user requested before the sign-in. */
   readonly path: string;
 }
 
-export type Arrival =
+export type SsoCallback =
   | { readonly kind: "none" }
-  | { readonly kind: "code"; readonly code: string; readonly trip: PendingTrip }
-  /** The code has no trip that began in this tab. */
-  | { readonly kind: "stray" }
-  | { readonly kind: "refused"; readonly trip: PendingTrip | undefined };
+  | { readonly kind: "code"; readonly code: string; readonly flow: PendingFlow }
+  /** A code arrived, but this tab has not started an SSO flow. */
+  | { readonly kind: "unexpected" }
+  | { readonly kind: "rejected"; readonly flow: PendingFlow | undefined };
 
-/** Reads the address together with the trip that this tab stored as JSON. */
-export function readArrival(search: string, stored: string | null): Arrival {
+/** Parses an SSO callback: the query of the address, and the state that this tab stored as JSON. */
+export function readCallback(search: string, stored: string | null): SsoCallback {
   const params = new URLSearchParams(search);
-  const trip = readTrip(stored);
+  const flow = readFlow(stored);
   const code = params.get("code");
-  if (params.has("error")) return { kind: "refused", trip };
+  if (params.has("error")) return { kind: "rejected", flow };
   if (code === null) return { kind: "none" };
-  return trip === undefined ? { kind: "stray" } : { kind: "code", code, trip };
+  return flow === undefined ? { kind: "unexpected" } : { kind: "code", code, flow };
 }
 
-function readTrip(stored: string | null): PendingTrip | undefined {
+function readFlow(stored: string | null): PendingFlow | undefined {
   try {
     const { verifier, email, remember, path }: Record<string, unknown> = Object(
       JSON.parse(stored ?? "null"),
     );
     if (typeof verifier !== "string" || typeof email !== "string") return undefined;
-    // It must be a path of the dashboard: a sign-in must not lead anywhere else.
+    // Only a path of the dashboard is accepted, so that the callback is no open redirect.
     const isOwn = typeof path === "string" && /^\/dashboard(?:$|[/?])/.test(path);
     return { verifier, email, remember: remember === true, path: isOwn ? path : "/dashboard" };
   } catch {
@@ -46,7 +47,7 @@ function readTrip(stored: string | null): PendingTrip | undefined {
 
 const VERIFIER_BYTES = 32;
 
-/** Makes a verifier and its challenge as RFC 7636, 4.1 and 4.2 say. */
+/** Creates a PKCE verifier and its challenge (RFC 7636, 4.1 and 4.2). */
 export async function newChallenge(): Promise<{ verifier: string; challenge: string }> {
   const verifier = base64url(crypto.getRandomValues(new Uint8Array(VERIFIER_BYTES)));
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));

@@ -2,9 +2,32 @@ import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useSession } from "../session/session.tsx";
-import { BrandMark } from "../ui/brand-mark.tsx";
 
-/** Says whose pages these are; a white label speaks in its own name. */
+/** The logo of the service, in the primary colour of the theme. */
+export function BrandMark({ size = 24 }: { readonly size?: number }) {
+  return (
+    <svg
+      className="brand-mark"
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      aria-hidden
+      focusable={false}
+    >
+      <rect width="24" height="24" rx="7" fill="var(--mantine-primary-color-filled)" />
+      <path
+        d="M6 8h5m-5 8h5m0-8 6 4-6 4"
+        fill="none"
+        stroke="var(--mantine-primary-color-contrast)"
+        strokeWidth="2"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+      />
+    </svg>
+  );
+}
+
+/** Shows the company's name, or with a white label only its own brand. */
 export function Brand() {
   const { theme, white_label: whiteLabel, company } = useSession();
   const [isBroken, setBroken] = useState(false);

@@ -1,7 +1,7 @@
 type Rgb = readonly [number, number, number];
 
 /**
- * Makes ten shades of a colour such as `#1f6feb`, from next to white to next to black; the seventh is the colour
+ * Makes ten shades of a colour such as `#1f6feb`, from nearly white to nearly black. The seventh is the colour
  * itself.
  */
 export function shadesOf(hex: string) {
@@ -22,11 +22,14 @@ export function shadesOf(hex: string) {
   ] as const;
 }
 
-/** Moves the colour toward black or white until it can be read on the background (WCAG 2.2, 1.4.3). */
+/** Darkens or lightens the colour until text in it is readable on the background (WCAG 2.2, 1.4.3). */
 export const readableOn = (hex: string, background: string): string =>
   standingOut(hex, background, READABLE);
 
-/** Moves it until it can be told from the background, as a mark of a choice must be (WCAG 2.2, 1.4.11). */
+/**
+ * Darkens or lightens the colour until it is distinguishable from the background, as a selection indicator
+ * must be (WCAG 2.2, 1.4.11).
+ */
 export const visibleOn = (hex: string, background: string): string =>
   standingOut(hex, background, VISIBLE);
 
@@ -39,20 +42,20 @@ function standingOut(hex: string, background: string, atLeast: number): string {
   return mix(parse(hex), target, 1);
 }
 
-/** Text needs 4.5, what is no text 3; the rest is for rounding. */
+/** WCAG demands a contrast of 4.5 for text and 3 for other content. The excess covers rounding. */
 const READABLE = 4.6;
 const VISIBLE = 3.05;
 
 const WHITE = "#ffffff";
 const BLACK = "#000000";
 
-/** Answers black or white, whichever can be read better on a colour. */
-export const wordsOn = (hex: string): string =>
+/** Returns black or white, depending on which has more contrast to the colour. */
+export const textColorOn = (hex: string): string =>
   contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;
 
-/** Under the pointer a colour moves away from the words on it. */
+/** Returns the colour of a hovered control: the colour moved away from that of its text. */
 export const hoveredOf = (hex: string): string =>
-  mix(parse(hex), parse(wordsOn(hex) === WHITE ? BLACK : WHITE), 0.12);
+  mix(parse(hex), parse(textColorOn(hex) === WHITE ? BLACK : WHITE), 0.12);
 
 export function contrast(one: string, other: string): number {
   const [light = 0, dark = 0] = [one, other]
@@ -61,7 +64,10 @@ export function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** Anything but six digits counts as the platform's blue: a look must not make a page fail. */
+/**
+ * Parses six hex digits. Any other value becomes the platform's blue, so that a malformed theme does not
+ * break a page.
+ */
 function parse(hex: string): Rgb {
   const value = /^#[0-9a-f]{6}$/i.test(hex) ? Number.parseInt(hex.slice(1), 16) : 0x1f6feb;
   return [value >> 16, (value >> 8) & 255, value & 255];
@@ -75,7 +81,7 @@ function mix(from: Rgb, to: Rgb, part: number): string {
   return `#${channel(0)}${channel(1)}${channel(2)}`;
 }
 
-/** WCAG 2.2 defines the relative luminance like this. */
+/** The relative luminance as WCAG 2.2 defines it. */
 function luminance(color: Rgb): number {
   return 0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2]);
 }

@@ -1,12 +1,28 @@
-import { AppShell, Burger, Group, NavLink } from "@mantine/core";
+import {
+  Alert,
+  AppShell,
+  Avatar,
+  Burger,
+  Button,
+  Group,
+  Menu,
+  NavLink,
+  Text,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+  VisuallyHidden,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 
+import { roleName } from "../session/identity.ts";
+import { useSession, useSessionState } from "../session/session.tsx";
 import { Icon } from "../ui/icon.tsx";
-import type { Area } from "./area.ts";
+import { notify } from "../ui/notify.ts";
 import { Brand } from "./brand.tsx";
-import { UserMenu } from "./user-menu.tsx";
+import type { Area } from "./page.tsx";
 
 interface ShellProps {
   readonly areas: readonly Area[];
@@ -14,7 +30,7 @@ interface ShellProps {
   readonly children: ReactNode;
 }
 
-/** Surrounds every page of somebody who is signed in. */
+/** The frame around every page of a signed-in user: header, navigation and content. */
 export function Shell({ areas, search, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (
@@ -88,5 +104,76 @@ function Navigation({ areas, onChoose }: NavigationProps) {
         leftSection={<Icon name="book" />}
       />
     </>
+  );
+}
+
+function UserMenu() {
+  const { signOut } = useSessionState();
+  const { user, company } = useSession();
+  const { setColorScheme } = useMantineColorScheme();
+  const isDark = useComputedColorScheme("light") === "dark";
+  return (
+    <Menu position="bottom-end" withArrow>
+      <Menu.Target>
+        <UnstyledButton>
+          <VisuallyHidden>Account of {user.name}</VisuallyHidden>
+          <Group gap="xs" wrap="nowrap">
+            <Avatar name={user.name} color="gray" radius="xl" size="sm" aria-hidden />
+            <Text size="sm" visibleFrom="sm" aria-hidden>
+              {user.name}
+            </Text>
+            <Icon name="chevronDown" size={14} />
+          </Group>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {user.email}
+          <br />
+          {roleName(user.role)} at {company.name}
+        </Menu.Label>
+        <Menu.Item
+          leftSection={<Icon name={isDark ? "sun" : "moon"} />}
+          onClick={() => setColorScheme(isDark ? "light" : "dark")}
+        >
+          {isDark ? "Light colours" : "Dark colours"}
+        </Menu.Item>
+        <Menu.Item leftSection={<Icon name="signOut" />} onClick={signOut}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** Shows during impersonation whose account is used, with a button that ends it. */
+export function ActingBanner() {
+  const { user, company, origin } = useSession();
+  const { comeBack } = useSessionState();
+  const before = useRef(origin);
+  useEffect(() => {
+    // An impersonation ends by the button or when its token expires. Both are announced.
+    if (before.current !== undefined && origin === undefined)
+      notify.done(`You are ${user.name} again.`);
+    before.current = origin;
+  }, [origin, user.name]);
+  if (origin === undefined) return null;
+  return (
+    <Alert
+      color="yellow"
+      mb="md"
+      role="note"
+      icon={<Icon name="user" />}
+      title={`You act as ${user.name}, owner of ${company.name}`}
+    >
+      <Group justify="space-between" gap="sm">
+        <Text size="sm" className="shrinks">
+          What you do here is done in the owner’s name, and the audit log names you both.
+        </Text>
+        <Button size="xs" onClick={comeBack}>
+          End
+        </Button>
+      </Group>
+    </Alert>
   );
 }

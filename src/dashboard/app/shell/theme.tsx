@@ -1,32 +1,35 @@
 import {
   createTheme,
-  MantineProvider,
-  virtualColor,
   type CSSVariablesResolver,
+  MantineProvider,
   type MantineTheme,
+  virtualColor,
 } from "@mantine/core";
-import { useMemo, type ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 
 import { useSessionState } from "../session/session.tsx";
-import { hoveredOf, readableOn, shadesOf, visibleOn, wordsOn } from "./colors.ts";
+import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
-/** Text stands on nothing darker among the light backgrounds, and on nothing lighter among the dark ones. */
+/**
+ * The darkest light background and the lightest dark background that text stands on. Contrast is computed
+ * against them.
+ */
 const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
 
-/** The nonce of the document's policy: style elements that the components write carry it. */
+/** Returns the nonce of the document's content security policy, for style elements that Mantine creates. */
 export function styleNonce(): string {
   return document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
 }
 
 interface BrandThemeProps {
   readonly children: ReactNode;
-  /** Absent: as the browser has it, or as the user chose. */
+  /** If absent, the user's choice or the setting of the browser applies. */
   readonly scheme?: "light" | "dark" | undefined;
 }
 
-/** Gives the components the colours of whoever is signed in. */
+/** Provides the theme of the signed-in user's company to the Mantine components. */
 export function BrandTheme({ children, scheme }: BrandThemeProps) {
   const { session } = useSessionState();
   const color = session?.theme.primary_color ?? PLATFORM_COLOR;
@@ -36,13 +39,13 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
         primaryColor: "brand",
         primaryShade: 6,
         colors: {
-          // A tenant's colour may be as dark, or as pale, as the page: what is chosen would not be seen.
+          // A tenant's colour may be close to that of the page, on which a selection would be invisible.
           brand: virtualColor({ name: "brand", light: "brandOnLight", dark: "brandOnDark" }),
           brandOnLight: shadesOf(visibleOn(color, LIGHT_BACKGROUND)),
           brandOnDark: shadesOf(visibleOn(color, DARK_BACKGROUND)),
         },
         autoContrast: true,
-        components: IN_PLACE,
+        components: COMPONENT_DEFAULTS,
         respectReducedMotion: true,
         defaultRadius: "md",
         cursorType: "pointer",
@@ -67,32 +70,36 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
   );
 }
 
-/** A red on which white words can be read. */
+/** A red with enough contrast for white text. */
 const STRONG_RED = {
   "--mantine-color-red-filled": "#c92a2a",
   "--mantine-color-red-filled-hover": "#b02525",
 } as const;
 
-/** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
-const LIST_HERE = {
+/**
+ * Renders dropdowns next to their control instead of at the end of the body, where they would be outside of
+ * all landmarks.
+ */
+const INLINE_DROPDOWN = {
   defaultProps: {
     comboboxProps: { withinPortal: false, keepMounted: false },
-    // The list itself scrolls, by the arrow keys; an area around it could not be reached by any key.
+    // The list itself scrolls, so that the arrow keys work; a scroll area would
+    // not be reachable by keyboard.
     withScrollArea: false,
     styles: { options: { maxHeight: 220, overflowY: "auto" } },
   },
 } as const;
-const IN_PLACE = {
-  // Its place for the first focus is no entry of a menu.
+const COMPONENT_DEFAULTS = {
+  // Mantine's placeholder for the initial focus would be announced as a menu item.
   Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
-  Select: LIST_HERE,
-  MultiSelect: LIST_HERE,
-  Autocomplete: LIST_HERE,
-  // It may not be cut off by what it stands in.
+  Select: INLINE_DROPDOWN,
+  MultiSelect: INLINE_DROPDOWN,
+  Autocomplete: INLINE_DROPDOWN,
+  // Tooltips are rendered into `main`, so that containers with hidden overflow do not clip them.
   Tooltip: { defaultProps: { portalProps: { target: "main" } } },
 };
 
-/** Colours of states, which stand as words on their own pale colour; the library's yellow is too faint there. */
+/** Colours of states, used as text on their own pale shade. Mantine's yellow has too little contrast there. */
 const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
 
 function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
@@ -103,14 +110,14 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
-/** What stands on a tenant's colour, and what becomes of it under the pointer. */
+/** CSS variables for text on the tenant's colour and for its hovered shade. */
 const filledWith = (shown: string) => ({
-  "--mantine-color-brand-contrast": wordsOn(shown),
+  "--mantine-color-brand-contrast": textColorOn(shown),
   "--mantine-color-brand-filled-hover": hoveredOf(shown),
-  "--mantine-primary-color-contrast": wordsOn(shown),
+  "--mantine-primary-color-contrast": textColorOn(shown),
 });
 
-/** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
+/** CSS variables that raise the contrast of Mantine's dimmed grey and of the tenant's colour to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onLight = readableOn(color, LIGHT_BACKGROUND);
   const onDark = readableOn(color, DARK_BACKGROUND);
@@ -125,7 +132,7 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onLight,
       "--mantine-color-brand-text": onLight,
-      // The darkest ground that it stands on is that of a hovered entry.
+      // The darkest background of this text is that of a hovered entry.
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
     },
     dark: {

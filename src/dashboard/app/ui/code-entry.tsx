@@ -2,12 +2,12 @@ import { Anchor, Button, Group, PinInput, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
-import { fieldError } from "../api/api-error.ts";
+import { fieldError } from "../api/client.ts";
 import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./use-time.ts";
 
 const DIGITS = 6;
-/** Within it the server sends no other code (contract 4.14). */
+/** The server sends no other code within this time (contract 4.14). */
 const COOLDOWN_MS = 60_000;
 
 interface CodeEntryProps {
@@ -16,8 +16,8 @@ interface CodeEntryProps {
 }
 
 /**
- * Takes the six digits of a mail and sends them when the last one is there. It asks for another code no sooner than the
- * server sends one.
+ * Takes the six digits of a mailed code, and submits them when the last one is entered. Another code can be
+ * requested after the server's cooldown.
  */
 export function CodeEntry(props: CodeEntryProps) {
   const { code, enter, submit, resend, error, isBusy, sentAt, first } = useCode(props);
@@ -40,21 +40,18 @@ export function CodeEntry(props: CodeEntryProps) {
   );
 }
 
-/**
- * Holds the digits that are there, and sends the two things that can be sent: the whole code, and the wish for another
- * one.
- */
+/** Holds the entered digits and the two requests: to verify the code, and to send another one. */
 function useCode({ onCode, onResend }: CodeEntryProps) {
   const [code, setCode] = useState("");
   const [sentAt, setSentAt] = useState(() => Date.now());
   const first = useRef<HTMLInputElement>(null);
-  // One mutation serves both, so that each takes away the error of the other.
+  // One mutation serves both requests, so that each clears the error of the other.
   const { mutate, error, isPending } = useMutation({
     mutationFn: (send: () => Promise<void>) => send(),
   });
   const startOver = () => {
     setCode("");
-    // By then the fields are free again.
+    // The fields are read-only while a request runs, and editable again in the next frame.
     requestAnimationFrame(() => first.current?.focus());
   };
   const submit = (entered: string) => {
@@ -91,11 +88,11 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
         placeholder=""
         size="md"
         gap="xs"
-        // The person has just asked for the code.
+        // The user has just requested the code, so this field is the next step.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         value={code}
-        // onComplete would not do: it knows nothing of a code that was cleared after it was wrong.
+        // Mantine's onComplete is not used: it does not fire for a code that was cleared after a wrong one.
         onChange={onEnter}
         error={isWrong}
         readOnly={isBusy}

@@ -22,7 +22,7 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
   );
 }
 
-/** Hides a secret behind dots until somebody asks to see it. */
+/** Masks a secret until the user asks to see it. */
 export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
   const [isShown, setShown] = useState(false);
   return (
@@ -48,7 +48,7 @@ export function SecretField({ label, value }: { readonly label: string; readonly
   );
 }
 
-/** Shows text as it is, never as markup, in a box that scrolls. */
+/** Shows text verbatim, never as markup, in a scrollable box. */
 export function CodeBlock({
   label,
   code,
@@ -57,9 +57,9 @@ export function CodeBlock({
 }: {
   readonly label: string;
   readonly code: string;
-  /** The text that is copied, where it is not the text that is shown. */
+  /** The text to copy, if it differs from the text that is shown. */
   readonly copied?: string;
-  /** Whether long lines go on in the next one: for text of somebody else, whose lines may have any length. */
+  /** Wraps long lines, for text from outside, whose lines may have any length. */
   readonly wraps?: boolean;
 }) {
   return (
@@ -68,7 +68,7 @@ export function CodeBlock({
         <figcaption>{label}</figcaption>
         <Copy value={copied} label={`Copy: ${label}`} />
       </Group>
-      {/* A box that scrolls must be reached by keyboard. */}
+      {/* A scrollable box must be focusable, so that it scrolls by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className="code-block" data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
         {code}

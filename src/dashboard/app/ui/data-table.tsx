@@ -1,19 +1,24 @@
 import { Table } from "@mantine/core";
-import type { ReactNode, Ref } from "react";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+import type { PagedList } from "./pages.ts";
+import { useIsNarrow } from "./use-is-narrow.ts";
+import { useNextPage, useOffset } from "./virtual-rows.tsx";
 
 export interface DataTableProps<Row> {
-  /** It is said to screen readers only. */
+  /** Announced by screen readers; not visible. */
   readonly caption: string;
-  /** There must be one at least: the columns are read from it. */
+  /** The rows; there must be at least one, because the columns are read from the first. */
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
-  /** Title of the column → what a row has there; the same titles in the same order for every row. */
+  /** Column title → content of the cell. Each row must return the same titles in the same order. */
   readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
-  /** The title of the column for buttons, at the end of the row. */
+  /** The title of the last column, which contains the buttons of a row. */
   readonly end?: string;
 }
 
-/** A table that becomes cards where it is too narrow for columns; the first column is then the card's heading. */
+/** A table that turns into cards on narrow windows. The first column becomes the heading of the card. */
 export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
   const [first] = rows;
   return (
@@ -39,7 +44,7 @@ interface HeadRowProps {
   readonly ref?: Ref<HTMLTableRowElement>;
 }
 
-export function HeadRow({ titles, end, ref }: HeadRowProps) {
+function HeadRow({ titles, end, ref }: HeadRowProps) {
   return (
     <Table.Tr ref={ref}>
       {titles.map((title) => (
@@ -56,11 +61,108 @@ interface CellsProps {
   readonly end: string | undefined;
 }
 
-export function Cells({ columns, end }: CellsProps) {
+function Cells({ columns, end }: CellsProps) {
   return Object.entries(columns).map(([title, cell]) => (
     <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-      {/* It is one box, so that a card has two columns whatever is in it. */}
+      {/* One element around the content, so that a card has two columns in any case. */}
       <div className="shrinks">{cell}</div>
     </Table.Td>
   ));
+}
+
+const OVERSCAN = 10;
+/** Estimated heights of a row and a card in px, until they are measured. */
+const ROW_PX = 62;
+const CARD_PX = 260;
+/** The gap between two cards in the style sheet. */
+const CARD_GAP_PX = 12;
+
+interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
+  readonly list: PagedList<Row>;
+}
+
+/** A `DataTable` that renders only the rows in view. The page scrolls, not the table. */
+export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
+  const { caption, list, rowKey, columns, end } = props;
+  const { slots } = list;
+  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
+  const isNarrow = useIsNarrow("md");
+  // The virtualizer is a mutable object, so it must not be passed to memoized components.
+  // oxlint-disable-next-line react/incompatible-library
+  const virtualizer = useWindowVirtualizer({
+    count: slots.length,
+    estimateSize: () => (isNarrow ? CARD_PX : ROW_PX),
+    gap: isNarrow ? CARD_GAP_PX : 0,
+    overscan: OVERSCAN,
+    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
+    useFlushSync: false,
+    scrollMargin: offset,
+  });
+  const items = virtualizer.getVirtualItems();
+  const { head, widths } = useFixedWidths(!isNarrow && items.length > 0);
+  const hasMore = useNextPage(list, items);
+  const some = slots.find((row) => row !== undefined);
+  const titles = some === undefined ? [] : Object.keys(columns(some));
+  return (
+    <Table
+      className="data-table"
+      verticalSpacing="sm"
+      aria-rowcount={hasMore ? -1 : slots.length + 1}
+      layout={widths === undefined ? "auto" : "fixed"}
+    >
+      <Table.Caption className="unseen">{caption}</Table.Caption>
+      {widths && (
+        <colgroup>
+          {titles.map((title, index) => (
+            <col key={title} style={{ width: widths[index] }} />
+          ))}
+        </colgroup>
+      )}
+      <Table.Thead>
+        <HeadRow titles={titles} end={end} ref={head} />
+      </Table.Thead>
+      <Table.Tbody ref={body}>
+        <Space height={(items.at(0)?.start ?? offset) - offset} />
+        {items.map(({ index }) => {
+          const row = slots[index];
+          return (
+            <Table.Tr
+              key={row === undefined ? `forgotten ${index}` : rowKey(row)}
+              ref={virtualizer.measureElement}
+              data-index={index}
+              aria-rowindex={index + 2}
+            >
+              {row === undefined ? (
+                <Table.Td colSpan={titles.length}>…</Table.Td>
+              ) : (
+                <Cells columns={columns(row)} end={end} />
+              )}
+            </Table.Tr>
+          );
+        })}
+        <Space height={virtualizer.getTotalSize() + offset - (items.at(-1)?.end ?? offset)} />
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+/** A spacer in place of the rows that are not rendered. */
+function Space({ height }: { readonly height: number }) {
+  return <tr className="space" aria-hidden style={{ height }} />;
+}
+
+/** Keeps the column widths of the first rows, so that the columns do not move while the user scrolls. */
+function useFixedWidths(areThere: boolean) {
+  const head = useRef<HTMLTableRowElement>(null);
+  const [widths, setWidths] = useState<readonly number[]>();
+  useLayoutEffect(() => {
+    if (!areThere || widths !== undefined || head.current === null) return;
+    setWidths([...head.current.cells].map((cell) => cell.offsetWidth));
+  }, [areThere, widths]);
+  useEffect(() => {
+    const measureAnew = () => setWidths(undefined);
+    window.addEventListener("resize", measureAnew);
+    return () => window.removeEventListener("resize", measureAnew);
+  }, []);
+  return { head, widths: areThere ? widths : undefined };
 }

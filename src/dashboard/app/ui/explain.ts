@@ -1,13 +1,14 @@
-import { apiErrorOf, type ApiError } from "../api/api-error.ts";
+import type { ApiError } from "../../../api/client.ts";
+import { apiErrorOf } from "../api/client.ts";
 
 interface Explanation {
   readonly title: string;
-  /** Says what to do next. */
+  /** The next step for the user. */
   readonly advice: string;
   readonly requestId: string;
 }
 
-/** Puts an error into words for people, with what to do about it. */
+/** Describes an error for users, with the next step. */
 export function explain(error: unknown): Explanation {
   const answer = apiErrorOf(error);
   if (answer === undefined)
@@ -31,7 +32,7 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   return "Try again; if it stays like this, tell us the number of the request.";
 }
 
-/** Code of a 409 → what to do about it, where the code says more than that something changed. */
+/** Error code of a 409 → the next step, for codes where "something changed meanwhile" is too vague. */
 const CONFLICTS: Readonly<Record<string, string>> = {
   slot_occupied: "Delete the subscription of this kind first, or change it instead.",
   already_queued: "It is on its way already: wait for its next attempt.",

@@ -1,16 +1,17 @@
 import { Button, CloseButton, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useDebouncedCallback, useDisclosure } from "@mantine/hooks";
-import { useId, useState, type ReactNode } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { useSearchParams } from "wouter";
 
+import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
 
-/** The filters are stored in the address, so that a link, a reload and the way back keep them. */
+/** Keeps the filters of a list in the query of the address, so that links, reloads and the back button keep them. */
 export function useFilters<const N extends string>(names: readonly N[]) {
   const [params, setParams] = useSearchParams();
   return {
-    /** Answers undefined where the list is not filtered by it. */
+    /** Returns undefined if the filter is not set. */
     get: (name: N): string | undefined => params.get(name) || undefined,
     set: (changes: { readonly [K in N]?: string | undefined }): void => {
       setParams(
@@ -37,17 +38,17 @@ export function useFilters<const N extends string>(names: readonly N[]) {
 }
 
 interface FilterBarProps {
-  /** How many are set. */
+  /** The number of filters that are set. */
   readonly count: number;
-  /** How many of them stay in view on a phone, too. */
+  /** The number of set filters that stay visible on a phone, too. */
   readonly inView?: number;
   readonly onClear: () => void;
-  /** The field of a search, which stays in view. */
+  /** The search field, which stays visible on phones. */
   readonly search?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** The controls of a list. On a phone all but a search fold away behind a button that says how many are set. */
+/** The filters of a list. On a phone all but the search are collapsed behind a button that shows how many are set. */
 export function FilterBar({ count, inView = 0, onClear, search, children }: FilterBarProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const isWide = !useIsNarrow("sm");
@@ -90,7 +91,7 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
   );
 }
 
-/** Filters by one of a few values; with the first choice it does not filter. */
+/** Filters by one of a few values. The first choice clears the filter. */
 export function ChoiceFilter({
   label,
   any,
@@ -122,7 +123,10 @@ export function ChoiceFilter({
 
 const TYPING_MS = 300;
 
-/** Filters by a text, once the typing pauses. Outside of a row of labelled fields the placeholder says enough. */
+/**
+ * Filters by text after a pause in the typing. Outside of a row of labelled fields a placeholder replaces the
+ * label.
+ */
 export function TextFilter({
   label,
   isLabelled = true,
@@ -143,7 +147,7 @@ export function TextFilter({
   const [text, setText] = useState(value ?? "");
   const [known, setKnown] = useState(value);
   if (known !== value) {
-    // The value was changed elsewhere, such as by "Clear filters"; what is being typed stays.
+    // The value was changed elsewhere, for example by "Clear filters". Text that the user is typing is kept.
     setKnown(value);
     if ((value ?? "") !== text.trim()) setText(value ?? "");
   }
@@ -175,6 +179,26 @@ export function TextFilter({
         setText(event.currentTarget.value);
         apply(event.currentTarget.value);
       }}
+    />
+  );
+}
+
+interface TimeFieldProps {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly onChange: (instant: string | undefined) => void;
+  readonly className?: string;
+}
+
+/** A date-time field in the user's time zone; `value` and `onChange` use instants in UTC. */
+export function TimeField({ label, value, onChange, className = "" }: TimeFieldProps) {
+  return (
+    <TextInput
+      label={label}
+      type="datetime-local"
+      className={className}
+      value={localTimeOf(value)}
+      onChange={(event) => onChange(instantOf(event.currentTarget.value))}
     />
   );
 }

@@ -1,4 +1,4 @@
-/* The paths are drawn as lines on a grid of 24. */
+/* SVG paths, stroked on a grid of 24. */
 const PATHS = {
   activity: "M3 12h4l3-8 4 16 3-8h4",
   alert: "M12 4 2.5 20h19L12 4Zm0 6v4m0 3v.01",
@@ -45,7 +45,10 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** An icon is decoration: what it stands for is said in words beside it, or in the label of its button. */
+/**
+ * A decorative icon, hidden from screen readers. Its meaning must be in a text beside it or in the label of
+ * its button.
+ */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

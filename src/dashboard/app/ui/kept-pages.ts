@@ -1,14 +1,17 @@
-/** A page of a list; its rows are forgotten while they are far away from what is in view, and read again. */
+/** A page of a list. Its rows are evicted when it is far out of view, and read again when it comes near. */
 export interface KeptPage<Row> {
   readonly rows: readonly Row[] | undefined;
   readonly count: number;
   readonly next: string | null;
 }
 
-/** With 100 rows each; the rows that came live, at most 500, complete the 2,000 that a list keeps. */
+/**
+ * The number of pages whose rows are kept, with 100 rows each. With at most 500 live rows a list keeps 2,000
+ * rows.
+ */
 export const PAGES_KEPT = 15;
 
-/** All rows in their order; undefined for those that are forgotten. */
+/** Returns all rows in order; undefined for evicted ones. */
 export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | undefined)[] {
   return pages.flatMap(
     ({ rows, count }): readonly (Row | undefined)[] =>
@@ -16,7 +19,7 @@ export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | u
   );
 }
 
-/** The pages that have a row from `first` to `last`, of the rows of all pages. */
+/** Returns the indexes of the pages that contain the rows `first` to `last`. */
 export function pagesOf(
   pages: readonly KeptPage<unknown>[],
   first: number,
@@ -30,8 +33,8 @@ export function pagesOf(
   });
 }
 
-/** Forgets the rows of the pages that are farthest from these, until few enough are left. */
-export function forgetFar<Row, P extends KeptPage<Row>>(
+/** Evicts the rows of the pages that are farthest from `near`, until at most `PAGES_KEPT` pages have rows. */
+export function evictDistant<Row, P extends KeptPage<Row>>(
   pages: readonly P[],
   near: readonly number[],
 ): readonly P[] {

@@ -1,14 +1,13 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import type { CursorPage } from "../api/cursor.ts";
-import { DataTable, type DataTableProps } from "./data-table.tsx";
+import type { CursorPage } from "../api/client.ts";
+import { DataTable, type DataTableProps, VirtualDataTable } from "./data-table.tsx";
 import { counted } from "./format.ts";
 import { usePages, type PagedList } from "./pages.ts";
 import { EmptyState, ErrorNotice, Loading } from "./states.tsx";
-import { VirtualDataTable } from "./virtual-data-table.tsx";
 
-/** Reads a list of the API page by page. While other filters load, the rows of before stay. */
+/** Reads a list of the API page by page. While rows for changed filters load, the previous rows stay visible. */
 export function useList<Row>(
   key: readonly unknown[],
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
@@ -21,24 +20,25 @@ export function useList<Row>(
   return usePages(key, read, options);
 }
 
-/** Answers the rows that are at hand. */
+/** Returns the loaded rows. */
 export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>
   slots.filter((one) => one !== undefined);
 
 interface ListProps<Row> {
   readonly list: PagedList<Row>;
-  /** It is shown where there are no rows. */
+  /** Shown if the list has no rows. */
   readonly empty?: ReactNode;
   /**
-   * The words for one row and for many, such as `["review", "reviews"]`; with them the number of rows is said above.
+   * The noun in singular and plural, such as `["review", "reviews"]`. If set, the number of rows is shown
+   * above the list.
    */
   readonly noun?: readonly [one: string, many: string];
-  /** The words on the button that loads the next page. */
+  /** The label of the button that loads the next page. */
   readonly more?: string;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
-/** Shows the rows of a list, or that it loads, failed or is empty, and the button for more of them. */
+/** Shows the rows of a list, or its loading, error or empty state, and the button for the next page. */
 export function List<Row>({ list, empty, noun, more = "Show more", children }: ListProps<Row>) {
   const { data, error, isPlaceholderData, refetch } = list.pages;
   if (data === undefined)
@@ -48,7 +48,7 @@ export function List<Row>({ list, empty, noun, more = "Show more", children }: L
       <ErrorNotice error={error} retry={() => void refetch()} />
     );
   const rows = rowsOf(list);
-  // A search reads a part of the list at a time, and may find nothing in the first.
+  // A search scans a part of the list per request, so the first page may be empty although there are matches.
   const isPart = rows.length === 0 && list.pages.hasNextPage;
   const none = isPart ? <NoneYet /> : empty;
   return (
@@ -68,7 +68,7 @@ function NoneYet() {
   );
 }
 
-/** Shows what failed after the first page, and the button for more. */
+/** Shows an error of a later page, and the button for the next page. */
 function ListEnd<Row>({ list, more }: Pick<ListProps<Row>, "list" | "more">) {
   const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError } =
     list.pages;
@@ -91,11 +91,11 @@ function ListEnd<Row>({ list, more }: Pick<ListProps<Row>, "list" | "more">) {
 interface RowCountProps {
   readonly count: number;
   readonly noun: readonly [one: string, many: string];
-  /** Whether there are more rows. */
+  /** True if there are more rows on the server. */
   readonly isPart: boolean;
 }
 
-/** Says the number of rows. That there are none is said to screen readers only: the empty state says it to the eyes. */
+/** Shows the number of rows. Zero is announced to screen readers only, because the empty state shows it. */
 function RowCount({ count, noun, isPart }: RowCountProps) {
   const isEmpty = count === 0;
   return (
@@ -116,7 +116,7 @@ interface TableListProps<Row> extends Omit<ListProps<Row>, "children"> {
   readonly table: Omit<DataTableProps<Row>, "rows" | "rowKey">;
 }
 
-/** A list whose rows stand in a table; a page of them is there as a whole, of more only those in view. */
+/** A list in a table. Up to one API page it renders all rows; longer lists render only the rows in view. */
 export function TableList<Row extends { readonly id: number | string }>({
   table,
   ...props
@@ -137,5 +137,5 @@ export function TableList<Row extends { readonly id: number | string }>({
   );
 }
 
-/** One page of the API. */
+/** The number of rows of one API page. */
 const LONG = 100;

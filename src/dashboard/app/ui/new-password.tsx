@@ -1,23 +1,22 @@
 import { Group, PasswordInput, Progress, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { apiErrorOf } from "../api/api-error.ts";
-import { Form, SubmitButton } from "./form.tsx";
-import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
+import { apiErrorOf } from "../api/client.ts";
+import { Form, SubmitButton, useForm } from "./form.tsx";
 import { ErrorNotice } from "./states.tsx";
-import { useForm } from "./use-form.ts";
+import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
 
 const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
 interface NewPasswordProps {
-  /** The password manager stores the new password under it. */
+  /** The account name under which a password manager stores the new password. */
   readonly email: string;
   readonly action: string;
   readonly onPassword: (password: string) => Promise<void>;
   readonly children?: ReactNode;
 }
 
-/** The last step to a new password. */
+/** The form for a new password, the last step of all flows that set one. */
 export function NewPassword({ email, action, onPassword, children }: NewPasswordProps) {
   const form = useForm({
     initial: { password: "" },
@@ -42,7 +41,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           required
           withAsterisk={false}
           data-autofocus
-          // The step before it ended with the keyboard or the pointer somewhere that is gone now.
+          // The control that had the focus in the previous step is gone.
           // oxlint-disable-next-line jsx-a11y/no-autofocus
           autoFocus
           minLength={PASSWORD_LENGTH.min}
@@ -51,14 +50,14 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           {...form.text("password")}
           error={error === undefined ? undefined : `The password ${error}.`}
         />
-        <Strength password={form.draft.password} />
+        <StrengthMeter password={form.draft.password} />
       </div>
       {children}
     </Form>
   );
 }
 
-function Strength({ password }: { readonly password: string }) {
+function StrengthMeter({ password }: { readonly password: string }) {
   const { level, word } = strengthOf(password);
   return (
     <Group gap="xs" mt="xs" wrap="nowrap">
@@ -72,7 +71,7 @@ function Strength({ password }: { readonly password: string }) {
   );
 }
 
-/** A 401 means that the code has expired: it was good for a quarter of an hour. */
+/** A 401 means that the token from the code has expired, which happens after 15 minutes. */
 function NewPasswordError({ error }: { readonly error: Error }) {
   if (apiErrorOf(error)?.status !== 401) return <ErrorNotice error={error} />;
   return (

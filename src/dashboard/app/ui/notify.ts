@@ -4,7 +4,7 @@ import { explain } from "./explain.ts";
 
 const CLOSE = { "aria-label": "Close" };
 
-/** Says in the corner of the page what was done; screen readers say it, too. */
+/** Shows notifications in the corner of the page. Screen readers announce them. */
 export const notify = {
   done(message: string): void {
     notifications.show({ message, color: "teal", closeButtonProps: CLOSE });
@@ -19,7 +19,7 @@ export const notify = {
       closeButtonProps: CLOSE,
     });
   },
-  /** Takes away what was said to somebody who has left. */
+  /** Removes all notifications, for the end of a session. */
   clear(): void {
     notifications.clean();
   },

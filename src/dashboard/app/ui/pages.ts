@@ -1,14 +1,14 @@
 import {
-  keepPreviousData,
-  useInfiniteQuery,
-  useQueryClient,
   type InfiniteData,
+  keepPreviousData,
   type QueryClient,
+  useInfiniteQuery,
   type UseInfiniteQueryResult,
+  useQueryClient,
 } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 
-import { forgetFar, pagesOf, slotsOf, type KeptPage } from "./kept-pages.ts";
+import { evictDistant, type KeptPage, pagesOf, slotsOf } from "./kept-pages.ts";
 
 type Cursor = string | undefined;
 type Pages<Row> = InfiniteData<KeptPage<Row>, Cursor>;
@@ -21,15 +21,18 @@ export interface ReadPage<Row> {
 
 export interface PagedList<Row> {
   readonly pages: UseInfiniteQueryResult<Pages<Row>>;
-  /** All rows that were read; undefined for those that are far from view and forgotten. */
+  /** All rows of the loaded pages; undefined for evicted ones. */
   readonly slots: readonly (Row | undefined)[];
-  /** Is told which rows are in view, and reads what is forgotten of them. */
+  /** Called with the range of rows in view. Reads evicted rows of this range again. */
   readonly onView: (first: number, last: number) => void;
-  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  /** Reads the first page again and drops the others. The old rows stay visible until it has loaded. */
   readonly readNewest: () => Promise<void>;
 }
 
-/** More pages than one are not read again by themselves, because that reads each of them. */
+/**
+ * Query options that prevent automatic refetches of more than one page: TanStack Query would read every page
+ * again.
+ */
 const READ_ONCE = {
   staleTime: Number.POSITIVE_INFINITY,
   refetchOnMount: ({ state: { data } }: { state: { data: Pages<unknown> | undefined } }) =>
@@ -39,12 +42,15 @@ const READ_ONCE = {
 } as const;
 
 interface PagesOptions {
-  /** Something else tells what is new. */
+  /** Set if a stream reports changes, so that automatic refetches are not needed. */
   readonly isReadOnce?: boolean;
   readonly refetchInterval?: number;
 }
 
-/** Reads a list page by page, and keeps the rows around those in view. While other filters load, those of before stay. */
+/**
+ * Reads a list page by page and keeps the rows near the view. While rows for changed filters load, the
+ * previous rows stay visible.
+ */
 export function usePages<Row>(
   queryKey: readonly unknown[],
   read: (cursor: Cursor) => Promise<ReadPage<Row>>,
@@ -90,7 +96,7 @@ export function usePages<Row>(
     },
     [queries],
   );
-  // Whatever was read again is read whole.
+  // A refetch loads all rows of its pages, so distant rows are evicted again.
   useEffect(() => {
     const [first, last] = inView.current ?? [];
     if (first !== undefined && last !== undefined && first in slots) onView(first, last);
@@ -102,12 +108,15 @@ export function usePages<Row>(
 function keep(queries: QueryClient, key: readonly unknown[], near: readonly number[]): void {
   queries.setQueryData<Pages<unknown>>(key, (old) => {
     if (old === undefined) return old;
-    const pages = forgetFar(old.pages, near);
+    const pages = evictDistant(old.pages, near);
     return pages === old.pages ? old : { ...old, pages: [...pages] };
   });
 }
 
-/** The page may have moved, or be gone, while it was read: then it is left. */
+/**
+ * Stores the rows of a page that was read again. If the list changed meanwhile, so that the page is gone or
+ * has another cursor, the rows are dropped.
+ */
 function put<Row>(
   queries: QueryClient,
   key: readonly unknown[],

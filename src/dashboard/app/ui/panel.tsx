@@ -1,28 +1,42 @@
 import { Paper, Text, Title } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 
 import { number } from "./format.ts";
-import { useKeptFocus } from "./kept-focus.ts";
+
+/**
+ * Keeps the focus near a control that its own action removes, such as a form that is replaced by its answer.
+ * If the focus was lost, it moves to the surrounding element instead of the top of the page.
+ */
+export function useFocusFallback(state: string) {
+  const container = useRef<HTMLElement>(null);
+  const known = useRef(state);
+  useEffect(() => {
+    if (known.current === state) return;
+    known.current = state;
+    if (document.activeElement === document.body) container.current?.focus({ preventScroll: true });
+  }, [state]);
+  return container;
+}
 
 interface PanelProps {
   readonly title: string;
-  /** The number of things in it; it is said unless it is 0. */
+  /** The number of entries, shown unless it is 0. */
   readonly count?: number;
-  /** The state of its content, where controls come and go with it. */
+  /** A key of the content's state. When it changes and the focused control is gone, the panel takes the focus. */
   readonly state?: string;
   readonly children: ReactNode;
 }
 
-/** A part of a page with a small heading. It takes the focus when the control that had it is replaced. */
+/** A part of a page with a small heading. It takes the focus when the focused control inside is replaced. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
-  const place = useKeptFocus(state);
+  const container = useFocusFallback(state);
   return (
     <Paper
       withBorder
       p="lg"
       component="section"
       aria-label={title}
-      ref={place}
+      ref={container}
       tabIndex={-1}
       className="panel"
     >

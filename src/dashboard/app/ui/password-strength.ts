@@ -1,8 +1,8 @@
-/** The length is the only rule (contract 4.17); the strength is a hint. */
+/** The limits that the API enforces (contract 4.17). The strength is only a hint. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 interface Strength {
-  /** It goes from 0 to 4. */
+  /** Strength from 0 to 4. */
   readonly level: number;
   readonly word: string;
 }
@@ -10,8 +10,8 @@ interface Strength {
 const WORDS = ["Too short", "Easy to guess", "Fair", "Good", "Strong"] as const;
 
 /**
- * Estimates the work of a guesser: the number of characters that do not follow from those before them, times what each
- * may be. A long sentence beats a short word with symbols.
+ * Estimates the guessing effort in bits: the number of characters that do not follow from those before them,
+ * times the entropy of each. A long sentence scores higher than a short word with symbols.
  */
 export function strengthOf(password: string): Strength {
   const letters = Array.from(password);
@@ -23,7 +23,7 @@ export function strengthOf(password: string): Strength {
 
 const at = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
 
-/** A character is expected in a repeat, and in a run such as `abc` or `321`. */
+/** Returns whether a character repeats the one before, or continues a run such as `abc` or `321`. */
 function isExpected(letters: readonly string[], one: string, i: number): boolean {
   const step = (from: number) =>
     (letters[from]?.codePointAt(0) ?? 0) - (letters[from - 1]?.codePointAt(0) ?? 0);

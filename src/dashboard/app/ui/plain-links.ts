@@ -2,8 +2,9 @@ import { useCallback, type MouseEvent } from "react";
 import { useLocation, useRouter } from "wouter";
 
 /**
- * What a plain link of a long list does when it is clicked: the router's own links each listen to every move, which is
- * dear where dozens are made anew while somebody scrolls. Their `href` begins with the base.
+ * Returns a click handler for plain `<a>` elements in long lists. The router's links each subscribe to every
+ * navigation, which is expensive when dozens are mounted while the user scrolls. The `href` must include the
+ * router's base.
  */
 export function usePlainLinks() {
   const { base } = useRouter();
@@ -11,7 +12,7 @@ export function usePlainLinks() {
   const follow = useCallback(
     (event: MouseEvent<HTMLAnchorElement>) => {
       const { button, altKey, ctrlKey, metaKey, shiftKey, currentTarget } = event;
-      // Those open a tab, a window or a download.
+      // A modifier key opens a new tab or window, or starts a download, so the browser handles it.
       if (button !== 0 || altKey || ctrlKey || metaKey || shiftKey) return;
       event.preventDefault();
       navigate(currentTarget.pathname.slice(base.length));

@@ -2,12 +2,12 @@ import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 
 interface RowsProps {
-  /** Says to screen readers what the rows are. */
+  /** Names the rows for screen readers. */
   readonly label: string;
   readonly children: ReactNode;
 }
 
-/** Entries of several lines each, one below the other. */
+/** A list of entries of several lines each. */
 export function Rows({ label, children }: RowsProps) {
   return (
     <ul className="rows" aria-label={label}>
@@ -18,7 +18,7 @@ export function Rows({ label, children }: RowsProps) {
 
 interface RowProps {
   readonly children: ReactNode;
-  /** They stand at the end of the row. */
+  /** Buttons at the end of the row. */
   readonly actions: ReactNode;
   readonly gap?: number;
 }

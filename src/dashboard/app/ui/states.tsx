@@ -5,7 +5,7 @@ import { Link } from "wouter";
 
 import { explain } from "./explain.ts";
 import { Icon, type IconName } from "./icon.tsx";
-import { PageHeader } from "./page-header.tsx";
+import { PageHeader } from "./layout.tsx";
 
 export function Loading() {
   return (
@@ -15,7 +15,7 @@ export function Loading() {
   );
 }
 
-/** Says what would be here, and how it gets here. */
+/** The empty state of a list: says which entries appear here and how to create one. */
 export function EmptyState({
   icon,
   title,
@@ -73,7 +73,7 @@ export function ErrorNotice({
   );
 }
 
-/** Shows what a query answered; until then that it loads, or its error. */
+/** Shows the data of a query, or its loading or error state. */
 export function Loaded<T>({
   query,
   children,

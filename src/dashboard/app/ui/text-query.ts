@@ -1,22 +1,22 @@
-/** The longest text that a list is searched for. */
+/** The longest search text that the API accepts. */
 const MAX_TEXT = 200;
 
-/** What the API is asked for a text in the address; one that it would refuse is left out. */
+/** Returns the query parameter for a search text from the address. A text that the API would reject is left out. */
 export function textQuery(q: string | undefined): { readonly q?: string } {
   return q === undefined || q.length > MAX_TEXT ? {} : { q };
 }
 
-/** What stands before a place in a text that is searched for, at the most. */
+/** The highest number of characters before the first match in an excerpt. */
 const BEFORE = 60;
-/** So far into a text a place is in view without being cut. */
+/** Matches up to this index are visible without an excerpt. */
 const IN_VIEW = 120;
 
-/** Whether the text has what is searched for, in letters of either size. */
+/** Returns whether the text contains the search text, ignoring case. */
 export function has(text: string, q: string): boolean {
   return text.toLowerCase().includes(q.toLowerCase());
 }
 
-/** The text from shortly before the first place of `q` on, where that would be out of view. */
+/** Cuts the beginning of a text if its first match would be out of view. */
 export function excerpt(text: string, q: string): string {
   const at = text.toLowerCase().indexOf(q.toLowerCase());
   if (at <= IN_VIEW) return text;
@@ -24,25 +24,25 @@ export function excerpt(text: string, q: string): string {
   return `… ${text.slice(from > 0 && from <= at ? from : at)}`;
 }
 
-interface Place {
-  /** Where it begins in the text. */
+interface TextMatch {
+  /** The index of the part in the text. */
   readonly from: number;
   readonly before: string;
-  /** It is empty at the end of the text. */
+  /** The matched text in its original case; empty in the last part. */
   readonly found: string;
 }
 
-/** The text in its parts: what stands before each place of `q`, and that place as it is written there. */
-export function placesIn(text: string, q = ""): readonly Place[] {
-  const places: Place[] = [];
+/** Splits a text at all matches of `q`: each part is the text before a match and the match. */
+export function matchesIn(text: string, q = ""): readonly TextMatch[] {
+  const matches: TextMatch[] = [];
   let from = 0;
-  const [lower, wanted] = [text.toLowerCase(), q.toLowerCase()];
-  // Where a letter has another length in lower case, the places could not be told.
-  if (wanted !== "" && lower.length === text.length)
-    for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
-      const end = at + wanted.length;
-      places.push({ from, before: text.slice(from, at), found: text.slice(at, end) });
+  const [lower, lowerQuery] = [text.toLowerCase(), q.toLowerCase()];
+  // The indexes would be wrong if a letter changes its length in lower case, such as "İ".
+  if (lowerQuery !== "" && lower.length === text.length)
+    for (let at = lower.indexOf(lowerQuery); at >= 0; at = lower.indexOf(lowerQuery, from)) {
+      const end = at + lowerQuery.length;
+      matches.push({ from, before: text.slice(from, at), found: text.slice(at, end) });
       from = end;
     }
-  return [...places, { from, before: text.slice(from), found: "" }];
+  return [...matches, { from, before: text.slice(from), found: "" }];
 }

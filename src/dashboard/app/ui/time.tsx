@@ -1,6 +1,6 @@
 import { Tooltip } from "@mantine/core";
 
-import { inWords } from "./instants.ts";
+import { inWords } from "./format.ts";
 import { useNow } from "./use-time.ts";
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -8,11 +8,14 @@ const TICK_MS = 10_000;
 
 interface TimeProps {
   readonly at: string | null;
-  /** Whether it may be to come. What has happened never is, whatever the clock of this machine or its last tick says. */
+  /**
+   * Allows a future instant. Past events must not set it: the clock of this machine may be behind, and they
+   * must not be shown as "in 2 seconds".
+   */
   readonly mayBeAhead?: boolean;
 }
 
-/** Shows an instant as people say it, and the exact one on hover and focus. */
+/** Shows an instant relative to now. The exact one is in a tooltip on hover and focus. */
 export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
@@ -30,7 +33,7 @@ export function ExactTime({ at }: { readonly at: string | null }) {
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** Shows a date with hours and minutes, for an instant that is long ago or matters for long. */
+/** Shows a date with hours and minutes, for old instants. */
 export function Day({ at }: { readonly at: string }) {
   return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
 }
@@ -42,4 +45,24 @@ export function LastUsed({ at }: { readonly at: string | null }) {
       last used <Time at={at} />
     </>
   );
+}
+
+const COUNTDOWN_TICK_MS = 1_000;
+
+/** Counts down to an instant in seconds. The role `timer` keeps screen readers from announcing every tick. */
+export function Countdown({ to }: { readonly to: string }) {
+  const seconds = Math.round((Date.parse(to) - useNow(COUNTDOWN_TICK_MS)) / 1_000);
+  return (
+    <time dateTime={to} role="timer" className="tabular">
+      {seconds <= 0 ? "any moment now" : `in ${untilText(seconds)}`}
+    </time>
+  );
+}
+
+function untilText(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  const rest = seconds % 60;
+  if (minutes === 0) return `${rest} s`;
+  if (minutes < 60) return `${minutes} min ${rest} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

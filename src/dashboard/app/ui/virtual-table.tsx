@@ -4,47 +4,50 @@ import { useCallback, useEffect, type CSSProperties, type ReactNode } from "reac
 
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
-import { useOffset } from "./use-offset.ts";
+import { useOffset } from "./virtual-rows.tsx";
 
 const OVERSCAN = 8;
-/** The next page is asked for so many rows before the end. */
-const AHEAD = 60;
+/** The next page is loaded when this many rows are left below the view. */
+const PREFETCH_ROWS = 60;
 
 interface EndProps {
   readonly hasMore: boolean;
   readonly isLoading: boolean;
   readonly error: unknown;
   readonly onMore: () => void;
-  /** What the rows are, such as `attempts`. */
+  /** The plural noun of the rows, such as `attempts`. */
   readonly noun: string;
 }
 
 interface VirtualTableProps<Row> extends EndProps {
   readonly label: string;
-  /** Names the columns in the style sheet. */
+  /** A name for the style sheet, which sets the column widths by it. */
   readonly kind: string;
   readonly columns: readonly string[];
-  /** Undefined for those that are not at hand. */
+  /** The rows; undefined for evicted ones. */
   readonly rows: readonly (Row | undefined)[];
   readonly keyOf: (row: Row) => string;
   readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
-  /** The cells of a row, in plain elements: dozens are made anew while somebody scrolls. */
+  /**
+   * Renders the cells of a row. It should use plain elements, because dozens of rows are mounted while the
+   * user scrolls.
+   */
   readonly renderLine: (row: Row) => ReactNode;
-  /** Told which rows are in view; it must stay the same function. */
+  /** Called with the range of rows in view. The function must be stable. */
   readonly onView: (first: number, last: number) => void;
 }
 
-/** Has only those of any number of rows in the document that are in view; the page itself scrolls. */
+/** A table of any number of rows that renders only those in view. The page scrolls, not the table. */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
   const isNarrow = useIsNarrow("sm");
-  const { place: body, offset } = useOffset<HTMLTableSectionElement>();
+  const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
   const virtualizer = useLines({ rows, keyOf, heightOf }, { isNarrow, offset });
   const items = virtualizer.getVirtualItems();
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
-  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - AHEAD;
+  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - PREFETCH_ROWS;
   useEffect(() => {
     if (isNearEnd) onMore();
   }, [isNearEnd, onMore]);
@@ -90,7 +93,7 @@ function useLines<Row>(
   { rows, keyOf, heightOf }: Measured<Row>,
   { isNarrow, offset }: { readonly isNarrow: boolean; readonly offset: number },
 ) {
-  // The virtualizer lays out all rows anew for a function that is not the one of before.
+  // The function is memoized, because the virtualizer measures all rows again when it changes.
   const getItemKey = useCallback(
     (index: number) => {
       const row = rows[index];
@@ -98,13 +101,13 @@ function useLines<Row>(
     },
     [rows, keyOf],
   );
-  // No memorised component gets anything of the virtualizer.
+  // The virtualizer is a mutable object, so it must not be passed to memoized components.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
     estimateSize: (index) => heightOf(rows[index], isNarrow),
     overscan: OVERSCAN,
-    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
     useFlushSync: false,
     scrollMargin: offset,
     getItemKey,
@@ -119,8 +122,8 @@ interface LinesProps<Row> extends Pick<VirtualTableProps<Row>, "rows" | "renderL
 }
 
 /**
- * Only a line of another height than the usual one has a style of its own: of lines that are alike the browser computes
- * the styles once, and of others it looks through those of all before them.
+ * Renders the rows. Only rows of an unusual height get an inline style: browsers share the computed style of
+ * identical elements, and with inline styles compare each row with all those before it.
  */
 function Lines<Row>({ items, usualHeight, rows, renderLine }: LinesProps<Row>) {
   return items.map(({ index, key, size }) => (

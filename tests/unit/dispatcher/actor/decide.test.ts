@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   decideNext,
   nextBatchAt,
-  type Ending,
+  type PostResultKind,
   postponeMs,
 } from "../../../../dispatcher/actor/decide.ts";
 
@@ -13,8 +13,8 @@ const delivered = { kind: "delivered" } as const;
 const failed = { kind: "failed" } as const;
 const interrupted = { kind: "interrupted" } as const;
 
-/** Ending → what follows after attempts 1, 2, 3 and 4 (contract 7.7). */
-const TABLE: Record<Ending, readonly unknown[]> = {
+/** The decisions after attempts 1, 2, 3 and 4, by result (contract 7.7). */
+const TABLE: Record<PostResultKind, readonly unknown[]> = {
   accepted: [delivered, delivered, delivered, delivered],
   rejected: [after(60_000), after(300_000), after(1_800_000), failed],
   failed: [after(60_000), after(300_000), after(1_800_000), failed],
@@ -23,7 +23,7 @@ const TABLE: Record<Ending, readonly unknown[]> = {
 };
 
 describe("an attempt", () => {
-  for (const [ending, row] of Object.entries(TABLE) as [Ending, readonly unknown[]][])
+  for (const [ending, row] of Object.entries(TABLE) as [PostResultKind, readonly unknown[]][])
     row.forEach((expected, i) =>
       test(`number ${i + 1} that is ${ending} means ${JSON.stringify(expected)}`, () => {
         expect<unknown>(decideNext(ending, { attempt: i + 1, retryDelaysMs })).toEqual(expected);

@@ -1,11 +1,16 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
 import { step } from "../../../../dispatcher/actor/step.ts";
-import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
+import type {
+  ActorEvent,
+  Effect,
+  Entry,
+  LoadRequest,
+  Subscription,
+} from "../../../../dispatcher/actor/event.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
 import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
-import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 import { entry, kinds, later, load, sent, start, subscription } from "../../../support/actor.ts";
 
 const delivered: Decision = { kind: "delivered" };
@@ -19,7 +24,7 @@ beforeEach(() => {
 
 const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
 
-/** Wakes the actor and answers its load. */
+/** Wakes the actor and returns the effects of its load. */
 function loaded(
   entries: Entry[],
   tests: Entry[] = [],
@@ -52,7 +57,7 @@ describe("one lane", () => {
       Array.from({ length: count }, (_, i) => entry(from + i, { reviewId: from + i }));
     let asked: LoadRequest | undefined;
     let count = 0;
-    // Each review has one event; every POST is answered at once and no commit comes.
+    // Each review has one event. Every POST is answered at once, and no commit succeeds.
     let effects = loaded(byReview(1, 64), [], { ordering: "review" });
     for (;;) {
       asked = effects.find((effect) => effect.kind === "load")?.request ?? asked;
@@ -100,7 +105,7 @@ describe("one lane", () => {
     );
   });
 
-  test("waits in memory with what failed on our side, so that no sweep makes it try again sooner", () => {
+  test("waits in memory after a failure on our side, so that no sweep makes it retry sooner", () => {
     loaded([entry(1), entry(2)]);
     const until = later(2_000);
     const waiting = tell({ kind: "postponed", lane: "main", until });
@@ -113,7 +118,7 @@ describe("one lane", () => {
     expect(actor.postponed).toBe(0);
   });
 
-  test("is dropped when what it had under way at its stop failed on our side", () => {
+  test("is dropped when its last request after a stop failed on our side", () => {
     loaded([entry(1), entry(2)]);
     tell({ kind: "stopped" });
     const effects = tell({ kind: "postponed", lane: "main", until: later(1_000) });
@@ -243,7 +248,7 @@ describe("several causes at once", () => {
   const commit = (lane: string, decision: Decision = delivered) =>
     tell({ kind: "committed", lane, decision, active: true });
 
-  test("reads nothing anew in another ordering before what is under way has been committed", () => {
+  test("reads nothing in another ordering before the entries under way are committed", () => {
     loaded([entry(1), entry(2)]);
     const effects = answer(load(tell({ kind: "woken" })), [], byReview);
     expect(kinds(effects)).not.toContain("load");
@@ -301,7 +306,7 @@ describe("several causes at once", () => {
     expect(kinds(effects)).toEqual(["sleep", "drop"]);
   });
 
-  test("reads what a wake announced while its queue was full, once there is room", () => {
+  test("reads the entries of a wake that came with a full queue, once there is room", () => {
     const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
     loaded(entries);
     now = later(200);
@@ -401,7 +406,7 @@ describe("a lane per review", () => {
     expect(sent(loaded(entries, [], byReview))).toEqual([1, 2, 4]);
   });
 
-  test("goes on with the other reviews while one waits", () => {
+  test("continues with the other reviews while one waits", () => {
     const waiting = entry(1, { attempt: 3, dueAt: later(300_000) });
     expect(sent(loaded([waiting, entry(2), entry(3, { reviewId: 2 })], [], byReview))).toEqual([3]);
   });

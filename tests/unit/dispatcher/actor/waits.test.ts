@@ -67,7 +67,7 @@ describe("a lane that failed", () => {
     },
   );
 
-  test("makes an attempt again that was broken off, before what stands behind it", () => {
+  test("repeats an interrupted attempt, before the entries behind it", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
     const again = driven.end("main", { kind: "interrupted" });
     expect(sent(again)).toEqual([]);
@@ -76,14 +76,14 @@ describe("a lane that failed", () => {
     expect(sent(driven.show(request, { entries: [entry(1), entry(2)] }))).toEqual([1]);
   });
 
-  test("makes a send again that was never begun, before what stands behind it", () => {
+  test("repeats a send that was never begun, before the entries behind it", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
     const unsent = driven.tell({ kind: "unsent", lane: "main", isEnded: false });
     expect(sent(unsent)).toEqual([]);
     expect(sent(driven.show(load(unsent), { entries: [entry(1), entry(2)] }))).toEqual([1]);
   });
 
-  test("sends nothing while it is not known to be active, and goes on when a load shows that it is", () => {
+  test("sends nothing until a load shows that the subscription is active", () => {
     driven.loaded({ entries: [busy(1), entry(2)], settings: byReview });
     const ended = driven.tell({ kind: "unsent", lane: "review:1", isEnded: true });
     expect(driven.actor.subscription).toBeUndefined();
@@ -91,7 +91,7 @@ describe("a lane that failed", () => {
     expect(sent(driven.show(load(ended), { entries: [busy(1)], settings: byReview }))).toEqual([1]);
   });
 
-  test("is read again only when what it delivered before is recorded", () => {
+  test("is read again only after its earlier deliveries are recorded", () => {
     driven.loaded({ entries: [entry(1), entry(2)] });
     driven.answer("main");
     expect(driven.tell({ kind: "unsent", lane: "main", isEnded: false })).toEqual([]);

@@ -61,7 +61,7 @@ describe("without an incident", () => {
     expect(decide({ ...byHand, oldestAt: ago(60) }, {})).toEqual({ raised: [] });
   });
 
-  test("nothing is told of what is deleted", () => {
+  test("a deleted subscription raises no alert", () => {
     expect(decide({ state: "deleted", failures: 20, disabledAt: at })).toEqual({ raised: [] });
   });
 });
@@ -84,7 +84,7 @@ describe("in an incident", () => {
     expect(decide({ lastSuccessAt: ago(1), failures: 1 }, open)).toEqual({ raised: [] });
   });
 
-  test("its recovery is told if it was", () => {
+  test("its recovery is reported if the incident was", () => {
     const closing = ["recovered"] as const;
     const told = { failures: 12, isTold: true, kinds: ["failures_5"] } as const;
     expect(decide({ lastSuccessAt: ago(1) }, { isTold: true })).toEqual({
@@ -97,7 +97,7 @@ describe("in an incident", () => {
     expect(decide({ failures: 6 }, told).closing).toBeUndefined();
   });
 
-  test("a run of failures that ended and began again is told again", () => {
+  test("a run of failures that ended and began again is reported again", () => {
     const open = { failures: 12, kinds: ["failures_5", "failures_10"] } as const;
     expect(decide({ failures: 3, lastSuccessAt: ago(1) }, open)).toEqual({
       ended: "recovered",
@@ -129,7 +129,7 @@ describe("in an incident", () => {
     });
   });
 
-  test("a disabling that an enable ended before anybody looked is told of the incident that it was", () => {
+  test("a disabling that was undone before any check is reported with its own incident", () => {
     const open = { failures: 20, disabledAt: ago(1), kinds: ["failures_5"] } as const;
     expect(decide({}, open)).toEqual({
       ended: "enabled",
@@ -139,7 +139,7 @@ describe("in an incident", () => {
     });
   });
 
-  test("a second disabling is told although no look fell in between", () => {
+  test("a second disabling is reported although no check ran in between", () => {
     const open = { failures: 20, disabledAt: ago(20), kinds: ["failures_5", "disabled"] } as const;
     expect(decide({ state: "disabled", failures: 20, disabledAt: ago(1) }, open)).toMatchObject({
       ended: "enabled",

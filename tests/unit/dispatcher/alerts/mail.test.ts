@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
 import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
-import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/mail.ts";
-import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
+import { alertMail, type Recipient, type MailedAlert } from "../../../../dispatcher/alerts/mail.ts";
+import { ALERT_KINDS } from "../../../../src/outbox/mail.ts";
 
 const owner: Recipient = {
   email: "owner@partner.example",
@@ -28,7 +28,7 @@ const cause: Cause = {
   },
   oldest_waiting_since: "2026-06-01T11:00:00.000+00:00",
 };
-const alert = (fields: Partial<ToldAlert> = {}): ToldAlert => ({
+const alert = (fields: Partial<MailedAlert> = {}): MailedAlert => ({
   kind: "disabled",
   subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
   label: "Production",
@@ -37,10 +37,10 @@ const alert = (fields: Partial<ToldAlert> = {}): ToldAlert => ({
   cause,
   ...fields,
 });
-const mail = (alerts: readonly ToldAlert[] = [alert()], to: Partial<Recipient> = {}) =>
+const mail = (alerts: readonly MailedAlert[] = [alert()], to: Partial<Recipient> = {}) =>
   alertMail(alerts, { ...owner, ...to }, { serverRoot: "https://reviews.example" });
 
-test("the mail says in both parts what failed first and last, and where to enable it", () => {
+test("both parts of the mail have the first and the last failure, and the link to enable it", () => {
   const { subject, text, html = "", to, kind } = mail();
   expect([to, kind]).toEqual(["owner@partner.example", "webhook_alert"]);
   expect(subject).toBe('Northwind Reviews: Webhook subscription "Production" is disabled');
@@ -57,19 +57,22 @@ test("the mail says in both parts what failed first and last, and where to enabl
   expect(text).not.toContain("<");
 });
 
-test.each([...ALERT_KINDS])("has words for %s, with and without what is known of it", (kind) => {
-  expect(mail([alert({ kind })]).subject).toContain('"Production"');
-  expect(mail([alert({ kind, cause: {} })]).text).not.toContain("First failure");
-});
+test.each([...ALERT_KINDS])(
+  "has a text for %s, with and without the details of the cause",
+  (kind) => {
+    expect(mail([alert({ kind })]).subject).toContain('"Production"');
+    expect(mail([alert({ kind, cause: {} })]).text).not.toContain("First failure");
+  },
+);
 
-test("of what was raised together it leads with the gravest, and names the rest", () => {
+test("leads with the gravest of several alerts and names the others", () => {
   const kinds = ["failures_5", "failures_10", "failures_18", "disabled"] as const;
   const { subject, text } = mail(kinds.map((kind) => alert({ kind })));
   expect(subject).toEndWith("is disabled");
   expect(text).toContain("18 failures in a row");
 });
 
-test("what came last leads, also a recovery", () => {
+test("the latest alert leads, also a recovery", () => {
   const later = new Date("2026-06-01T14:10:00Z");
   const { subject } = mail([alert(), alert({ kind: "recovered", raisedAt: later })]);
   expect(subject).toEndWith("has recovered");

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
 
-import type { PostOutcome } from "../../../../dispatcher/delivery/deliver.ts";
-import { isOurNetwork, isUnreached, Reach } from "../../../../dispatcher/delivery/reach.ts";
+import {
+  isOurNetwork,
+  isUnreached,
+  type PostResult,
+  Reach,
+} from "../../../../dispatcher/delivery/deliver.ts";
 
 test.each([
   // lasts, hosts, partners, unreached, ours
@@ -25,7 +29,7 @@ const measured = { durationMs: 1, resent: false };
 const failed = (
   errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address",
   reached: boolean,
-): PostOutcome => ({
+): PostResult => ({
   kind: "failed",
   errorCode,
   detail: "",
@@ -39,12 +43,12 @@ describe("an attempt says something about our network", () => {
     [failed("connect", false), true],
     [failed("tls", false), true],
     [failed("timeout", false), true],
-    // The request left: time-outs and resets after that count.
+    // The request was sent, so later timeouts and resets count.
     [failed("timeout", true), false],
     [failed("reset", true), false],
     [failed("tls", true), false],
     [failed("blocked_address", false), false],
-    [{ kind: "unsent", detail: "", ...measured } satisfies PostOutcome, false],
+    [{ kind: "unsent", detail: "", ...measured } satisfies PostResult, false],
   ])("%o: %p", (outcome, unreached) => {
     expect(isUnreached(outcome)).toBe(unreached);
   });
@@ -62,7 +66,7 @@ describe("of the last ten seconds", () => {
     expect(reach.note(...seen(9, 20, false))).toBe(false);
   });
 
-  test("what is older does not count, but it lasts until somebody is reached", () => {
+  test("older attempts do not count, but the state lasts until a host is reached", () => {
     const reach = new Reach();
     for (let n = 0; n < 19; n++) reach.note(...seen(n, 0));
     expect(reach.note(...seen(19, 10_000))).toBe(false);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { SLOW_CROWD, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
+import { SLOW_HOSTS, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
 import { LIMITS } from "../../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
@@ -40,8 +40,8 @@ function end(host: string): void {
   if (slot !== undefined) slots.release(slot);
 }
 
-/** Lets hosts answer at once, so that they are known to be swift. */
-function callSwift(...hosts: string[]): void {
+/** Lets hosts answer at once, so that they are known to be fast. */
+function makeFast(...hosts: string[]): void {
   for (const host of hosts) {
     acquire(host);
     end(host);
@@ -94,11 +94,11 @@ test("forgets everything when it is cleared", () => {
   expect(started).toHaveLength(3);
 });
 
-test("what waits for a shard can be withdrawn, and the others keep their turns", () => {
+test("waiting requests of a shard can be cancelled, and the others keep their turns", () => {
   acquire("a", 3);
   acquire("a", 1, 7);
   acquire("a", 1, 8);
-  slots.withdraw(7);
+  slots.cancelWaiting(7);
   expect(cancelled).toEqual(["a"]);
   end("a");
   end("a");
@@ -107,7 +107,7 @@ test("what waits for a shard can be withdrawn, and the others keep their turns",
 
 describe("a host that hangs", () => {
   test("takes no slot from those that answer, known to hang or not known", () => {
-    callSwift("well");
+    makeFast("well");
     for (let host = 0; host < 8; host++) acquire(`hanging${host}`);
     acquire("hanging", 2);
     acquire("well", 3);
@@ -117,7 +117,7 @@ describe("a host that hangs", () => {
 
   test("though it answered before, gives up its place among those that answer within about a second", async () => {
     const hosts = Array.from({ length: 8 }, (_, n) => `h${n}`);
-    callSwift("well", ...hosts);
+    makeFast("well", ...hosts);
     for (const host of hosts) acquire(host);
     acquire("well");
     expect(started).not.toContain("well");
@@ -127,7 +127,7 @@ describe("a host that hangs", () => {
     expect(started.filter((host) => host === "h1")).toHaveLength(1);
   });
 
-  test("is swift again with its first answer within a second", async () => {
+  test("is fast again after its first response within a second", async () => {
     acquire("a");
     await pass(3_000);
     end("a");
@@ -139,27 +139,30 @@ describe("a host that hangs", () => {
   });
 });
 
-describe("a crowd", () => {
-  test("is a host for which enough wait, until half of them are gone", () => {
+describe("a saturated host group", () => {
+  test("is a host with enough waiting requests, until half of them have started", () => {
     acquire("a", 4);
-    expect(slots.crowdOf("a")).toBeUndefined();
+    expect(slots.saturatedGroupOf("a")).toBeUndefined();
     acquire("a");
-    expect([slots.crowdOf("a"), slots.crowdOf("b")]).toEqual(["a", undefined]);
-    expect(slots.hasThinned("a")).toBe(false);
+    expect([slots.saturatedGroupOf("a"), slots.saturatedGroupOf("b")]).toEqual(["a", undefined]);
+    expect(slots.hasDrained("a")).toBe(false);
     end("a");
     end("a");
-    expect(slots.hasThinned("a")).toBe(true);
+    expect(slots.hasDrained("a")).toBe(true);
   });
 
-  test("is all that is not known to be swift, when enough wait", () => {
-    callSwift("well");
+  test("is that of all hosts which are not known to be fast, when enough requests wait", () => {
+    makeFast("well");
     for (let host = 0; host < 12; host++) acquire(`h${host}`);
-    expect([slots.crowdOf("other"), slots.crowdOf("well")]).toEqual([SLOW_CROWD, undefined]);
+    expect([slots.saturatedGroupOf("other"), slots.saturatedGroupOf("well")]).toEqual([
+      SLOW_HOSTS,
+      undefined,
+    ]);
   });
 });
 
-test("a host whose request has a slot and has not begun is not slow", async () => {
-  callSwift("a");
+test("a host is not slow while its request has a slot but has not begun", async () => {
+  makeFast("a");
   slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
   for (let host = 0; host < 9; host++) acquire(`hanging${host}`);
   await pass(3_000);

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
-import { encodeRequest } from "../../../../dispatcher/http/encode.ts";
-import { checkWebhookUrl } from "../../../../src/lib/egress.ts";
-import type { WebhookTarget } from "../../../../src/lib/egress.ts";
+import { encodeRequest } from "../../../../dispatcher/http/message.ts";
+import { checkWebhookUrl, type WebhookTarget } from "../../../../src/lib/egress.ts";
 
 function target(url: string): WebhookTarget {
   const check = checkWebhookUrl(url, { allowHttp: true, allowedNetworks: [] });

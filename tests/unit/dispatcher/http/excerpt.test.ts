@@ -20,7 +20,7 @@ describe("a plain body", () => {
     expect(await excerptOf(utf8(`${text}y`))).toEqual({ text, truncated: true });
   });
 
-  test("loses a character that the cut goes through, and shows broken bytes as replacements", async () => {
+  test("drops a character that the cut has split, and shows broken bytes as replacements", async () => {
     const before = "x".repeat(EXCERPT_BYTES - 2);
     expect(await excerptOf(utf8(`${before}🦊`))).toEqual({ text: before, truncated: true });
     expect(await excerptOf(new Uint8Array([0x61, 0xff, 0x62, 0xe2, 0x82]))).toEqual({
@@ -87,7 +87,7 @@ describe("a compressed body", () => {
       const excerpt = await excerptOf(bomb, { "content-encoding": coding });
       for (const [piece] of push.mock.calls) unpacked += piece?.length ?? 0;
       push.mockRestore();
-      // Streams hand over pieces of 16 KiB, and one may be on its way.
+      // Streams emit pieces of 16 KiB, and one may be under way.
       expect(unpacked).toBeWithin(EXCERPT_BYTES, 2 * 16 * 1024 + 1);
       expect(excerpt).toEqual({ text: "\ufffd".repeat(EXCERPT_BYTES), truncated: true });
     },

@@ -5,7 +5,7 @@ import {
   MAX_CHUNK_LINE_BYTES,
   MAX_HEAD_BYTES,
   ResponseParser,
-} from "../../../../dispatcher/http/response.ts";
+} from "../../../../dispatcher/http/message.ts";
 
 function parse(...pieces: (string | Buffer)[]): ResponseParser {
   const parser = new ResponseParser();
@@ -13,7 +13,7 @@ function parse(...pieces: (string | Buffer)[]): ResponseParser {
   return parser;
 }
 
-/** All that a reader may rely on; equal for every way the same bytes are cut. */
+/** The result of a parse, equal for every way to split the same bytes. */
 function verdict(parser: ResponseParser) {
   const { state, head, body, isReusable } = parser;
   const isCut = body.cut;
@@ -205,7 +205,7 @@ function chunkLine(bytes: number): string {
   return `${OK}Transfer-Encoding: chunked\r\n\r\n${"1;".padEnd(bytes, "x")}`;
 }
 
-/** Trailers of so many bytes with their blank line, in lines that are short enough. */
+/** Makes trailers of `bytes` bytes with their blank line, in lines that are short enough. */
 function trailersOf(bytes: number): string {
   const last = "B: ".padEnd(1 + ((bytes - 5) % 800), "x");
   const before = bytes - last.length - 4;

@@ -49,7 +49,7 @@ describe("every outcome at every attempt", () => {
 describe("a mail with an end to its use", () => {
   const until = (ms: number) => ({ ...mail, expiresAt: addMs(now, ms) });
 
-  test("is dead when the retry would come at its end or later", () => {
+  test("is dead if the retry would come at its expiry or later", () => {
     expect(decideMail(failed, until(60_000), now)).toEqual({ kind: "dead", ...fault });
     expect(decideMail(failed, until(60_001), now).kind).toBe("retry");
   });

@@ -22,7 +22,7 @@ describe("the answer of a mail server", () => {
     ["DATA", 554, "refused"],
     ["DATA", 552, "refused"],
     ["DATA", 451, "failed"],
-    // About us, not about the mail: somebody mends the settings, and it goes out.
+    // The reply is about this client. After a change of the settings the mail is sent.
     ["MAIL FROM", 550, "failed"],
     ["MAIL FROM", 530, "failed"],
     ["AUTH PLAIN", 535, "failed"],
@@ -44,7 +44,7 @@ test("keeps the two numbers of an answer and none of its words", () => {
   expect(JSON.stringify(outcome)).not.toContain("ada");
 });
 
-test("does not repeat what stands where a command belongs", () => {
+test("does not repeat text in the place of a command", () => {
   const outcome = outcomeOf(answer("RCPT TO:<ada@reviews.example>", 450));
   expect(outcome).toMatchObject({ kind: "failed", error: "The connection was answered 450." });
 });

@@ -1,34 +1,37 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import { LEASE_SAFE_MS, type Claim } from "../../../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../../../dispatcher/shards/lease-queries.ts";
+import { Holdings, type HoldingsEvent } from "../../../../dispatcher/shards/holdings.ts";
+import {
+  type Claim,
+  LEASE_SAFE_MS,
+  type Leases,
+} from "../../../../dispatcher/shards/lease-queries.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
 const FIVE = [1, 2, 3, 4, 5];
-const claim = (epoch = 1, orphaned = false): Claim => ({ epoch, orphaned });
+const claim = (epoch = 1, unclean = false): Claim => ({ epoch, unclean });
 
 let clock: FakeClock;
-/** What the machine's wall clock was set forward by. */
+/** The time by which the wall clock of the machine was set forward. */
 let aheadMs: number;
 let ended: AbortController;
-/** The shards that are this dispatcher's in Postgres. */
+/** The shards of this dispatcher in PostgreSQL. */
 let owned: Map<number, Claim>;
 let surplus: number;
-/** Ids that somebody has declared dead. */
+/** The ids of expired leases. */
 let fenced: Set<string>;
-/** Shards of which something is under way, of which that has been for long, and of which entries may have to be repeated. */
+/** The shards with work, with work that hangs, and with attempts in doubt. */
 let busy: Set<number>;
 let lingering: Set<number>;
-let inheriting: Set<number>;
-/** What Postgres was asked, and what the rest of the process was told. */
+let inDoubt: Set<number>;
+/** The calls of PostgreSQL, and the reported events. */
 let asked: unknown[][];
 let told: unknown[][];
 let logged: unknown[][];
 let checks: number;
-/** Before Postgres answers that. */
+/** Promises that delay the responses of PostgreSQL. */
 let answering: { renew?: Promise<void>; assign?: Promise<void>; release?: Promise<void> };
 let holdings: Holdings;
 let running: Promise<void>;
@@ -38,7 +41,7 @@ beforeEach(async () => {
   ended = new AbortController();
   owned = new Map(FIVE.map((shard) => [shard, claim()]));
   [aheadMs, surplus, checks, fenced] = [0, 0, 0, new Set()];
-  [busy, lingering, inheriting] = [new Set(FIVE), new Set(), new Set()];
+  [busy, lingering, inDoubt] = [new Set(FIVE), new Set(), new Set()];
   [asked, told, logged, answering] = [[], [], [], {}];
   let ids = 0;
   const leases: Leases = {
@@ -54,7 +57,7 @@ beforeEach(async () => {
       return answer;
     },
     heartbeats: async () => [],
-    bury: async () => undefined,
+    expire: async () => undefined,
     async release(id, claims) {
       asked.push(["release", id, ...claims]);
       await answering.release;
@@ -73,15 +76,11 @@ beforeEach(async () => {
       newId: () => `D${++ids}`,
     },
     {
-      claimed: (shards, orphaned) => void told.push(["claimed", shards, orphaned]),
-      inherits: (shard) => inheriting.has(shard),
+      hasInDoubt: (shard) => inDoubt.has(shard),
       lingers: (shard) => lingering.has(shard),
-      closed: (shard) => void told.push(["closed", shard]),
-      overdue: (shard) => void told.push(["overdue", shard]),
       busyShards: () => busy,
-      checked: () => void (checks += 1),
-      lost: () => void told.push(["lost"]),
     },
+    report,
   );
   running = holdings.run(ended.signal);
   await turn();
@@ -93,7 +92,27 @@ afterEach(async () => {
 
 const turn = () => Bun.sleep(0);
 
-/** So many seconds, with a renewal and an assignment in each. */
+function report(event: HoldingsEvent): void {
+  switch (event.kind) {
+    case "shards_claimed":
+      return void told.push(["claimed", event.shards, event.unclean]);
+    case "shard_closed":
+      return void told.push(["closed", event.shard]);
+    case "shard_overdue":
+      return void told.push(["overdue", event.shard]);
+    case "lease_checked":
+      return void (checks += 1);
+    case "lease_lost":
+      return lose(event.dispatcherId);
+  }
+}
+
+/** Gives up the lease as the dispatcher does. */
+function lose(id: string): void {
+  if (holdings.lose(id)) told.push(["lost"]);
+}
+
+/** Passes seconds, with a renewal and an assignment in each. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second++) {
     clock.advance(1_000);
@@ -101,17 +120,17 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-/** What was asked of this kind. */
+/** Returns the calls of one kind. */
 const all = (kind: string) => asked.filter(([one]) => one === kind);
 
 describe("shards that are ours from now on", () => {
-  test("are told once, with those of them that are orphaned", async () => {
+  test("are reported once, with the unclean ones among them", async () => {
     expect(told).toEqual([["claimed", FIVE, []]]);
-    expect(logged).toContainEqual(["shards.claimed", { shards: 5, orphaned: 0, owned: 5 }]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 5, unclean: 0, owned: 5 }]);
     owned.set(6, claim(3, true)).set(7, claim());
     await pass(2);
     expect(told.slice(1)).toEqual([["claimed", [6, 7], [6]]]);
-    expect(logged).toContainEqual(["shards.claimed", { shards: 2, orphaned: 1, owned: 7 }]);
+    expect(logged).toContainEqual(["shards.claimed", { shards: 2, unclean: 1, owned: 7 }]);
     expect([...holdings.shards.keys()]).toEqual([...FIVE, 6, 7]);
     expect([holdings.serves(6), holdings.serves(8)]).toEqual([true, false]);
   });
@@ -134,7 +153,7 @@ describe("shards that are ours from now on", () => {
     owned.set(6, claim());
     await pass(1);
     owned = new Map([[7, claim()]]);
-    holdings.lose("D1");
+    lose("D1");
     answering = {};
     resolve();
     await turn();
@@ -145,7 +164,10 @@ describe("shards that are ours from now on", () => {
     answering.assign = Promise.reject(new Error("connect ECONNREFUSED"));
     owned.set(6, claim());
     await pass(1);
-    expect(logged.at(-1)).toMatchObject(["shards.unassigned", { error: "connect ECONNREFUSED" }]);
+    expect(logged.at(-1)).toMatchObject([
+      "shards.assign_failed",
+      { error: "connect ECONNREFUSED" },
+    ]);
     answering = {};
     await pass(1);
     expect(holdings.serves(6)).toBe(true);
@@ -207,7 +229,7 @@ describe("shards that are too many", () => {
     expect(told.at(-1)).toEqual(["closed", 4]);
   });
 
-  test("go as soon as their last actor has gone", async () => {
+  test("are released as soon as their last actor is dropped", async () => {
     surplus = 1;
     await pass(1);
     busy.delete(5);
@@ -220,7 +242,7 @@ describe("shards that are too many", () => {
     expect(all("release")).toEqual([["release", "D1", [5, claim()]]]);
   });
 
-  test("are held again if they were claimed anew after a release whose answer was lost", async () => {
+  test("are held again if they were claimed again after a release with a lost response", async () => {
     surplus = 1;
     await pass(1);
     surplus = 0;
@@ -245,11 +267,11 @@ describe("shards that are too many", () => {
     expect(holdings.serves(5)).toBe(false);
   });
 
-  test("go as orphans if they came as such and are not all repeated", async () => {
+  test("are released as unclean if they were claimed as unclean and have attempts in doubt", async () => {
     owned = new Map(FIVE.map((shard) => [shard, claim(shard, shard > 3)]));
-    holdings.lose("D1");
+    lose("D1");
     await pass(1);
-    inheriting = new Set([3, 4]);
+    inDoubt = new Set([3, 4]);
     ended.abort();
     await running;
     const left = FIVE.map((shard) => [shard, claim(shard, shard === 4)]);
@@ -270,13 +292,13 @@ describe("a lease that is lost", () => {
       ["join", "D2"],
     ]);
     expect(logged).toContainEqual(["lease.lost", { dispatcher_id: "D1" }]);
-    // What was closed under the old one is not broken off under the new one before its time.
+    // A shard that was closed under the old lease is not overdue under the new one.
     await pass(1);
     expect(told.at(-1)).toEqual(["closed", 5]);
   });
 
   test("holds nothing until there is a new one", () => {
-    holdings.lose("D1");
+    lose("D1");
     expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D2", 0, false]);
     expect(holdings.serves(1)).toBe(false);
   });
@@ -290,33 +312,33 @@ describe("a lease that is lost", () => {
     expect(told.slice(1)).toEqual([["closed", 5]]);
     owned = new Map([1, 2, 3].map((shard) => [shard, claim(2)]));
     surplus = 1;
-    holdings.lose("D1");
+    lose("D1");
     await pass(1);
     expect(told.slice(2)).toEqual([["lost"], ["claimed", [1, 2, 3], []], ["closed", 3]]);
   });
 
-  test("is not renewed by what was under way for it", async () => {
+  test("is not renewed by a renewal of the former lease", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     answering.renew = promise;
     await pass(1);
-    holdings.lose("D1");
+    lose("D1");
     resolve();
     await turn();
     expect(all("join")).toEqual([
       ["join", "D1"],
       ["join", "D2"],
     ]);
-    // One at the start, one of the new lease.
+    // One check is that of the start, and one that of the new lease.
     expect(checks).toBe(2);
   });
 
-  test("is ours alone: that of another id takes nothing", () => {
-    holdings.lose("D0");
+  test("is lost only under its own id: another id changes nothing", () => {
+    lose("D0");
     expect([holdings.id, holdings.shards.size, holdings.safe]).toEqual(["D1", 5, true]);
     expect(told.length).toBe(1);
   });
 
-  test("is not given back by whoever may have sent something that is not recorded", async () => {
+  test("is not released by a process that may have unrecorded attempts", async () => {
     holdings.abandon();
     ended.abort();
     await running;
@@ -325,14 +347,14 @@ describe("a lease that is lost", () => {
 });
 
 describe("a renewal", () => {
-  test("is told, whether it succeeded or not", async () => {
+  test("is reported, whether it succeeded or not", async () => {
     expect(checks).toBe(1);
     await pass(1);
     expect(checks).toBe(2);
     answering.renew = Promise.reject(new Error("connect ECONNREFUSED"));
     await pass(1);
     expect(checks).toBe(3);
-    expect(logged.at(-1)).toMatchObject(["lease.unrenewed", { error: "connect ECONNREFUSED" }]);
+    expect(logged.at(-1)).toMatchObject(["lease.renew_failed", { error: "connect ECONNREFUSED" }]);
   });
 
   test("makes sending safe for 2.5 s from when it began", async () => {
@@ -348,7 +370,7 @@ describe("a renewal", () => {
   test.each([
     ["ahead", 1],
     ["behind", -1],
-  ])("is void for a machine whose clock was set 500 ms %s, and not 499", (_, sign) => {
+  ])("is void if the clock of the machine was set 500 ms %s, but not at 499 ms", (_, sign) => {
     aheadMs = sign * 499;
     expect(holdings.safe).toBe(true);
     aheadMs = sign * 500;

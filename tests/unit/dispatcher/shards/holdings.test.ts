@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import type { Heartbeat } from "../../../../dispatcher/shards/leases.ts";
-import type { Leases } from "../../../../dispatcher/shards/lease-queries.ts";
+import type { Heartbeat, Leases } from "../../../../dispatcher/shards/lease-queries.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
@@ -16,11 +15,11 @@ let surplus: number;
 let lingering: boolean;
 let busy: boolean;
 let hasPostgres: boolean;
-let inherits: boolean;
+let hasInDoubt: boolean;
 let rows: Heartbeat[];
 let looks: number;
 let assignments: number;
-/** While set, Postgres does not answer a renewal, or anything about shards. */
+/** Delays the responses of PostgreSQL to renewals, or to calls about shards. */
 let isRenewing: Promise<void> | undefined;
 let isAssigning: Promise<void> | undefined;
 let running: Promise<void>;
@@ -34,7 +33,7 @@ beforeEach(async () => {
   ended = new AbortController();
   said = [];
   [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
-  [inherits, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
+  [hasInDoubt, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
   [looks, assignments] = [0, 0];
   let epoch = 1;
   let isOurs = true;
@@ -49,20 +48,20 @@ beforeEach(async () => {
     async assign() {
       assignments += 1;
       if (isAssigning !== undefined) await isAssigning;
-      const owned = new Map(isOurs ? [[SHARD, { epoch, orphaned: true }]] : []);
+      const owned = new Map(isOurs ? [[SHARD, { epoch, unclean: true }]] : []);
       return { owned, surplus: isOurs ? surplus : 0 };
     },
     async heartbeats() {
       looks += 1;
       return rows;
     },
-    async bury({ id }) {
-      said.push(`buries ${id}`);
+    async expire({ id }) {
+      said.push(`expires ${id}`);
       return new Promise(() => {});
     },
     async release(_, claims) {
       const claim = claims.get(SHARD);
-      said.push(`released ${claim?.epoch}${claim?.orphaned ? " as an orphan" : ""}`);
+      said.push(`released ${claim?.epoch}${claim?.unclean ? " as unclean" : ""}`);
       isOurs = false;
       epoch += 1;
     },
@@ -81,14 +80,13 @@ beforeEach(async () => {
     new Holdings(
       { clock: new PostgresClock(own), log, leases, newId: () => "one" },
       {
-        claimed: () => undefined,
-        inherits: () => inherits,
+        hasInDoubt: () => hasInDoubt,
         lingers: () => lingering,
-        closed: () => void said.push("closed"),
-        overdue: () => void said.push("overdue"),
         busyShards: () => new Set(busy ? [SHARD] : []),
-        checked: () => undefined,
-        lost: () => undefined,
+      },
+      ({ kind }) => {
+        if (kind === "shard_closed") said.push("closed");
+        if (kind === "shard_overdue") said.push("overdue");
       },
     );
   holdings = make();
@@ -100,7 +98,7 @@ afterEach(async () => {
   await running;
 });
 
-/** So many seconds, with a renewal in each. */
+/** Passes seconds, with a renewal in each. */
 async function pass(seconds: number): Promise<void> {
   for (let second = 0; second <= seconds; second++) {
     if (second > 0) clock.advance(1_000);
@@ -131,7 +129,7 @@ test("a shard in which something hangs for ever is closed after 20 seconds and b
   expect(said).toEqual(["closed", "overdue"]);
 });
 
-test("a shard that nobody wants any more while it waits to go stays", async () => {
+test("a shard that waits for its release stays if it is not surplus any more", async () => {
   [surplus, lingering] = [1, true];
   await pass(5);
   surplus = 0;
@@ -142,7 +140,7 @@ test("a shard that nobody wants any more while it waits to go stays", async () =
   expect(said).toEqual([]);
 });
 
-test("what a closed shard was told to break off does not concern it once it is given up", async () => {
+test("a shard that was released is not reported as overdue", async () => {
   surplus = 1;
   busy = false;
   await pass(10);
@@ -159,24 +157,24 @@ test("a lease that cannot be given back does not keep the process from ending in
   hasPostgres = false;
   ended.abort();
   await running;
-  expect(said).toEqual(["lease.unreturned"]);
+  expect(said).toEqual(["lease.release_failed"]);
 });
 
-test("a shard goes as an orphan while what the dead have sent of it is not all repeated", async () => {
+test("a shard is released as unclean while attempts of it are in doubt", async () => {
   surplus = 1;
   busy = false;
-  inherits = true;
+  hasInDoubt = true;
   await pass(1);
-  expect(said).toEqual(["closed", "released 1 as an orphan"]);
+  expect(said).toEqual(["closed", "released 1 as unclean"]);
 });
 
-test("the lease is renewed while a burial, or the giving out of shards, waits for Postgres", async () => {
+test("the lease is renewed while an expiry or an assignment of shards waits for PostgreSQL", async () => {
   rows = [{ id: "other", renewedAt: clock.now() }];
   const { promise, resolve } = Promise.withResolvers<void>();
   await pass(1);
   isAssigning = promise;
   await pass(20);
-  expect(said).toEqual(["buries other"]);
+  expect(said).toEqual(["expires other"]);
   expect(holdings.safe).toBe(true);
   resolve();
 });
@@ -190,7 +188,7 @@ test("a process that starts while Postgres is away takes its place when Postgres
   holdings = make();
   running = holdings.run(ended.signal);
   await pass(2);
-  expect(said).toEqual(["lease.unrenewed", "lease.unrenewed", "lease.unrenewed"]);
+  expect(said).toEqual(["lease.renew_failed", "lease.renew_failed", "lease.renew_failed"]);
   expect(holdings.serves(SHARD)).toBe(false);
   hasPostgres = true;
   await pass(2);
@@ -230,7 +228,7 @@ test.each([
   expect(looks).toBe(2 * each);
 });
 
-test("the shards of who was buried by another are asked for at the next look, and not once more", async () => {
+test("the shards of a lease that another process expired are claimed at the next check, and only once", async () => {
   rows = ["one", "other"].map((id) => ({ id, renewedAt: clock.now() }));
   await glance(5);
   const before = assignments;
@@ -241,7 +239,7 @@ test("the shards of who was buried by another are asked for at the next look, an
   expect(assignments).toBe(before + 1);
 });
 
-/** So many times 200 ms. */
+/** Passes this many intervals of 200 ms. */
 async function glance(times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     clock.advance(200);

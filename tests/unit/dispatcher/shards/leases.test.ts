@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { fairShare } from "../../../../dispatcher/shards/leases.ts";
+import { fairShare } from "../../../../dispatcher/shards/lease-queries.ts";
 import { SHARDS } from "../../../../src/outbox/schedule.ts";
 
 test("the shares of any number of dispatchers add up to all shards and differ by one at the most", () => {
@@ -12,6 +12,6 @@ test("the shares of any number of dispatchers add up to all shards and differ by
   }
 });
 
-test("who is not among the living has no share", () => {
+test("a dispatcher without a lease has no share", () => {
   expect(fairShare(["A"], "B")).toBe(0);
 });

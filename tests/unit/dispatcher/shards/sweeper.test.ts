@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { Sweeper } from "../../../../dispatcher/shards/alarm.ts";
+import { Sweeper } from "../../../../dispatcher/shards/scheduler.ts";
 import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
@@ -13,12 +13,12 @@ let clock: FakeClock;
 let stop: AbortController;
 let held: Map<number, unknown>;
 let asked: number[][];
-/** How many subscriptions of each shard each query asked for. */
+/** The limit of each query. */
 let limits: (number | undefined)[];
 let told: string[];
 /** The shards that were logged as stuck. */
 let stuck: unknown[];
-/** Before each query answers. */
+/** Runs before the response to each query. */
 let answer: () => Promise<void>;
 let sweeper: Sweeper;
 
@@ -51,27 +51,27 @@ beforeEach(() => {
         warn() {},
         error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
       },
+      holdings: { shards: held },
       schedule: { plan: async () => {} },
       store: { sweep },
     },
-    {
-      shards: () => held,
-      due: ({ subscriptionId }) => void told.push(subscriptionId),
-      later: () => {},
-      swept: (shards) => void told.push(`swept ${shards.join(" ")}`),
-    },
+    (event) =>
+      void told.push(
+        event.kind === "woken" ? event.wake.subscriptionId : `swept ${event.shards.join(" ")}`,
+      ),
+    () => {},
   );
 });
 
 describe("a sweep", () => {
-  test("asks for a few shards at once, and tells of them before it goes on", async () => {
+  test("queries a few shards at once and reports them before it continues", async () => {
     await runFor(SWEEP_MS);
     expect(asked).toEqual([query(0), query(1), query(2)]);
     expect(told.slice(15, 18)).toEqual(["of 15", `swept ${query(0).join(" ")}`, "of 16"]);
     expect(sweeper.lagMs).toBe(4_700);
   });
 
-  test("of a claim is about what was claimed alone, and comes at once: a little of all, then everything", async () => {
+  test("of a claim covers only the claimed shards, and runs at once: first a little of each, then everything", async () => {
     sweeper.claimed([7, 9, 1, 2, 3]);
     await runFor(0);
     expect(asked).toEqual([
@@ -127,7 +127,7 @@ describe("a sweep", () => {
     expect(told).toContain(`swept ${query(1).join(" ")}`);
   });
 
-  test("of shards that fail leaves out no other, and goes on trying them alone", async () => {
+  test("of failing shards leaves out no other shard, and retries the failing ones individually", async () => {
     const failing = new Set([8, 9]);
     answer = async () => {
       if (asked.at(-1)?.some((shard) => failing.has(shard))) throw new Error("damaged");
@@ -141,7 +141,7 @@ describe("a sweep", () => {
     expect(new Set(swept())).toEqual(new Set(others.map(String)));
     expect(new Set(stuck)).toEqual(new Set([8, 9]));
     failing.delete(8);
-    // A shard that fails is tried again after 30 s at most.
+    // A failing shard is retried after 30 s at most.
     await passing(30_000);
     expect(swept()).toContain("8");
     expect(swept()).not.toContain("9");

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
 import type { DbOrTx } from "../../../../db/client.ts";
-import type { AttemptRecord } from "../../../../dispatcher/store/attempt.ts";
-import { commitAttempts } from "../../../../dispatcher/store/commit.ts";
+import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../../../dispatcher/store/committer.ts";
 
 const DELIVERED = { kind: "delivered" };
 const FAILED = { kind: "retry", delayMs: 1_000 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import type { AttemptRecord } from "../../../../dispatcher/store/attempt.ts";
+import type { AttemptRecord } from "../../../../dispatcher/store/attempt-queries.ts";
 import { Committer } from "../../../../dispatcher/store/committer.ts";
 import { createFakeClock } from "../../../support/clock.ts";
 
@@ -12,12 +12,12 @@ function failure(code: string): Error {
 }
 
 const record = (id: string, shard = 0): AttemptRecord =>
-  // A committer looks at nothing else of it.
+  // The committer reads no other field.
   ({ shard, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
 
 /**
- * A committer over a store whose commits are told to `answer`, which fails by throwing. `done` has the records in the order
- * in which their actors heard of them, `stuck` those that were logged as errors.
+ * Makes a committer on a store that calls `answer` for each commit, which fails if `answer` throws. `done` has the
+ * committed records in order, and `errors` the logged errors.
  */
 function committing(answer: (ids: readonly string[]) => typeof FINE) {
   const clock = createFakeClock();
@@ -43,7 +43,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
       },
       log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
     },
-    { fenced: () => committer.clear(), disabled: () => {} },
+    ({ kind }) => void (kind === "lease_lost" && committer.clear()),
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
@@ -51,7 +51,7 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
   return { committer, commit, done, tried, errors };
 }
 
-/** Commits that each take until `answer`, by a clock that is moved by hand. */
+/** Makes a committer whose commits last until `answer`, with a clock that is moved by hand. */
 function slowly() {
   const clock = createFakeClock();
   const tried: string[] = [];
@@ -67,7 +67,7 @@ function slowly() {
       clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
     },
-    { fenced() {}, disabled() {} },
+    () => {},
   );
   const commit = (...ids: string[]) => {
     for (const id of ids) committer.commit("D", record(id), () => {});
@@ -152,7 +152,7 @@ async function turns(count: number): Promise<void> {
 }
 
 describe("a group that waits for the row of one subscription", () => {
-  test("is split until that one is alone, and the others are committed at once", async () => {
+  test("is split until only that one is left, and the others are committed at once", async () => {
     let isLocked = true;
     const { committer, commit, done } = committing((ids) => {
       if (isLocked && ids.some((id) => id.startsWith("B"))) throw failure("55P03");
@@ -171,7 +171,7 @@ describe("a group that waits for the row of one subscription", () => {
     expect(committer.quarantined).toBe(0);
   });
 
-  test("is retried in quarantine, with what came meanwhile behind it", async () => {
+  test("is retried in quarantine, with the records of meanwhile behind it", async () => {
     let failures = 1;
     const { commit, done } = committing(() => {
       if (failures-- > 0) throw failure("57014");
@@ -185,7 +185,7 @@ describe("a group that waits for the row of one subscription", () => {
 });
 
 describe("a record that cannot be committed", () => {
-  test("stops its subscription alone, once what is before it is committed, and says so", async () => {
+  test("stops only its subscription, after its earlier records are committed, and is logged", async () => {
     let isPoison = true;
     const { committer, commit, done, errors } = committing((ids) => {
       if (isPoison && ids.includes("B4")) throw failure("22P05");
@@ -209,12 +209,12 @@ test("a shard is held while a record of one of its subscriptions is quarantined"
   const { committer } = committing(() => {
     throw failure("XX001");
   });
-  expect(committer.holds(7)).toBe(false);
+  expect(committer.hasQuarantined(7)).toBe(false);
   committer.commit("D", record("A1", 7), () => {});
   await turns(3);
-  expect([6, 7].map((shard) => committer.holds(shard))).toEqual([false, true]);
+  expect([6, 7].map((shard) => committer.hasQuarantined(shard))).toEqual([false, true]);
   committer.clear();
-  expect(committer.holds(7)).toBe(false);
+  expect(committer.hasQuarantined(7)).toBe(false);
 });
 
 test("a group is not split while Postgres cannot be had", async () => {
@@ -249,7 +249,7 @@ test("a record that comes while a shorter try in quarantine runs is not lost", a
   let isLocked = true;
   const { committer, commit, done } = committing((ids) => {
     if (isLocked) throw failure("55P03");
-    // After the success of B1 a try takes two records, and there is one.
+    // The try after the success of B1 may take two records, but only one is there.
     if (ids.join(" ") === "B2") commit("B3");
     return FINE;
   });

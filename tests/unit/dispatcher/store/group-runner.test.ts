@@ -7,7 +7,10 @@ function failure(code: string): Error {
   return Object.assign(new Error(code), { code });
 }
 
-/** A runner whose work is told to `answer`, which fails by throwing. An item is a key and a number, such as `A1`. */
+/**
+ * Makes a runner that calls `answer` for each group, which fails if `answer` throws. An item is a key and a number,
+ * such as `A1`.
+ */
 function running(answer: (items: readonly string[]) => void) {
   const clock = createFakeClock();
   const tried: string[] = [];
@@ -37,7 +40,7 @@ function running(answer: (items: readonly string[]) => void) {
       retryMs: 500,
     },
   );
-  /** Time passes in steps, and what is due runs. */
+  /** Passes time in steps and runs due work. */
   const pass = async (ms: number) => {
     for (let n = 0; n < ms / 100; n++) {
       clock.advance(100);
@@ -47,13 +50,13 @@ function running(answer: (items: readonly string[]) => void) {
   return { runner, tried, triedAtMs, done, logged, pass };
 }
 
-/** In seconds. */
+/** Returns the pauses in seconds. */
 function pausesOf(triedAtMs: readonly number[]): number[] {
   return triedAtMs.slice(1).map((atMs, i) => (atMs - (triedAtMs[i] ?? 0)) / 1_000);
 }
 
 describe("a group that fails for one key", () => {
-  test("is halved until that key is alone, and the halves that were not tried yet go first", async () => {
+  test("is halved until only that key is left, and untried halves go first", async () => {
     const { runner, tried, done } = running((items) => {
       if (items.includes("B1")) throw failure("XX001");
     });
@@ -120,7 +123,7 @@ describe("a quarantined key", () => {
     runner.clear();
   });
 
-  test("that is free again is done in groups that double, so that it catches up with what joins it", async () => {
+  test("that can be done again runs in groups that double, so that it catches up with new items", async () => {
     let isLocked = true;
     const { runner, tried, done, pass } = running(() => {
       if (isLocked) throw failure("55P03");

@@ -15,7 +15,7 @@ const ask = (id: string): LoadRequest => ({
   exceptReviews: [],
 });
 
-/** A loader over a store whose loads are told to `answer`, which fails by throwing. */
+/** Makes a loader on a store that calls `answer` for each load, which fails if `answer` throws. */
 function loaderWith(answer: (ids: readonly string[]) => void) {
   const store = {
     load: async (requests: readonly LoadRequest[]) => {
@@ -23,13 +23,13 @@ function loaderWith(answer: (ids: readonly string[]) => void) {
       return requests.map((request): Loaded => ({ request, found: undefined }));
     },
   } as unknown as DispatchStore;
-  // Between two tries no time passes.
+  // No time passes between two tries.
   return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
 }
 
 const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
 
-test("what cannot be read while Postgres is out of reach is asked for again, as the same group, until it can", async () => {
+test("a group that cannot be read while PostgreSQL is out of reach is retried as a whole", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => {
     asked.push([...ids]);
@@ -69,7 +69,7 @@ test("a subscription that cannot be read keeps none of the others from being rea
   clock.advance(100);
   while (stuck.length === 0) await Bun.sleep(0);
   expect(stuck).toEqual([["load.stuck", "L7"]]);
-  // Asked for beside one that can be read, it waits behind its first load.
+  // A second request for L7 waits behind its first one.
   loader.load(ask("L7"), () => taken.push("L7 again"), { turn: "first" });
   loader.load(ask("M"), () => taken.push("M"));
   while (!taken.includes("M")) await Bun.sleep(0);
@@ -81,7 +81,7 @@ test("a subscription that cannot be read keeps none of the others from being rea
   expect(taken.slice(299)).toEqual(["M", "L7", "L7 again"]);
 });
 
-test("what nobody wants any more is not asked for again", async () => {
+test("a request that is not wanted any more is not retried", async () => {
   const asked: string[][] = [];
   const taken: string[] = [];
   await new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ test("what nobody wants any more is not asked for again", async () => {
   expect(taken).toEqual([]);
 });
 
-test("what a send waits for is read ahead of the loads, in a query of its own", async () => {
+test("the settings for a waiting send are read ahead of the loads, in a separate query", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => void asked.push([...ids]));
   const taken = Array.from({ length: 300 }, (_, n) => {
@@ -112,7 +112,7 @@ test("what a send waits for is read ahead of the loads, in a query of its own", 
   expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
 });
 
-/** A loader over a store in which the windows of these are full until so many were passed. */
+/** Makes a loader on a store in which the windows of these subscriptions are full until this many are passed. */
 function loaderWithFull(left: Record<string, number>) {
   const passed: string[] = [];
   const store: Pick<DispatchStore, "load" | "passWindow"> = {
@@ -130,7 +130,7 @@ function loaderWithFull(left: Record<string, number>) {
   return { loader: new Loader({ store, clock: createFakeClock(), log }), passed };
 }
 
-test("those whose windows have to be passed keep nobody waiting, and take turns", async () => {
+test("requests whose windows have to be passed delay no other, and take turns", async () => {
   const { loader, passed } = loaderWithFull({ A: 2, B: 1 });
   const taken: [id: string, passed: number][] = [];
   await new Promise<void>((resolve) => {
@@ -148,7 +148,7 @@ test("those whose windows have to be passed keep nobody waiting, and take turns"
   expect(passed).toEqual(["A", "B", "A"]);
 });
 
-test("a load passes 32 windows at the most, and none after what was asked for is forgotten", async () => {
+test("a load passes at most 32 windows, and none after its request is forgotten", async () => {
   const { loader, passed } = loaderWithFull({ A: 100, B: 100 });
   await new Promise<void>((resolve) => loader.load(ask("A"), () => resolve()));
   expect(passed.length).toBe(32);
@@ -175,7 +175,7 @@ test("a request that is wanted no more is answered with nothing, at once and als
   const load = (id: string) =>
     loader.load(ask(id), ({ found }) => void taken.push([id, found]), { isWanted: () => isWanted });
   load("A");
-  // Five failures: the next try is seconds away.
+  // The next try is seconds away after five failures.
   for (let n = 0; n < 40; n++) {
     await Bun.sleep(0);
     clock.advance(100);
@@ -205,7 +205,7 @@ test("an answer that comes after the loader was cleared is given to no actor", a
       return requests.map((request): Loaded => ({ request, found: undefined }));
     },
   };
-  const loader = new Loader({ store: store as DispatchStore, clock: createFakeClock(), log });
+  const loader = new Loader({ store, clock: createFakeClock(), log });
   const taken: string[] = [];
   loader.load(ask("A"), () => taken.push("A"));
   await Bun.sleep(0);

@@ -28,7 +28,7 @@ test("are of their own instant again after a clock that had jumped ahead for day
   expect(decodeTime(jumped)).toBe(AT + 10 * 86_400_000);
 });
 
-test("rise past what their last two characters hold", () => {
+test("increase beyond the range of their last two characters", () => {
   const newUlid = createUlids();
   const ids = Array.from({ length: 3 * 32 ** 2 }, () => newUlid(AT));
   expect(ids).toEqual([...new Set(ids)].toSorted());

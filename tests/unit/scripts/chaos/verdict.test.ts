@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import type { Facts, Operation } from "../../../../scripts/chaos/verdict/facts.ts";
 import { placePosts } from "../../../../scripts/chaos/verdict/match.ts";
-import { judge } from "../../../../scripts/chaos/verdict/verdict.ts";
+import { findViolations } from "../../../../scripts/chaos/verdict/verdict.ts";
 import {
   accepted,
   at,
@@ -19,10 +19,10 @@ import {
   subscription,
   SUBSCRIPTION,
   wrongAnswer,
-} from "./sound-facts.ts";
+} from "./valid-facts.ts";
 
 const rulesOf = (changes: Partial<Facts>) => [
-  ...new Set(judge(facts(changes)).map(({ rule }) => rule)),
+  ...new Set(findViolations(facts(changes)).map(({ rule }) => rule)),
 ];
 const asked = (operation: Partial<Operation> & Pick<Operation, "kind">): Operation => ({
   subscriptionId: SUBSCRIPTION,
@@ -37,7 +37,7 @@ const without = (sequence: number) => ({
   posts: POSTS.filter(({ eventId }) => eventId !== `E${sequence}`),
   attempts: RECORDS.filter((row) => row.sequence !== sequence),
 });
-/** An attempt that was answered 500, and the one after it, this long after its end. */
+/** Builds an attempt that was answered 500, and the next one after this pause. */
 function retried(waitedMs: number): Partial<Facts> {
   const failed = post(3, { status: 500 });
   const again = post(3, { attempt: 2, atMs: at(3) + 10 + waitedMs });
@@ -50,7 +50,7 @@ function retried(waitedMs: number): Partial<Facts> {
     ],
   };
 }
-/** Twenty failures with 410, each settled at once. */
+/** Builds this many failures with 410, each settled immediately. */
 function run(failures: number): Partial<Facts> {
   const sequences = Array.from({ length: failures }, (_, n) => n + 1);
   const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
@@ -62,19 +62,19 @@ function run(failures: number): Partial<Facts> {
 }
 const down = { ...subscription, state: "disabled", failures: 20, lastSequence: 20 } as const;
 
-test("finds nothing where nothing is wrong", () => {
-  expect(judge(facts())).toEqual([]);
-  expect(judge(facts(retried(200)))).toEqual([]);
-  expect(judge(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
+test("valid facts have no violations", () => {
+  expect(findViolations(facts())).toEqual([]);
+  expect(findViolations(facts(retried(200)))).toEqual([]);
+  expect(findViolations(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
 });
 
-test("a subscription may be answered 404 once somebody has asked to delete it", () => {
+test("a subscription may be answered 404 after its delete was requested", () => {
   const wrongAnswers = [wrongAnswer({ endedMs: at(2) })];
   const deletion = asked({ kind: "delete", startedMs: at(2), status: undefined });
   expect(rulesOf({ wrongAnswers, operations: [...operations, deletion] })).toEqual([]);
 });
 
-test("a secret that nobody was told of is accepted also where a later one was told", () => {
+test("an unanswered rotation allows an unknown secret, even if a later rotation was answered", () => {
   const rotate = (atMs: number, told: Partial<Operation>) =>
     asked({ kind: "rotate", startedMs: atMs, endedMs: atMs, ...told });
   const body = "between the two";
@@ -92,7 +92,7 @@ test("a secret that nobody was told of is accepted also where a later one was to
   expect(found).not.toContain("signatures are valid");
 });
 
-test("an unrecorded request of a recovered event has its place among those that were sent with it", () => {
+test("an unrecorded request of a recovered event belongs to the entry that was sent at that time", () => {
   const event = (sequence: number, atMs: number) =>
     post(sequence === 4 ? 1 : sequence, { atMs, eventId: sequence === 4 ? "E1" : `E${sequence}` });
   const [lost, lostNext] = [event(4, at(6)), event(5, at(6) + 50)];
@@ -107,10 +107,10 @@ test("an unrecorded request of a recovered event has its place among those that 
     faults: [crash(at(6) + 100)],
   });
   expect(found).not.toContain("first deliveries in order");
-  expect(found).not.toContain("repeats are told");
+  expect(found).not.toContain("repeats are marked");
 });
 
-test("an event that is recovered at once has a request of each of its entries", () => {
+test("an event that is recovered immediately has one request per entry", () => {
   const body = "of both";
   const first = post(2, { body, status: 410 });
   const next = post(3, { atMs: at(2) + 12 });
@@ -129,7 +129,7 @@ test("an event that is recovered at once has a request of each of its entries", 
   expect([first, next, recovered].map((one) => placed.get(one))).toEqual([2, 3, 4]);
 });
 
-test("an unrecorded request before a recovery is no repeat of the recovered one", () => {
+test("an unrecorded request before a recovery is not repeated by the recovered one", () => {
   const lost = post(3);
   const told = post(3, { atMs: at(3) + 400 });
   const recovered = post(3, { atMs: at(5) });
@@ -142,14 +142,14 @@ test("an unrecorded request before a recovery is no repeat of the recovered one"
     ],
     faults: [crash(at(3) + 100)],
   });
-  expect(found).not.toContain("repeats are told");
+  expect(found).not.toContain("repeats are marked");
 });
 
 test.each([
-  ["is fine while the name server is silent", 0, false],
-  ["and for 10 s after", -10_000, false],
-  ["and no later", -10_001, true],
-])("a time-out that its receiver never saw %s", (_when, endsAfterMs, isFinding) => {
+  ["is allowed while the name server is silent", 0, false],
+  ["is allowed for 10 s after that", -10_000, false],
+  ["is a violation later", -10_001, true],
+])("a timeout without a request at the receiver %s", (_when, endsAfterMs, isFinding) => {
   const unseen = record(3, post(3), {
     statusCode: null,
     errorCode: "timeout",
@@ -166,7 +166,7 @@ test.each([
   expect(found.includes("no record without a POST")).toBe(isFinding);
 });
 
-const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
+const VIOLATIONS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
   [
     "answers are right",
     "a request is answered 500",
@@ -215,7 +215,7 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ["sequence without a gap", "an entry ended twice", { settled: [settled(2, "skipped")] }],
   [
     "skips are asked for",
-    "nobody asked for a skip",
+    "an entry was skipped without a request",
     { ...without(2), settled: [settled(2, "skipped")] },
   ],
   ["all is drained", "an entry is left", { ...without(3), queued: [queued(3)] }],
@@ -232,7 +232,7 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ],
   [
     "first deliveries in order",
-    "the third came while the second is held",
+    "the third came while the second is still queued",
     { ...without(2), queued: [queued(2)] },
   ],
   [
@@ -271,13 +271,13 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ],
   [
     "attempts are numbered",
-    "an answer of 500 is told as delivered",
+    "an answer of 500 is recorded as delivered",
     { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { statusCode: 500 })] },
   ],
   ["delays are kept", "the second attempt came too early", retried(100)],
   [
     "no record without a POST",
-    "an interruption is told that never began",
+    "an interruption is recorded for an attempt that never began",
     {
       attempts: [
         ...RECORDS,
@@ -300,12 +300,12 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ],
   [
     "no POST without an entry",
-    "a request is about an event of somebody else",
+    "a request is about another subscription's event",
     { posts: [...POSTS, post(4)], faults: [crash(at(4))] },
   ],
   [
-    "repeats are told",
-    "a repeat does not say so",
+    "repeats are marked",
+    "the record of a repeat is not marked",
     {
       posts: [...POSTS, post(3, { atMs: at(4) })],
       attempts: [
@@ -316,8 +316,8 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
     },
   ],
   [
-    "repeats are told",
-    "a record says that it may repeat and nothing had crashed",
+    "repeats are marked",
+    "a record is marked as a repeat without a crash",
     { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { possiblyRepeated: true })] },
   ],
   [
@@ -398,7 +398,7 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ],
 ];
 
-test("no process ends by itself, unless it says which store is away", () => {
+test("a process may end unexpectedly only if it reports an unreachable store", () => {
   const exit = { name: "api-1", how: "1", atMs: at(1) };
   expect(rulesOf({ exits: [{ ...exit, lastWords: ["error: read ECONNRESET"] }] })).toEqual([
     "processes live",
@@ -407,11 +407,11 @@ test("no process ends by itself, unless it says which store is away", () => {
   expect(rulesOf({ exits: [{ ...exit, lastWords }] })).toEqual([]);
 });
 
-test.each(PLANTS)("%s: %s", (rule, _what, changes) => {
+test.each(VIOLATIONS)('reports "%s": %s', (rule, _what, changes) => {
   expect(rulesOf(changes)).toContain(rule);
 });
 
-const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
+const ALLOWED: readonly [what: string, changes: Partial<Facts>][] = [
   [
     "after a crash the last entries are repeated, in order",
     {
@@ -425,7 +425,7 @@ const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
     },
   ],
   [
-    "an update without an answer may hold or not",
+    "an update without an answer may have taken effect or not",
     {
       operations: [
         ...operations,
@@ -435,7 +435,7 @@ const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
     },
   ],
   [
-    "what is queued when it is deleted is skipped",
+    "entries queued at a delete are skipped",
     {
       ...without(3),
       settled: [settled(3, "deleted")],
@@ -456,7 +456,7 @@ const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
     },
   ],
   [
-    "a rotation without an answer is known by the secret of the end",
+    "the secret of an unanswered rotation is known from the final state",
     {
       posts: [
         ...POSTS.slice(0, 2),
@@ -471,7 +471,7 @@ const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
     },
   ],
   [
-    "an enable of an active one sets the counter to 0 and leaves no row",
+    "enabling an active subscription resets its counter without a row",
     {
       ...run(3),
       operations: [...operations, asked({ kind: "enable", startedMs: at(4), endedMs: at(4) + 20 })],
@@ -495,6 +495,6 @@ const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
   ],
 ];
 
-test.each(EXCUSED)("excuses: %s", (_what, changes) => {
-  expect(judge(facts(changes))).toEqual([]);
+test.each(ALLOWED)("allows: %s", (_what, changes) => {
+  expect(findViolations(facts(changes))).toEqual([]);
 });

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 
-import { strangeNames } from "../../../../scripts/doctor/names.ts";
+import { unknownSettings } from "../../../../scripts/doctor/names.ts";
 
 const askedOf = (...names: string[]) =>
-  strangeNames(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
+  unknownSettings(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
     finding.kind === "advice" ? [finding.said, finding.remedy.split("?")[0]] : [finding.kind],
   );
 
@@ -15,15 +15,15 @@ test.each([
   ["MASTER_KEY_FIEL", "MASTER_KEY_FILE"],
   ["WEBHOOK_ALLOWED_NETS", "WEBHOOK_ALLOWED_NETWORKS"],
 ])("%s is told, with what is meant", (name, meant) => {
-  expect(askedOf(name)).toEqual([[`${name} is no setting`, `Is it ${meant}`]]);
+  expect(askedOf(name)).toEqual([[`${name} is not a setting`, `Is it ${meant}`]]);
 });
 
-test("two edits are near, three are not", () => {
+test("a name with two edits is reported, one with three is not", () => {
   expect(askedOf("SERVER_RO")).toHaveLength(1);
   expect(askedOf("SERVER_R")).toEqual([]);
 });
 
-test("settings, and what belongs to others, are not told", () => {
+test("settings and other programs' variables are not reported", () => {
   const ours = ["PORT", "DATABASE_URL_FILE", "WEBHOOK_CA_FILE", "OTP_TTL_S", "SETUP_PLANS"];
   const demo = ["WEBHOOK_SECRET", "DATA_DIR", "DISPATCHERS", "OTEL_TRACES_SAMPLER_ARG"];
   const shell = ["PATH", "HOME", "HOSTNAME", "LOGNAME", "USER", "PWD", "POST", "TERM", "MAIL"];

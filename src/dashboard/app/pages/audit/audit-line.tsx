@@ -5,28 +5,32 @@ import { useId } from "react";
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { Tag } from "../../ui/tag.tsx";
+import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import type { Place } from "../../ui/virtual-rows.tsx";
+import type { RowProps } from "../../ui/virtual-rows.tsx";
 import { useCompany } from "../companies/data.ts";
-import { useTeamNames } from "../team/data.ts";
+import { useTeamNames } from "../partner/team-data.ts";
 import { useUser } from "../users/data.ts";
 import { useSubscriptions } from "../webhooks/data/data.ts";
-import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
+import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface EntryProps {
   readonly entry: AuditEntry;
-  /** It is called when somebody wants to see what else this user did. */
+  /** Called to filter the log by this user. */
   readonly onActor: (id: number) => void;
 }
 
-/** Says in one line who did what, and shows the rest on demand. */
-export function AuditLine({ entry, place, onActor }: EntryProps & { readonly place: Place }) {
+/** Shows an entry in one line: actor, action and time. The details unfold on demand. */
+export function AuditLine({
+  entry,
+  rowProps,
+  onActor,
+}: EntryProps & { readonly rowProps: RowProps }) {
   const [isOpen, { toggle }] = useDisclosure();
   const id = useId();
   return (
-    <li {...place}>
+    <li {...rowProps}>
       <UnstyledButton
         className="audit-line"
         onClick={toggle}
@@ -60,10 +64,10 @@ export function AuditLine({ entry, place, onActor }: EntryProps & { readonly pla
   );
 }
 
-/** Marks an entry that somebody should look at twice. */
+/** Flags entries that deserve attention: actions during an impersonation, and security-relevant ones. */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
-  if (!isImpersonated && !isGrave(entry.action)) return null;
+  if (!isImpersonated && !isSevere(entry.action)) return null;
   return (
     <Tag color={isImpersonated ? "yellow" : "red"} className="mark">
       {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}
@@ -71,7 +75,7 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-/** Names whom or what it was done to, where the details have a user, a company, a subscription or a provider. */
+/** Names the subject of an action, if the details contain a user, a company, a subscription or a provider. */
 function Subject({ details }: Pick<AuditEntry, "details">) {
   const { user_id: user, company_id: company, subscription_id: subscription, provider } = details;
   const isOperator = useIsOperator();
@@ -92,14 +96,14 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
   return typeof provider === "string" ? `: ${provider}` : null;
 }
 
-/** Of a partner's own; of one that is deleted the entry says the kind alone. */
+/** Shows the label of a subscription. A deleted subscription has no label any more, so only the action is shown. */
 function SubscriptionLabel({ id }: { readonly id: string }) {
   const { data } = useSubscriptions();
   const label = data?.data.find((one) => one.id === id)?.label;
   return label === undefined ? null : `: ${label}`;
 }
 
-/** Operators can ask for everybody's name, a partner's people for those of the team. */
+/** Shows the name of a user. Operators may read every name, a partner only those of its team. */
 function UserName({ id }: { readonly id: number }) {
   const isOperator = useIsOperator();
   const { data } = useUser(isOperator ? id : null);

@@ -1,4 +1,27 @@
-/** Action of the audit log → words that follow the name of who did it. A test holds it complete. */
+import { idOf, instantOf } from "../../ui/format.ts";
+
+export const FILTERS = ["action", "actor", "company", "since", "until"] as const;
+type Get = (name: (typeof FILTERS)[number]) => string | undefined;
+
+export type AuditQuery = ReturnType<typeof auditQuery>;
+
+/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
+export function auditQuery(get: Get) {
+  const action = get("action");
+  const actorId = idOf(get("actor"));
+  const companyId = idOf(get("company"));
+  const since = instantOf(get("since"));
+  const until = instantOf(get("until"));
+  return {
+    ...(action !== undefined && /^[A-Z_]{1,64}$/.test(action) && { action }),
+    ...(actorId !== undefined && { actor_id: actorId }),
+    ...(companyId !== undefined && { company_id: companyId }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  };
+}
+
+/** Audit action → a phrase that follows the name of the actor. A test checks that every action has one. */
 export const ACTION_WORDS: Readonly<Record<string, string>> = {
   AUTH_LOGIN: "signed in",
   AUTH_LOGIN_FAILED: "gave a wrong password",
@@ -64,13 +87,13 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   ALERTS_SECRET_ROTATED: "rotated the secret of alerts",
 };
 
-/** An action that is newer than this page is shown as it is. */
+/** Returns the phrase of an action. An action that this version does not know is shown as it is. */
 export function actionWords(action: string): string {
   return ACTION_WORDS[action] ?? action;
 }
 
-/** People look for these first when something went wrong, so that they are marked. */
-const GRAVE = new Set([
+/** Actions that are flagged in the list, because an investigation looks for them first. */
+const SEVERE_ACTIONS = new Set([
   "AUTH_LOCKED",
   "AUTHZ_DENIED",
   "REFRESH_REPLAYED",
@@ -78,9 +101,9 @@ const GRAVE = new Set([
   "IMPERSONATION_STARTED",
   "SSO_REFUSED",
 ]);
-export const isGrave = (action: string): boolean => GRAVE.has(action);
+export const isSevere = (action: string): boolean => SEVERE_ACTIONS.has(action);
 
-/** Turns details into pairs of text, in the order in which they were written; nested ones become JSON. */
+/** Converts details to pairs of text in their original order. Nested values become JSON. */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(details).map(([name, value]) => [
     name,

@@ -1,24 +1,22 @@
-import { Button, Select } from "@mantine/core";
+import { Button, CloseButton, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../../ui/filters.tsx";
-import { sentence } from "../../ui/format.ts";
+import { explain } from "../../ui/explain.ts";
+import { ChoiceFilter, FilterBar, TimeField, useFilters } from "../../ui/filters.tsx";
+import { idOf, sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { idOf } from "../../ui/ids.ts";
+import { PageHeader } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState } from "../../ui/states.tsx";
-import { TimeField } from "../../ui/time-field.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
-import { useAllAccounts } from "../accounts/data.ts";
+import { useAllAccounts } from "../partner/accounts-data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { ActorFilter } from "./actor-filter.tsx";
+import { useFindByEmail, useUser } from "../users/data.ts";
+import { ACTION_WORDS, auditQuery, FILTERS } from "./audit-words.ts";
 import { AuditLine } from "./audit-line.tsx";
-import { auditQuery, FILTERS } from "./audit-filters.ts";
-import { ACTION_WORDS } from "./audit-words.ts";
-import { useAuditLog, useIsOperator } from "./data.ts";
-
 import "./audit.css";
+import { useAuditLog, useIsOperator } from "./data.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
@@ -58,11 +56,11 @@ export function Page() {
             list={entries}
             height={LINE_PX}
           >
-            {(one, place) => (
+            {(one, rowProps) => (
               <AuditLine
                 key={one.id}
                 entry={one}
-                place={place}
+                rowProps={rowProps}
                 onActor={(actor) => filters.set({ actor: String(actor) })}
               />
             )}
@@ -84,7 +82,7 @@ interface OwnCompanyProps {
   readonly onChange: (company: string | undefined) => void;
 }
 
-/** Of a partner: the partner itself, or one of its accounts. */
+/** Filters by company, for partners: the partner itself or one of its accounts. */
 function OwnCompanyFilter(props: OwnCompanyProps) {
   const { company } = useSession();
   const accounts = useAllAccounts().data ?? [];
@@ -127,4 +125,65 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
       <TimeField label="Before" value={get("until")} onChange={(until) => set({ until })} />
     </FilterBar>
   );
+}
+
+interface ActorFilterProps {
+  readonly value: number | undefined;
+  readonly onChange: (id: string | undefined) => void;
+}
+
+/** Filters by actor. The field accepts an email, which Enter looks up, or the id of a user. */
+function ActorFilter({ value, onChange }: ActorFilterProps) {
+  const { data: chosen } = useUser(value ?? null);
+  const [typed, setTyped] = useState<string>();
+  const { error, find } = useActorSearch(onChange);
+  const apply = async () => {
+    if (typed === undefined) return;
+    await find(typed.trim());
+    setTyped(undefined);
+  };
+  const shown = value === undefined ? "" : (chosen?.email ?? String(value));
+  return (
+    <TextInput
+      label="Who"
+      placeholder="Email or number"
+      value={typed ?? shown}
+      error={error}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      onKeyDown={(event) => event.key === "Enter" && void apply()}
+      onBlur={() => void apply()}
+      rightSection={
+        value !== undefined && (
+          <CloseButton
+            size="sm"
+            aria-label="Clear who"
+            onClick={() => {
+              setTyped(undefined);
+              onChange(undefined);
+            }}
+          />
+        )
+      }
+    />
+  );
+}
+
+/** Resolves an email or an id to the id of a user. The error explains why there is no such user. */
+function useActorSearch(onFound: (id: string | undefined) => void) {
+  const findByEmail = useFindByEmail();
+  const [error, setError] = useState<string>();
+  const find = async (text: string) => {
+    setError(undefined);
+    if (text === "") return onFound(undefined);
+    const id = idOf(text);
+    if (id !== undefined) return onFound(String(id));
+    try {
+      const user = await findByEmail(text);
+      if (user === undefined) return setError("Nobody has this email.");
+      onFound(String(user.id));
+    } catch (caught) {
+      setError(explain(caught).title);
+    }
+  };
+  return { error, find };
 }

@@ -1,10 +1,12 @@
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { pageAt } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import type { AuditQuery } from "./audit-filters.ts";
+import type { AuditQuery } from "./audit-words.ts";
 
-/** Operators read what everybody did, a partner what its own people and those of its accounts did. */
+/**
+ * Returns whether the user is an operator, who reads the log of all companies. A partner reads that of its
+ * own users and those of its accounts.
+ */
 export const useIsOperator = (): boolean => useSession().company.type === "platform";
 
 interface Reading {

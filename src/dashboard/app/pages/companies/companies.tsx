@@ -3,10 +3,9 @@ import { useState } from "react";
 
 import { useFilters } from "../../ui/filters.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { AccountForm } from "./account-form.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { AccountForm, PartnerForm } from "./company-forms.tsx";
 import { AccountList, PartnerList } from "./company-lists.tsx";
-import { PartnerForm } from "./partner-form.tsx";
 
 export function Page() {
   const { get, set } = useFilters(["tab", "name", "active", "partner"]);

@@ -1,4 +1,4 @@
-/* What the forms of companies hold while they are filled in; an empty text means absent. */
+/* The drafts of the company forms. An empty text means absent. */
 
 interface Branding {
   readonly primaryColor: string;
@@ -11,7 +11,7 @@ export interface CompanyDraft extends Branding {
   readonly name: string;
 }
 
-/** Field → its name in the API. */
+/** Draft field → API field. */
 export const COMPANY_FIELDS = {
   name: "name",
   primaryColor: "primary_color",
@@ -35,7 +35,7 @@ export const EMPTY_PARTNER: PartnerDraft = {
 export interface AccountDraft extends CompanyDraft {
   readonly partnerId: number | undefined;
   readonly planId: number;
-  /** Each line has one name. */
+  /** Store names, one per line. */
   readonly stores: string;
 }
 
@@ -68,7 +68,7 @@ export function partnerBody(draft: PartnerDraft) {
 export function accountBody(draft: AccountDraft) {
   return {
     name: draft.name.trim(),
-    // No company has the number 0: the server's answer names the field.
+    // No company has the id 0, so the API answers with a validation error for this field.
     partner_id: draft.partnerId ?? 0,
     plan_id: draft.planId,
     stores: storeNames(draft.stores),
@@ -76,7 +76,7 @@ export function accountBody(draft: AccountDraft) {
   };
 }
 
-/** Reads one store from each line, without repeated spaces; an empty line is no store. */
+/** Parses one store name per line, with repeated spaces collapsed. Empty lines are skipped. */
 export function storeNames(text: string): string[] {
   return text
     .split("\n")

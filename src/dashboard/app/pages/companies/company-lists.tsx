@@ -1,17 +1,23 @@
 import { Anchor, Button, Text } from "@mantine/core";
 import { Link } from "wouter";
 
+import { StateBadge } from "../../ui/badges.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { idOf } from "../../ui/ids.ts";
+import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { notify } from "../../ui/notify.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { ActiveFilter, activeQuery } from "./active-filter.tsx";
-import { CompanySelect } from "./company-select.tsx";
-import { CompanySwitch } from "./company-switch.tsx";
+import { ActiveFilter, activeQuery, CompanySelect } from "./company-select.tsx";
+import {
+  type CompanyFilter,
+  type CompanyType,
+  useAccounts,
+  useCompanyActions,
+  usePartners,
+} from "./data.ts";
 import { Stores } from "./stores.tsx";
-import { useAccounts, usePartners, type CompanyFilter, type CompanyType } from "./data.ts";
 
 interface CompanyListProps {
   readonly onCreate: () => void;
@@ -87,7 +93,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
   );
 }
 
-/** Turns the filters that both lists have into the API's query. */
+/** Converts the filters that both lists share to the API's query. */
 function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
   const name = get("name");
   return { ...(name && { name }), ...activeQuery(get("active")) };
@@ -96,7 +102,7 @@ function filterOf(get: (name: "name" | "active") => string | undefined): Company
 interface NameProps {
   readonly id: number;
   readonly name: string;
-  /** Where there is a page of it. */
+  /** The page of the company, if it has one. */
   readonly href?: string;
 }
 
@@ -156,3 +162,47 @@ function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
     </EmptyState>
   );
 }
+
+interface CompanySwitchProps {
+  readonly type: CompanyType;
+  readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
+}
+
+/** Deactivates or activates a company. A dialog explains the consequences first. */
+function CompanySwitch({ type, company }: CompanySwitchProps) {
+  const { setActive } = useCompanyActions();
+  const { id, name, is_active: isActive } = company;
+  const action = isActive ? "Deactivate" : "Activate";
+  return (
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${name}`}>
+          {action}
+        </Button>
+      )}
+      title={`${action} ${name}?`}
+      action={action}
+      danger={isActive}
+      onConfirm={async () => {
+        await setActive(type, id, !isActive);
+        notify.done(`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`);
+      }}
+    >
+      {isActive ? ENDS[type] : STARTS[type]}
+    </ConfirmedAction>
+  );
+}
+
+const ENDS = {
+  partner:
+    "Everybody at the partner and at each of its accounts is signed out at once, and cannot sign in. Their tokens and API keys end for good, those of clients that act for them too. Reviews still arrive and are kept.",
+  account:
+    "Everybody at the account is signed out at once, and cannot sign in. Their tokens and API keys end for good. Reviews still arrive and are kept.",
+} as const;
+
+const STARTS = {
+  partner:
+    "Its people, and those of its active accounts, can sign in again. Tokens and API keys of before stay ended: they make new ones.",
+  account:
+    "Its people can sign in again. Tokens and API keys of before stay ended: they make new ones.",
+} as const;

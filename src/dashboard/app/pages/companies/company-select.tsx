@@ -3,7 +3,8 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { useCompany, useCompanyChoices, type CompanyChoice, type CompanyType } from "./data.ts";
+import { ChoiceFilter } from "../../ui/filters.tsx";
+import { type CompanyChoice, type CompanyType, useCompany, useCompanyChoices } from "./data.ts";
 
 type AnyType = CompanyType | "platform";
 
@@ -20,13 +21,13 @@ interface CompanySelectProps {
 const GROUPS = { platform: "Platform", partner: "Partners", account: "Accounts" } as const;
 const TYPING_MS = 250;
 
-/** Chooses a company by its name. The server searches, because there may be thousands. */
+/** Selects a company by name. The server searches, because there may be thousands of companies. */
 export function CompanySelect(props: CompanySelectProps) {
   const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
   const { company: own } = useSession();
   const [search, setSearch] = useState("");
   const { data: chosen } = useCompany(value ?? null);
-  // The name of the chosen company stands in the field, and is nothing to search for.
+  // The field shows the name of the selected company, which is not a search text.
   const [typed] = useDebouncedValue(search === chosen?.name ? "" : search.trim(), TYPING_MS);
   const partners = useCompanyChoices("partner", typed, types.includes("partner"));
   const accounts = useCompanyChoices("account", typed, types.includes("account"));
@@ -60,4 +61,37 @@ export function CompanySelect(props: CompanySelectProps) {
 
 function itemOf({ id, name }: { readonly id: number; readonly name: string }) {
   return { value: String(id), label: name };
+}
+
+export function CompanyName({ id }: { readonly id: number | null }) {
+  const { data } = useCompany(id);
+  if (id === null) return "–";
+  return data?.name ?? `Company ${id}`;
+}
+
+interface ActiveFilterProps {
+  /** The value of the query parameter in the address. */
+  readonly value: string | undefined;
+  readonly onChange: (active: string | undefined) => void;
+}
+
+export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
+  return (
+    <ChoiceFilter
+      label="State"
+      any="Active or inactive"
+      choices={[
+        ["true", "Active"],
+        ["false", "Inactive"],
+      ]}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+/** Returns the query parameter of the API for this filter. */
+export function activeQuery(value: string | undefined): { readonly is_active?: "true" | "false" } {
+  const isActive = (["true", "false"] as const).find((one) => one === value);
+  return isActive === undefined ? {} : { is_active: isActive };
 }

@@ -1,8 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { answerOf } from "../../api/api-client.ts";
-import { allPages, pageAt } from "../../api/cursor.ts";
+import { allPages, answerOf, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import {
@@ -12,7 +11,7 @@ import {
   type PartnerDraft,
 } from "./company-drafts.ts";
 
-/** Companies of these types are created here; the platform is a company, too. */
+/** The types of companies that operators create. The third type is the platform itself. */
 export type CompanyType = "partner" | "account";
 
 export interface CompanyFilter {
@@ -26,7 +25,7 @@ export interface CompanyChoice {
   readonly stores: readonly { readonly id: number; readonly name: string }[];
 }
 
-/** Names hardly change, so that they may be a minute old. */
+/** Names rarely change, so cached ones may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 const CHOICES = 20;
 
@@ -65,7 +64,7 @@ export function usePlans() {
   });
 }
 
-/** Reads one company by its number, for the places that know no more of it. */
+/** Reads one company by id, for pages that only know the id. */
 export function useCompany(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -76,7 +75,7 @@ export function useCompany(id: number | null) {
   });
 }
 
-/** Reads the first companies of a type whose name has this part. */
+/** Reads the first companies of a type with this text in their name. */
 export function useCompanyChoices(type: CompanyType, name: string, enabled: boolean) {
   const api = useApi();
   const query = { limit: CHOICES, ...(name !== "" && { name }) };
@@ -93,7 +92,7 @@ export function useCompanyChoices(type: CompanyType, name: string, enabled: bool
   });
 }
 
-/** The changes that an operator makes to companies; the lists follow them. */
+/** The mutations of companies. Each refreshes the lists. */
 export function useCompanyActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -2,16 +2,16 @@ import { Alert, Anchor, Group, Text } from "@mantine/core";
 import { Link, Redirect, Route, Switch, useParams } from "wouter";
 
 import { Icon } from "../../ui/icon.tsx";
-import { idOf } from "../../ui/ids.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { idOf } from "../../ui/format.ts";
+import { PageHeader } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
-import { ViewedPartnerContext } from "../webhooks/data/viewed-partner.ts";
+import { ViewedPartnerContext } from "../webhooks/data/data.ts";
 import { useCompany } from "./data.ts";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
-/** The pages of a partner as an operator sees them: the partner's own, without anything that changes something. */
+/** A partner's webhooks pages for an operator, without controls that change anything. */
 export function Page() {
   const { partner = "" } = useParams();
   const id = idOf(partner);

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 
 import { counted } from "../../ui/format.ts";
 
-/** The stores of an account, by number and name on demand. */
+/** The stores of an account by id and name, behind a button. */
 export function Stores({
   stores,
 }: {

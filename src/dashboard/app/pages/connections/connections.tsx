@@ -1,7 +1,7 @@
 import { Tabs } from "@mantine/core";
 
 import { useFilters } from "../../ui/filters.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { Providers } from "./providers.tsx";
 import { SsoConnections } from "./sso-connections.tsx";
 

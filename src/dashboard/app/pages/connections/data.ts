@@ -1,12 +1,54 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { pageAt } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import { changedSsoBody, newSsoBody, type SsoDraft } from "./sso-draft.ts";
 
-/** The API tells the secret of a provider only when it is made. */
+/** The draft of the form for an SSO connection. */
+export interface SsoDraft {
+  readonly companyId: number | undefined;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Empty in an edit means that the secret is not changed. */
+  readonly clientSecret: string;
+  readonly domains: readonly string[];
+  readonly passwordLogin: boolean;
+}
+
+export const EMPTY_SSO: SsoDraft = {
+  companyId: undefined,
+  issuer: "",
+  clientId: "",
+  clientSecret: "",
+  domains: [],
+  passwordLogin: true,
+};
+
+/** Returns the settings that a creation and an update have in common. */
+function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
+  return {
+    issuer: issuer.trim(),
+    client_id: clientId.trim(),
+    domains: [...domains],
+    password_login: passwordLogin,
+  };
+}
+
+function newSsoBody(draft: SsoDraft) {
+  return {
+    // No company has the id 0, so the API answers with a validation error for this field.
+    company_id: draft.companyId ?? 0,
+    client_secret: draft.clientSecret,
+    ...ssoSettings(draft),
+  };
+}
+
+function changedSsoBody(draft: SsoDraft) {
+  const { clientSecret } = draft;
+  return { ...ssoSettings(draft), ...(clientSecret !== "" && { client_secret: clientSecret }) };
+}
+
+/** The secret of a provider. The API returns it only at the creation. */
 export interface ProviderSecret {
   readonly name: string;
   readonly secret: string;
@@ -28,7 +70,7 @@ export function useProviders() {
   );
 }
 
-/** The changes that an operator makes to providers; the list follows them. */
+/** The mutations of providers. Each refreshes the list. */
 export function useProviderActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -56,7 +98,7 @@ export function useSsoConnections(filter: SsoFilter) {
   return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
 }
 
-/** The changes that an operator makes to connections with identity providers; the list follows them. */
+/** The mutations of SSO connections. Each refreshes the list. */
 export function useSsoActions() {
   const api = useApi();
   const queries = useQueryClient();

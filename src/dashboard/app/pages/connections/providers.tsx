@@ -1,15 +1,15 @@
-import { Button, Code, Group, Text } from "@mantine/core";
+import { Button, Code, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { SecretField } from "../../ui/copy.tsx";
+import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { EmptyState } from "../../ui/states.tsx";
-import { useProviderActions, useProviders, type ProviderSecret } from "./data.ts";
-import { ProviderForm } from "./provider-form.tsx";
-import { ProviderSecretDialog } from "./provider-secret-dialog.tsx";
+import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts";
 
-/** Providers are the review sites that report events; each signs them with a secret of its own. */
+/** The providers: review sites that report events. Each signs its events with a separate secret. */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<ProviderSecret>();
@@ -91,5 +91,88 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
       The secret until now stops working at once: everything that {name} sends is refused until its
       puller has the new one.
     </ConfirmedAction>
+  );
+}
+
+interface NewProviderProps {
+  readonly onClose: () => void;
+  readonly onSecret: (secret: ProviderSecret) => void;
+}
+
+interface ProviderFormProps extends NewProviderProps {
+  readonly opened: boolean;
+}
+
+function ProviderForm({ opened, onClose, onSecret }: ProviderFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="New provider" size="lg">
+      <NewProvider onClose={onClose} onSecret={onSecret} />
+    </Dialog>
+  );
+}
+
+function NewProvider({ onClose, onSecret }: NewProviderProps) {
+  const { create } = useProviderActions();
+  const form = useForm({
+    name: "new provider",
+    initial: { name: "", slug: "" },
+    names: { name: "name", slug: "slug" },
+    send: create,
+    onDone: (provider) => {
+      onClose();
+      onSecret(provider);
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Create provider" onCancel={onClose} />}
+    >
+      <TextInput
+        label="Name"
+        description="As people know the site."
+        required
+        data-autofocus
+        {...form.text("name")}
+      />
+      <TextInput
+        label="Slug"
+        description="In addresses and webhook bodies, for ever: a-z, 0-9, - and _."
+        required
+        {...form.text("slug")}
+      />
+    </Form>
+  );
+}
+
+interface ProviderSecretDialogProps {
+  /** The dialog is open while this is defined. */
+  readonly provider: ProviderSecret | undefined;
+  readonly onClose: () => void;
+}
+
+/** Shows a provider's secret, which the API never returns again. */
+function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
+  return (
+    <Dialog
+      opened={provider !== undefined}
+      onClose={onClose}
+      title={`The secret of ${provider?.name ?? ""}`}
+      closeOnClickOutside={false}
+      size="lg"
+    >
+      <Stack>
+        <Text size="sm">
+          Copy it now: it is not shown again. Whoever sends events signs the body with it, in{" "}
+          <Code>X-Provider-Signature</Code>.
+        </Text>
+        {provider && <SecretField label="Secret" value={provider.secret} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            I have it
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
   );
 }

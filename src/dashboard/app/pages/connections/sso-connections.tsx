@@ -1,23 +1,22 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { idOf } from "../../ui/ids.ts";
 import { List } from "../../ui/list.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { notify } from "../../ui/notify.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { Tag } from "../../ui/tag.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
-import { CompanyName } from "../companies/company-name.tsx";
-import { CompanySelect } from "../companies/company-select.tsx";
-import { useSsoConnections, type SsoConnection } from "./data.ts";
-import { SsoActions } from "./sso-actions.tsx";
+import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
+import { type SsoConnection, useSsoActions, useSsoConnections } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
 
-/** One with a domain and without a long issuer. */
+/** The estimated height of a card in px: one domain and a short issuer. */
 const CARD_PX = 262;
 
 export function SsoConnections() {
@@ -58,8 +57,8 @@ export function SsoConnections() {
             list={connections}
             height={CARD_PX}
           >
-            {(one, place) => (
-              <li key={one.id} className="spaced" {...place}>
+            {(one, rowProps) => (
+              <li key={one.id} className="spaced" {...rowProps}>
                 <Connection connection={one} onEdit={() => setEditing(one)} />
               </li>
             )}
@@ -144,5 +143,81 @@ function Connection({ connection, onEdit }: ConnectionProps) {
         </dd>
       </dl>
     </Paper>
+  );
+}
+
+interface ActionProps {
+  readonly connection: SsoConnection;
+}
+
+function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () => void }) {
+  return (
+    <Group gap="xs">
+      <Button
+        size="xs"
+        variant="default"
+        onClick={onEdit}
+        aria-label={`Change ${connection.issuer}`}
+      >
+        Change
+      </Button>
+      <ConnectionSwitch connection={connection} />
+      <DeleteConnection connection={connection} />
+    </Group>
+  );
+}
+
+/** Deactivates or activates an SSO connection. */
+function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
+  const { setActive } = useSsoActions();
+  const action = isActive ? "Deactivate" : "Activate";
+  return (
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${issuer}`}>
+          {action}
+        </Button>
+      )}
+      title={`${action} the connection?`}
+      action={action}
+      danger={isActive}
+      onConfirm={async () => {
+        await setActive(id, !isActive);
+        notify.done(`The connection is ${isActive ? "inactive" : "active"}.`);
+      }}
+    >
+      {isActive
+        ? "Nobody signs in through it until it is active again. Passwords work for its domains, where people have one. Whoever is signed in stays so."
+        : "People of its domains sign in through it again, as its settings say."}
+    </ConfirmedAction>
+  );
+}
+
+function DeleteConnection({ connection: { id, issuer } }: ActionProps) {
+  const { remove } = useSsoActions();
+  return (
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button
+          size="xs"
+          variant="subtle"
+          color="red"
+          onClick={ask}
+          aria-label={`Delete ${issuer}`}
+        >
+          Delete
+        </Button>
+      )}
+      title="Delete the connection?"
+      action="Delete"
+      danger
+      onConfirm={async () => {
+        await remove(id);
+        notify.done("The connection is deleted.");
+      }}
+    >
+      Its settings, its client secret and the links between its people and the identity provider are
+      gone. Whoever is signed in stays so.
+    </ConfirmedAction>
   );
 }

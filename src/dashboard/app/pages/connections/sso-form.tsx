@@ -1,19 +1,17 @@
 import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form } from "../../ui/form.tsx";
-import { forgetDraft } from "../../ui/kept-drafts.ts";
+import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
-import { useForm, type FormState } from "../../ui/use-form.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { useSsoActions, type SsoConnection } from "./data.ts";
-import { EMPTY_SSO, type SsoDraft } from "./sso-draft.ts";
+import { EMPTY_SSO, type SsoConnection, type SsoDraft, useSsoActions } from "./data.ts";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
 interface SsoFormProps {
-  /** The form is open for it; it is undefined while the form is closed. */
+  /** The connection that is edited; undefined while the form is closed. */
   readonly editing: SsoConnection | "new" | undefined;
   readonly onClose: () => void;
 }
@@ -21,8 +19,8 @@ interface SsoFormProps {
 export function SsoForm({ editing, onClose }: SsoFormProps) {
   const title = editing === "new" ? "New connection" : "Change connection";
   const close = () => {
-    // What is not saved must not look as if it were, when the dialog is opened again.
-    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
+    if (typeof editing === "object") discardDraft(draftNameOf(editing));
     onClose();
   };
   return (
@@ -119,7 +117,7 @@ interface FieldsProps {
   readonly form: FormState<SsoDraft>;
 }
 
-/** The fields for the identity provider, and for how it knows us. */
+/** The fields for the identity provider and for our client credentials there. */
 function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
   return (
     <>
@@ -145,7 +143,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
   );
 }
 
-/** The fields for the people whom it signs in. */
+/** The fields for the users that the connection signs in. */
 function PeopleFields({ form }: FieldsProps) {
   const { domains, passwordLogin } = form.draft;
   return (

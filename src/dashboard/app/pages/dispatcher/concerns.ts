@@ -16,12 +16,12 @@ interface Observed {
   readonly mails: { readonly queued: number; readonly next_due_at: string | null };
 }
 
-/** A dispatcher that is silent for longer loses its shards: its lease ends. */
+/** A dispatcher without a heartbeat for longer than this loses its lease, and its shards with it. */
 const SILENT_MS = 4_000;
 const LATE_S = 10;
 const MAILS_LATE_MS = 60_000;
 
-/** Says what is not as it should be, the most urgent first; answers an empty list if all is well. */
+/** Lists all problems of the delivery, the most urgent first. The list is empty if all is well. */
 export function concernsOf(state: Observed, now: number): string[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
@@ -49,7 +49,10 @@ export function latenessOf({ lag_s: lagS }: Pick<Shard, "lag_s">): Lateness {
   return lagS > LATE_S ? "late" : "none";
 }
 
-/** Gives each dispatcher a letter, in the order of their ids; more dispatchers than letters are not expected. */
+/**
+ * Assigns a letter to each dispatcher, in the order of their ids. More than 26 dispatchers share letters,
+ * which is not expected.
+ */
 export function lettersOf(dispatchers: readonly { readonly id: string }[]): Map<string, string> {
   const ids = dispatchers.map(({ id }) => id).toSorted();
   return new Map(ids.map((id, i) => [id, String.fromCodePoint(65 + (i % 26))]));

@@ -1,9 +1,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { useLive } from "../../session/use-live.ts";
+import { useLive } from "../../session/live.ts";
 import { useList } from "../../ui/list.tsx";
 
 const KEY = ["dispatcher"];
@@ -14,7 +13,7 @@ function readState(api: ApiClient) {
 
 export type DispatcherState = Awaited<ReturnType<typeof readState>>;
 
-/** Reads what the dispatchers do at the moment; the stream keeps it fresh. */
+/** Reads the current state of the dispatchers. The event stream updates it. */
 export function useDispatcherState() {
   const api = useApi();
   const queries = useQueryClient();
@@ -29,7 +28,7 @@ export function useDispatcherState() {
   return { state, live };
 }
 
-export type BacklogOrder = "depth" | "age";
+type BacklogOrder = "depth" | "age";
 
 const BACKLOGS_MS = 5_000;
 
@@ -40,7 +39,7 @@ function readBacklogs(api: ApiClient, order: BacklogOrder, cursor: string | unde
 type BacklogRow = Awaited<ReturnType<typeof readBacklogs>>["data"][number];
 export type Backlog = BacklogRow & { readonly id: string };
 
-/** Subscriptions with queued events, the worst first. */
+/** Reads the subscriptions with queued events, the longest or oldest queue first. */
 export function useBacklogs(order: BacklogOrder) {
   const api = useApi();
   return useList<Backlog>(

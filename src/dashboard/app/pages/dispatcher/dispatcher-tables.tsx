@@ -14,7 +14,7 @@ interface HeadsProps {
   readonly rows: DispatcherState["blocked_heads"];
 }
 
-/** Of many blocked heads the oldest are shown; one receiver that is down may have a hundred. */
+/** The table shows the oldest blocked deliveries only, because one receiver that is down may block a hundred. */
 const HEADS_SHOWN = 10;
 
 export function BlockedHeads({ rows }: HeadsProps) {
@@ -139,7 +139,7 @@ interface SubscriptionLinkProps {
   readonly children: ReactNode;
 }
 
-/** Leads to the subscription as its partner sees it; its id is in the title. */
+/** Links to the subscription as its partner sees it. The tooltip is its id. */
 function SubscriptionLink({ partnerId, id, children }: SubscriptionLinkProps) {
   return (
     <Anchor
@@ -173,7 +173,7 @@ function Name({ children }: { readonly children: ReactNode }) {
 function Id({ id, label }: { readonly id: string; readonly label: string }) {
   return (
     <Group gap={2} wrap="nowrap">
-      {/* The end tells ids apart: they begin with the time. */}
+      {/* Ids begin with a timestamp, so only the end distinguishes them. */}
       <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
         …{id.slice(-8)}
       </Text>

@@ -1,22 +1,20 @@
-import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import type { LiveState } from "../../api/event-stream.ts";
+import type { LiveState } from "../../session/live.ts";
+import { Verdict } from "../../ui/badges.tsx";
 import { counted, duration, number } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/use-time.ts";
-import { Verdict } from "../../ui/verdict.tsx";
-import { Behind } from "./behind.tsx";
-import { concernsOf } from "./concerns.ts";
-import { useDispatcherState, type DispatcherState } from "./data.ts";
+import { Backlogs } from "./backlogs.tsx";
+import { concernsOf, latenessOf, lettersOf } from "./concerns.ts";
+import { type DispatcherState, useDispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
-import { Shards } from "./shards.tsx";
-
 import "./dispatcher.css";
 
-/** The server tells the state every two seconds. */
+/** The server sends the state every two seconds; state older than this is shown as stale. */
 const STALE_MS = 10_000;
 
 export function Page() {
@@ -34,7 +32,7 @@ export function Page() {
   );
 }
 
-/** Screen readers say the age every ten seconds, not every second. */
+/** Rounds to ten seconds, so that screen readers do not announce the age every second. */
 const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
 
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
@@ -60,7 +58,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
     <Stack gap="lg">
       <Concerns concerns={concernsOf(state, at)} />
       <Totals state={state} />
-      <Behind dispatchers={dispatchers} />
+      <Backlogs dispatchers={dispatchers} />
       <Panel title="Events that hold up others" count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>
@@ -128,4 +126,65 @@ function Total({ title, value, children }: TotalProps) {
       </Text>
     </Paper>
   );
+}
+
+type Shard = DispatcherState["shards"][number];
+/** The number of shard colours in the style sheet. With more dispatchers the letters distinguish them. */
+const SHARD_COLORS = 8;
+
+/**
+ * Shows all shards as a grid. Colour and letter identify the dispatcher, a ring marks a late shard. A list
+ * below contains the same as text.
+ */
+function Shards({ state }: { readonly state: DispatcherState }) {
+  const letters = lettersOf(state.dispatchers);
+  const owners = [...letters.keys()];
+  const colorIndexOf = (id: string | null) =>
+    id === null ? "none" : owners.indexOf(id) % SHARD_COLORS;
+  return (
+    <>
+      <div className="shards" aria-hidden>
+        {state.shards.map((one) => (
+          <div
+            key={one.id}
+            className="shard"
+            data-late={latenessOf(one)}
+            data-ground={colorIndexOf(one.dispatcher_id)}
+            title={textOf(one, letters)}
+          >
+            <span>{one.id}</span>
+            <span className="shard-owner">{letterOf(one, letters) ?? "–"}</span>
+          </div>
+        ))}
+      </div>
+      <Group gap="md" mt="sm">
+        <Text size="sm" c="dimmed">
+          Each shard carries a share of the subscriptions. The letter is its dispatcher; a dashed
+          one has none, a ringed one is late.
+        </Text>
+      </Group>
+      <details className="shard-list">
+        <summary>The same in words</summary>
+        <ul>
+          {state.shards.map((one) => (
+            <li key={one.id}>{textOf(one, letters)}</li>
+          ))}
+        </ul>
+      </details>
+    </>
+  );
+}
+
+function letterOf({ dispatcher_id: id }: Shard, letters: ReadonlyMap<string, string>) {
+  return id === null ? undefined : letters.get(id);
+}
+
+function textOf(shard: Shard, letters: ReadonlyMap<string, string>): string {
+  const letter = letterOf(shard, letters);
+  const owner = letter === undefined ? "no owner" : `dispatcher ${letter}`;
+  const queue =
+    shard.subscriptions === 0
+      ? "nothing queued"
+      : `${counted(shard.subscriptions, "subscription")} with events, lag ${duration(shard.lag_s)}`;
+  return `Shard ${shard.id}: ${owner}, ${queue}`;
 }

@@ -1,20 +1,18 @@
-import { SegmentedControl, Stack, Text } from "@mantine/core";
+import { Anchor, NativeSelect, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import { useParams } from "wouter";
+import { Link, useParams } from "wouter";
 
 import { EVENT_EXAMPLES } from "../../api/event-examples.ts";
 import { CodeBlock } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { inLines } from "../../ui/json.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { Section } from "../../ui/section.tsx";
+import { inLines } from "../../ui/format.ts";
+import { PageHeader, Section } from "../../ui/layout.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
-import { useCatalog } from "../webhooks/data/data.ts";
-import type { CatalogEvent } from "../webhooks/data/reads.ts";
-import { fieldsOf } from "./schema-fields.ts";
-import { SendAsTest } from "./send-as-test.tsx";
-
+import { useCatalog, useSubscriptions } from "../webhooks/data/data.ts";
+import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
+import { TestEvent } from "../webhooks/test-event.tsx";
 import "./events.css";
+import { fieldsOf, reachOf } from "./schema-fields.ts";
 
 const BACK = { href: "/events", title: "Event catalog" };
 
@@ -82,7 +80,7 @@ function Fields({ event }: EventProps) {
   );
 }
 
-/** Shows as code what stands between backticks. */
+/** Renders text between backticks as code. */
 function withCode(text: string) {
   return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
@@ -109,6 +107,58 @@ function Example({ event: { value, example } }: EventProps) {
         label={`${value}, ${mode} body`}
         code={mode === "minimal" ? (minimal ?? full) : full}
       />
+    </Stack>
+  );
+}
+
+interface SendProps {
+  readonly event: CatalogEvent;
+}
+
+/** Sends the event as a test to a selected subscription, and shows the answer. */
+function SendAsTest({ event }: SendProps) {
+  return (
+    <Loaded query={useSubscriptions()}>
+      {({ data }) => <ToOne event={event} subscriptions={data} />}
+    </Loaded>
+  );
+}
+
+function ToOne({ event, subscriptions }: SendProps & { subscriptions: readonly Subscription[] }) {
+  const [chosen, setChosen] = useState("");
+  const one =
+    subscriptions.find(({ id }) => id === chosen) ??
+    subscriptions.find(({ is_active: isActive }) => isActive) ??
+    subscriptions[0];
+  if (one === undefined)
+    return (
+      <Text size="sm">
+        There is no subscription yet.{" "}
+        <Anchor component={Link} href="/webhooks/new" inherit>
+          Set one up
+        </Anchor>
+      </Text>
+    );
+  return (
+    <Stack gap="sm">
+      <NativeSelect
+        label="Subscription"
+        maw={420}
+        data={subscriptions.map(({ id, label }) => ({ value: id, label }))}
+        value={one.id}
+        onChange={(change) => setChosen(change.currentTarget.value)}
+      />
+      <Text size="sm">{reachOf(event, one)}</Text>
+      {one.is_active ? (
+        <TestEvent key={one.id} id={one.id} event={event.value} />
+      ) : (
+        <Text size="sm">
+          It is disabled, and sends nothing until it is enabled.{" "}
+          <Anchor component={Link} href={`/webhooks/${one.id}`} inherit>
+            Look at it
+          </Anchor>
+        </Text>
+      )}
     </Stack>
   );
 }

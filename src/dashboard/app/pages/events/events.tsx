@@ -3,17 +3,16 @@ import { Link } from "wouter";
 
 import { TextFilter, useFilters } from "../../ui/filters.tsx";
 import { counted, sentence } from "../../ui/format.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader, Section } from "../../ui/layout.tsx";
 import { Row, Rows } from "../../ui/rows.tsx";
-import { Section } from "../../ui/section.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { useCatalog } from "../webhooks/data/data.ts";
 import type { CatalogEvent } from "../webhooks/data/reads.ts";
-import { eventsLike } from "./events-like.ts";
+import { eventsLike } from "./schema-fields.ts";
 
 import "./events.css";
 
-/** Every event that a subscription may get. */
+/** The event catalog: all events that a subscription can receive. */
 export function Page() {
   const { get, set } = useFilters(["q"]);
   const typed = get("q") ?? "";
@@ -40,7 +39,7 @@ export function Page() {
   );
 }
 
-/** It is sent on demand alone, whatever a subscription takes. */
+/** This event is sent on demand only, to every subscription regardless of its filter. */
 const TEST_EVENT = "webhook.test";
 
 interface FoundProps {

@@ -1,8 +1,10 @@
-/** How often a field is there. */
-export type Presence = "always" | "sometimes";
+import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
-export interface SchemaField {
-  /** `review.rate`; the elements of a list are `words[]`. */
+/** Whether every body has the field, or only some bodies. */
+type Presence = "always" | "sometimes";
+
+interface SchemaField {
+  /** The path of the field, such as `review.rate`. Elements of a list are `words[]`. */
   readonly path: string;
   readonly type: string;
   readonly presence: Presence;
@@ -23,7 +25,7 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 
-/** The fields of a body in the words of a table, those of an object behind it. */
+/** Flattens a JSON schema to the rows of a table; the fields of an object follow the object. */
 export function fieldsOf(schema: Schema, path = "", presence: Presence = "always"): SchemaField[] {
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
     const isThere = presence === "always" && (schema.required ?? []).includes(name);
@@ -35,7 +37,7 @@ export function fieldsOf(schema: Schema, path = "", presence: Presence = "always
     return [shown, ...fieldsOf(one, field.path, field.presence)];
   });
   const parts = (schema.allOf ?? []).flatMap((one) => fieldsOf(one, path, presence));
-  // Of an object in several forms a field of one is not in all.
+  // A field of one variant of an object may be absent in the others.
   const objects = (schema.anyOf ?? []).filter(({ properties }) => properties !== undefined);
   const forms = objects.flatMap((one) =>
     fieldsOf(one, path, objects.length > 1 ? "sometimes" : presence),
@@ -52,4 +54,33 @@ function typeOf(schema: Schema): string {
   const { type = schema.allOf === undefined ? "any" : "object", minimum, maximum } = schema;
   if (minimum !== undefined && maximum !== undefined) return `${type}, ${minimum} to ${maximum}`;
   return type;
+}
+
+/** Finds the events that contain each typed word in their name, description or field names. */
+export function eventsLike(events: readonly CatalogEvent[], typed: string): CatalogEvent[] {
+  const words = typed.toLowerCase().split(/\s+/);
+  return events.filter((one) => {
+    const fields = fieldsOf(one.schema).map(({ path }) => path);
+    const text = [one.value, one.value.replaceAll("_", " "), one.description, ...fields]
+      .join(" ")
+      .toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Returns whether a subscription receives the event when it occurs. */
+export function reachOf(
+  event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
+  subscription: Pick<Subscription, "delivery_kind" | "events">,
+): string {
+  if (!event.subscribable) return "It is sent on request alone.";
+  const { delivery_kind: kind, events } = subscription;
+  if (kind === "batch")
+    return event.in_batch
+      ? "When it happens, this subscription gets it with the next batch."
+      : "When it happens, this subscription does not get it: batches leave it out.";
+  const isSubscribed = events === null || events.includes(event.value);
+  return isSubscribed
+    ? "When it happens, this subscription gets it at once."
+    : "When it happens, this subscription does not get it: its filter leaves it out.";
 }

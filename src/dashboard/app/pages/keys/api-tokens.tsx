@@ -1,17 +1,18 @@
-import { Button, Text } from "@mantine/core";
+import { Button, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Section } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
-import { Section } from "../../ui/section.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
-import { useApiTokenActions, useApiTokens, type ApiToken } from "./data.ts";
+import { type ApiToken, type TokenDraft, useApiTokenActions, useApiTokens } from "./data.ts";
+import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
-import { TokenForm } from "./token-form.tsx";
 
 export function ApiTokensSection() {
   const [isCreating, setCreating] = useState(false);
@@ -92,5 +93,68 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
     >
       Whatever uses <strong>{name}</strong> stops working at once.
     </ConfirmedAction>
+  );
+}
+
+interface NewTokenProps {
+  readonly onClose: () => void;
+  readonly onSecret: (token: string) => void;
+}
+
+interface TokenFormProps extends NewTokenProps {
+  readonly opened: boolean;
+}
+
+function TokenForm({ opened, onClose, onSecret }: TokenFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="Create an API token" centered>
+      <NewToken onClose={onClose} onSecret={onSecret} />
+    </Dialog>
+  );
+}
+
+const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };
+
+function NewToken({ onClose, onSecret }: NewTokenProps) {
+  const { create } = useApiTokenActions();
+  const form = useForm({
+    name: "new token",
+    initial: EMPTY_TOKEN,
+    names: { name: "name", scopes: "scopes" },
+    send: create,
+    onDone: (token) => {
+      onClose();
+      onSecret(token);
+    },
+  });
+  const { scopes } = form.draft;
+  return (
+    <Form
+      form={form}
+      isCheckedByBrowser
+      buttons={
+        <DialogButtons
+          form={form}
+          action="Create token"
+          onCancel={onClose}
+          isReady={scopes.length > 0}
+        />
+      }
+    >
+      <TextInput
+        label="Name"
+        description="What it is for."
+        required
+        withAsterisk={false}
+        maxLength={100}
+        data-autofocus
+        {...form.text("name")}
+      />
+      <ScopesField
+        value={scopes}
+        onChange={(next) => form.edit({ scopes: next })}
+        error={form.errorOf("scopes")}
+      />
+    </Form>
   );
 }

@@ -1,21 +1,20 @@
-import { Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 
-import { apiErrorOf } from "../../api/api-error.ts";
+import { apiErrorOf } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form } from "../../ui/form.tsx";
-import { forgetDraft } from "../../ui/kept-drafts.ts";
+import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { discardDraft } from "../../ui/drafts.ts";
 import { notify } from "../../ui/notify.ts";
-import { useForm, type FormState } from "../../ui/use-form.ts";
-import { GrantsField, KindField } from "./client-fields.tsx";
 import {
   clientDraft,
+  type ClientDraft,
+  type ClientsPath,
+  isGrantType,
   isPlatformPath,
   NEW_CLIENT,
   redirectErrors,
-  type ClientDraft,
-  type ClientsPath,
 } from "./client-model.ts";
-import { useOAuthClientActions, type NewClientSecret, type OAuthClient } from "./data.ts";
+import { type NewClientSecret, type OAuthClient, useOAuthClientActions } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
 
 interface NewClientProps {
@@ -25,15 +24,15 @@ interface NewClientProps {
 }
 
 interface ClientFormProps extends NewClientProps {
-  /** The form is open for it; it is undefined while the form is closed. */
+  /** The client that is edited; undefined while the form is closed. */
   readonly editing: OAuthClient | "new" | undefined;
 }
 
 export function ClientForm({ editing, ...rest }: ClientFormProps) {
   const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
   const close = () => {
-    // What is not saved must not look as if it were, when the dialog is opened again.
-    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
+    if (typeof editing === "object") discardDraft(draftNameOf(editing));
     rest.onClose();
   };
   return (
@@ -46,7 +45,7 @@ export function ClientForm({ editing, ...rest }: ClientFormProps) {
 
 const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
-/** Field → its name in the API. */
+/** Draft field → API field. */
 const FIELDS = {
   name: "name",
   redirectUris: "redirect_uris",
@@ -140,7 +139,7 @@ function NameField({ form }: FieldsProps) {
   );
 }
 
-/** The fields for where the client sends people back to, and for what it may do for them. */
+/** The fields for the redirect URIs, the grants and the scopes of a client. */
 function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath }) {
   const { draft } = form;
   return (
@@ -165,6 +164,84 @@ function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath
         isPlatform={isPlatformPath(path)}
         error={form.errorOf("grantTypes")}
       />
+    </>
+  );
+}
+
+interface KindFieldProps {
+  readonly isConfidential: boolean;
+  readonly onChange: (isConfidential: boolean) => void;
+}
+
+/** The kind of client, public or confidential. It cannot change after the creation. */
+function KindField({ isConfidential, onChange }: KindFieldProps) {
+  return (
+    <Radio.Group
+      label="Where it runs"
+      value={isConfidential ? "confidential" : "public"}
+      onChange={(next) => onChange(next === "confidential")}
+    >
+      <Stack gap={8} mt={8}>
+        <Radio
+          value="confidential"
+          label="On a server"
+          description="It can keep a secret: a confidential client."
+        />
+        <Radio
+          value="public"
+          label="In a browser or on a phone"
+          description="It cannot: a public client without a secret, which must use PKCE."
+        />
+      </Stack>
+    </Radio.Group>
+  );
+}
+
+interface GrantsFieldProps {
+  readonly draft: ClientDraft;
+  readonly onChange: (change: Partial<ClientDraft>) => void;
+  readonly isPlatform: boolean;
+  readonly error: string | undefined;
+}
+
+function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
+  return (
+    <>
+      <Checkbox.Group
+        label="Grant types"
+        value={[...draft.grantTypes]}
+        onChange={(next) => onChange({ grantTypes: next.filter(isGrantType) })}
+        error={error}
+      >
+        <Stack gap={8} mt={8}>
+          <Checkbox
+            value="authorization_code"
+            label="Authorization code"
+            description="People sign in on our page."
+          />
+          <Checkbox
+            value="refresh_token"
+            label="Refresh token"
+            description="They stay signed in for 30 days from each use."
+          />
+          {(isPlatform || draft.grantTypes.includes("password")) && (
+            <Checkbox
+              value="password"
+              label="Password"
+              description="For trusted servers of our own only: they see the password."
+              disabled={!draft.confidential}
+            />
+          )}
+        </Stack>
+      </Checkbox.Group>
+      {isPlatform && (
+        <Switch
+          label="First-party"
+          description="An app of our own: nobody is asked for consent."
+          checked={draft.firstParty}
+          onChange={(event) => onChange({ firstParty: event.currentTarget.checked })}
+        />
+      )}
     </>
   );
 }

@@ -2,9 +2,7 @@ import { isScope, type Scope } from "./scopes.ts";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
-/**
- * Answers the path at which a role manages OAuth clients (contract 3.3); undefined for a role that manages none.
- */
+/** Returns the path at which a role manages OAuth clients (contract 3.3); undefined if the role manages none. */
 export function clientsPathOf(role: string): ClientsPath | undefined {
   if (role === "super_admin") return "/sso/clients";
   return role === "partner_owner" || role === "partner_admin"
@@ -12,7 +10,7 @@ export function clientsPathOf(role: string): ClientsPath | undefined {
     : undefined;
 }
 
-/** Whether the clients of all companies are managed there. */
+/** Returns whether the path manages the clients of all companies. */
 export const isPlatformPath = (path: ClientsPath): boolean => path === "/sso/clients";
 
 const GRANT_TYPES = ["authorization_code", "refresh_token", "password"] as const;
@@ -21,11 +19,11 @@ type GrantType = (typeof GRANT_TYPES)[number];
 export const isGrantType = (value: string): value is GrantType =>
   GRANT_TYPES.some((one) => one === value);
 
-/** What the form holds while it is filled in. */
+/** The draft of the form for an OAuth client. */
 export interface ClientDraft {
   readonly name: string;
   readonly confidential: boolean;
-  /** Each line has one URI. */
+  /** Redirect URIs, one per line. */
   readonly redirectUris: string;
   readonly scopes: readonly Scope[];
   readonly grantTypes: readonly GrantType[];
@@ -41,7 +39,7 @@ export const NEW_CLIENT: ClientDraft = {
   firstParty: false,
 };
 
-/** The part of a client that the form shows, as the API names it. */
+/** The fields of a client that the form shows, as the API names them. */
 interface ShownClient {
   readonly name: string;
   readonly confidential: boolean;
@@ -69,7 +67,10 @@ function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
     .filter((line) => line !== "");
 }
 
-/** Makes the body of a change; with `confidential` it is that of a creation. Only a super-admin says `first_party`. */
+/**
+ * Builds the body of an update; with `confidential` it is that of a creation. Only a super-admin may set
+ * `first_party`.
+ */
 export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   return {
     name: draft.name,
@@ -80,7 +81,10 @@ export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   };
 }
 
-/** Says what is wrong with each address by its text, because `redirect_uris.1` says nothing to people. */
+/**
+ * Returns the validation errors of redirect URIs by URI, because the API's field name (`redirect_uris.1`)
+ * means nothing to users.
+ */
 export function redirectErrors(
   errors: Readonly<Record<string, readonly string[]>>,
   draft: ClientDraft,

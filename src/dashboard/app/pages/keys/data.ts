@@ -1,7 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { answerOf, type ApiClient, atCursor } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
@@ -27,13 +26,13 @@ export interface TokenDraft {
   readonly scopes: readonly Scope[];
 }
 
-/** The actions on API tokens; the list follows them. */
+/** The mutations of API tokens. Each refreshes the list. */
 export function useApiTokenActions() {
   const api = useApi();
   const queries = useQueryClient();
   const refresh = () => queries.invalidateQueries({ queryKey: ["api-tokens"] });
   return {
-    /** Answers the token, which the API tells this once. */
+    /** Creates a token and returns it. The API never returns it again. */
     create: async ({ name, scopes }: TokenDraft): Promise<string> => {
       const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
       void refresh();
@@ -56,7 +55,7 @@ function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefin
 
 export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
 
-/** The API tells the secret of a client only when it is made; it is null for a public client. */
+/** The secret of a client; null for a public client. The API returns it only at the creation. */
 export interface NewClientSecret {
   readonly client_id: string;
   readonly client_secret: string | null;
@@ -67,7 +66,7 @@ export function useOAuthClients(path: ClientsPath) {
   return useList(["oauth-clients", path], (cursor) => readClients(api, path, cursor));
 }
 
-/** The actions on OAuth clients; the list follows them. */
+/** The mutations of OAuth clients. Each refreshes the list. */
 export function useOAuthClientActions(path: ClientsPath) {
   const api = useApi();
   const queries = useQueryClient();

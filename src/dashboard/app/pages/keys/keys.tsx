@@ -1,12 +1,15 @@
-import { Stack } from "@mantine/core";
+import { Stack, Text } from "@mantine/core";
 
-import { useSession } from "../../session/session.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { counted } from "../../ui/format.ts";
+import { PageHeader, Section } from "../../ui/layout.tsx";
+import { TableList, useList } from "../../ui/list.tsx";
+import { LastUsed, Time } from "../../ui/time.tsx";
 import { ApiTokensSection } from "./api-tokens.tsx";
 import { clientsPathOf } from "./client-model.ts";
 import { OAuthClientsSection } from "./oauth-clients.tsx";
 import { PersonalTokenSection } from "./personal-token.tsx";
-import { TokenUses } from "./token-uses.tsx";
 
 export function Page() {
   const { user, company } = useSession();
@@ -25,5 +28,81 @@ export function Page() {
         {company.type === "partner" && <TokenUses />}
       </Stack>
     </>
+  );
+}
+
+function readTokens(api: ApiClient, cursor: string | undefined) {
+  return answerOf(api.partner.tokens.get({ query: pageAt(cursor) }));
+}
+
+type TeamToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
+
+const KINDS: Readonly<Record<string, string>> = {
+  dashboard_pat: "Personal access token of these pages",
+  api_pat: "Personal access token of the API",
+  impersonation: "Acts as the owner of an account",
+};
+
+/**
+ * Lists the tokens of the users of a partner (API tokens, personal tokens, impersonations) with their last
+ * use. Sign-in sessions are not listed.
+ */
+function TokenUses() {
+  const api = useApi();
+  const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));
+  return (
+    <Section
+      title="Tokens in use"
+      description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
+    >
+      <TableList
+        list={tokens}
+        noun={["token", "tokens"]}
+        empty={
+          <Text size="sm" c="dimmed">
+            Nobody in your team has a token besides the sign-in.
+          </Text>
+        }
+        table={{
+          caption: "Tokens of the team, newest first",
+          columns: (one) => ({
+            Token: (
+              <>
+                <Text size="sm" fw={600}>
+                  {one.name ?? KINDS[one.kind] ?? one.kind}
+                </Text>
+                <Text size="xs" c="dimmed">
+                  {one.user_name}
+                  {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
+                </Text>
+              </>
+            ),
+            Used: <LastUsed at={one.last_used_at} />,
+            Where: <Uses token={one} />,
+          }),
+        }}
+      />
+    </Section>
+  );
+}
+
+function Uses({ token: { uses } }: { readonly token: TeamToken }) {
+  const [newest] = uses;
+  if (newest === undefined) return "Nowhere yet";
+  const addresses = new Set(uses.map(({ ip }) => ip)).size;
+  return (
+    <details>
+      <summary>
+        {newest.ip}
+        {addresses > 1 && ` and ${counted(addresses - 1, "other")}`}
+      </summary>
+      <Text size="sm" component="ul" className="plain-list">
+        {uses.map((use) => (
+          <li key={`${use.route} ${use.ip}`}>
+            <code>{use.route}</code> from {use.ip}, <Time at={use.last_used_at} />
+          </li>
+        ))}
+      </Text>
+    </details>
   );
 }

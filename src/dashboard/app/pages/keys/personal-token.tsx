@@ -1,17 +1,21 @@
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
 
+import { answerOf, type ApiClient, apiErrorOf } from "../../api/client.ts";
 import { BASE_URL } from "../../api/connect.ts";
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { useApi, useSessionState } from "../../session/session.tsx";
 import { CodeBlock, SecretField } from "../../ui/copy.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { Section } from "../../ui/section.tsx";
+import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime, LastUsed } from "../../ui/time.tsx";
-import { TokenError } from "./token-error.tsx";
-import { usePersonalToken, type PersonalToken } from "./use-personal-token.ts";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/** The token is fetched on request only: the server writes each look into the audit log. */
+/** The personal token. It is fetched on request only, because the API writes each read into the audit log. */
 export function PersonalTokenSection() {
   const own = usePersonalToken();
   return (
@@ -105,4 +109,78 @@ function DeleteToken({ remove }: Pick<TokenProps, "remove">) {
       Everything that uses it stops working at once. You can generate another one later.
     </ConfirmedAction>
   );
+}
+
+/**
+ * Explains an error of the token. A 403 means that the role is allowed, but not this kind of sign-in
+ * (contract 4.18).
+ */
+function TokenError({ error }: { readonly error: unknown }) {
+  const { signOut } = useSessionState();
+  if (apiErrorOf(error)?.status !== 403) return <ErrorNotice error={error} />;
+  return (
+    <Alert
+      role="alert"
+      color="yellow"
+      variant="light"
+      icon={<Icon name="lock" />}
+      title="This sign-in may not manage the token"
+    >
+      <Group justify="space-between">
+        <Text size="sm" className="grows">
+          You came in by choosing a new password. The token is shown only to somebody who signed in
+          with a password or through single sign-on: sign out, then in again.
+        </Text>
+        <Button variant="default" size="xs" onClick={signOut}>
+          Sign out
+        </Button>
+      </Group>
+    </Alert>
+  );
+}
+
+/**
+ * Reads the personal token on request: undefined before, null if there is none. The token is in the state of
+ * the component only, so leaving the page drops it.
+ */
+function usePersonalToken() {
+  const api = useApi();
+  const [token, setToken] = useState<PersonalToken | null>();
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: (read: typeof viewToken) => read(api),
+    onSuccess: (read) => setToken(read),
+  });
+  return {
+    token,
+    error,
+    isBusy: isPending,
+    open: () => mutate(viewToken),
+    generate: () => mutate(generateToken),
+    regenerate: async () => setToken(await answerOf(api.account["api-token"].regenerate.post())),
+    remove: async () => {
+      await answerOf(api.account["api-token"].delete());
+      setToken(null);
+    },
+  };
+}
+
+async function viewToken(api: ApiClient) {
+  try {
+    return await answerOf(api.account["api-token"].get());
+  } catch (error) {
+    if (apiErrorOf(error)?.status === 404) return null;
+    throw error;
+  }
+}
+
+type PersonalToken = NonNullable<Awaited<ReturnType<typeof viewToken>>>;
+
+async function generateToken(api: ApiClient): Promise<PersonalToken | null> {
+  try {
+    return await answerOf(api.account["api-token"].post());
+  } catch (error) {
+    if (apiErrorOf(error)?.code !== "token_exists") throw error;
+    // Another tab created the token first.
+    return viewToken(api);
+  }
 }

@@ -1,6 +1,6 @@
 import { Checkbox, Stack } from "@mantine/core";
 
-import { isScope, SCOPES, SCOPE_WORDS, type Scope } from "./scopes.ts";
+import { isScope, type Scope, SCOPE_WORDS, SCOPES } from "./scopes.ts";
 
 interface ScopesFieldProps {
   readonly value: readonly Scope[];
@@ -8,7 +8,7 @@ interface ScopesFieldProps {
   readonly error: string | undefined;
 }
 
-/** `*` stands for all others, so that they cannot be chosen beside it. */
+/** Selects scopes. `*` includes all others, so it excludes choosing them separately. */
 export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
   const isAll = value.includes("*");
   return (

@@ -1,4 +1,4 @@
-/** Scope (contract 5.1) → its words for people. */
+/** Scope (contract 5.1) → its description for users. */
 export const SCOPE_WORDS = {
   "*": "Everything that the user may",
   "reviews:read": "See reviews",
@@ -10,7 +10,7 @@ export const SCOPE_WORDS = {
 } as const;
 
 export type Scope = keyof typeof SCOPE_WORDS;
-// TypeScript gives the keys of the object above as texts.
+// Object.keys has the type string[].
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
 

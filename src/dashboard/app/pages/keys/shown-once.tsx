@@ -8,13 +8,13 @@ import { Icon } from "../../ui/icon.tsx";
 interface ShownOnceProps {
   readonly title: string;
   readonly label: string;
-  /** The dialog is closed while it is undefined. */
+  /** The dialog is open while this is defined. */
   readonly secret: string | undefined;
   readonly onClose: () => void;
   readonly children?: ReactNode;
 }
 
-/** Shows a secret that the server will not tell again: only the button closes it, not a click beside it. */
+/** Shows a secret that the API never returns again. Only its button closes the dialog, not a click outside. */
 export function ShownOnce({ title, label, secret, onClose, children }: ShownOnceProps) {
   return (
     <Dialog

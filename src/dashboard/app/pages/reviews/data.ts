@@ -1,23 +1,35 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { allPages, pageAt } from "../../api/cursor.ts";
+import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import { useSites } from "../sites/data.ts";
-import type { FlagMove } from "./flag-moves.ts";
-import type { ReviewQuery } from "./review-filters.ts";
+import type { FlagMove, ReviewQuery } from "./review-model.ts";
+
+function readSites(api: ApiClient) {
+  return allPages((cursor) => answerOf(api.account["review-sites"].get({ query: pageAt(cursor) })));
+}
+
+export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
+
+/**
+ * Reads the connections of the account's stores with review sites. Names of stores and sources come from
+ * them, too.
+ */
+export function useSites(staleTime = 0) {
+  const api = useApi();
+  return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });
+}
 
 function readReview(api: ApiClient, id: string) {
-  // The id stands in the address of the page, and may be anything there; the client puts it into a path as it is.
+  // The id comes from the address and may be any text, and the client does not encode path segments.
   return answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get());
 }
 
 export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
 export type Review = Omit<ReviewWithHistory, "history">;
 
-/** People and stores change rarely; a minute old is fresh enough for their names. */
+/** Names of users and stores rarely change, so cached ones may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 
 export function useReviews(query: ReviewQuery) {
@@ -32,7 +44,10 @@ export function useReview(id: string) {
   return useQuery({ queryKey: ["review", id], queryFn: () => readReview(api, id) });
 }
 
-/** Reads the active users of the account; with a store only those who see it, to whom its reviews may be assigned. */
+/**
+ * Reads the active users of the account. With a store, only those that can see it and to whom its reviews can
+ * be assigned.
+ */
 export function useColleagues(storeId?: number) {
   const api = useApi();
   return useQuery({
@@ -49,7 +64,7 @@ export function useColleagues(storeId?: number) {
   });
 }
 
-/** Answers the names of what a review has as ids. */
+/** Returns functions that resolve the ids of a review (users, stores, sources) to names. */
 export function useNames() {
   const { data: sites } = useSites(NAMES_STALE_MS);
   const { data: users } = useColleagues();
@@ -67,7 +82,7 @@ export function useNames() {
   }, [sites, users]);
 }
 
-/** The actions on a review. The answer of each is shown at once; the history and the lists follow. */
+/** The mutations of a review. The answer is shown at once; the history and the lists are refreshed. */
 export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();

@@ -1,14 +1,13 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { sentence } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { useForm } from "../../ui/use-form.ts";
 import { useReviewActions, type Review } from "./data.ts";
-import { FLAG_MEANING, movesOf } from "./flag-moves.ts";
+import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
 
 const MAX_CHARS = 1_000;
 
@@ -18,10 +17,10 @@ interface FlagProps {
   readonly source: string;
 }
 
-/** Shows the state of the flag, and what may be done about it now. */
+/** Shows the state of a flag and the actions that are possible in it. */
 export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
-  const isOpen = movesOf(flag?.status).length > 0;
+  const isOpen = transitionsOf(flag?.status).length > 0;
   return (
     <Stack gap="md">
       {flag !== null && <FlagState flag={flag} />}
@@ -64,7 +63,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         <Text size="sm" fw={500} component="legend" mb={6}>
           What came of it?
         </Text>
-        {movesOf(review.flag?.status).map(({ to, action }) => (
+        {transitionsOf(review.flag?.status).map(({ to, action }) => (
           <Button
             key={to}
             variant="default"

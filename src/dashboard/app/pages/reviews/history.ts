@@ -1,5 +1,5 @@
 import { sentence } from "../../ui/format.ts";
-import { errorText } from "../sites/error-texts.ts";
+import { errorText } from "./site-words.ts";
 
 export interface HistoryEntry {
   readonly id: number;
@@ -9,27 +9,27 @@ export interface HistoryEntry {
   readonly occurred_at: string;
 }
 
-/** An entry of the history in words for people. */
+/** An entry of the history as text. */
 interface Description {
   readonly who: string;
-  /** It follows the name: `Kim Owner` + `flagged the review`. */
+  /** A phrase that follows the name: `Kim Owner` + `flagged the review`. */
   readonly what: string;
-  /** The text that somebody wrote: a reason, a note, a response. */
+  /** A text that the user wrote: a reason, a note or a response. */
   readonly quote?: string;
-  /** It says what the entry led to. */
+  /** The consequence of the entry. */
   readonly more?: string;
 }
 
-interface Names {
+interface NameLookup {
   readonly user: (id: number) => string;
-  /** The provider's slug → its name. */
+  /** Resolves a provider's slug to its name. */
   readonly source: (slug: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Describe = (metadata: Fields, names: Names) => Omit<Description, "who">;
+type Describe = (metadata: Fields, names: NameLookup) => Omit<Description, "who">;
 
-export function describeEntry(entry: HistoryEntry, names: Names): Description {
+export function describeEntry(entry: HistoryEntry, names: NameLookup): Description {
   const actor: Fields = { ...Object(entry.actor) };
   const name = text(actor["name"]) ?? "Somebody";
   const who = actor["type"] === "system" ? names.source(name) : name;

@@ -2,12 +2,11 @@ import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { number } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
-import { useForm } from "../../ui/use-form.ts";
 import { useNames, useReviewActions, type Review } from "./data.ts";
 
 const MAX_CHARS = 10_000;
@@ -18,7 +17,7 @@ interface ResponseProps {
   readonly source: string;
 }
 
-/** Shows the response, or the form to write it. */
+/** Shows the response, or the form to write one. */
 export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
@@ -82,7 +81,7 @@ function DeleteResponse({ review }: { readonly review: Review }) {
 }
 
 interface ResponseFormProps extends ResponseProps {
-  /** It is undefined where there is no response to go back to. */
+  /** Undefined if there is no earlier response to return to. */
   readonly onClose: (() => void) | undefined;
 }
 
@@ -91,11 +90,11 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const isFirst = onClose === undefined;
   const field = useRef<HTMLTextAreaElement>(null);
   const [params] = useSearchParams();
-  const isWanted = !isFirst || params.has("respond");
+  const isOpenedByUser = !isFirst || params.has("respond");
   useEffect(() => {
-    // Somebody pressed "Respond" or "Change response": the text is what they want to reach.
-    if (isWanted) field.current?.focus();
-  }, [isWanted]);
+    // The form was opened by "Respond" or "Change response", so the text field is the next step.
+    if (isOpenedByUser) field.current?.focus();
+  }, [isOpenedByUser]);
   const form = useForm({
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },

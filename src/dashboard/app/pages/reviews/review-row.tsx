@@ -2,35 +2,33 @@ import { Anchor, Button, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
-import { Found } from "../../ui/found.tsx";
-import { Tag } from "../../ui/tag.tsx";
+import { Highlighted, Stars, Tag } from "../../ui/badges.tsx";
 import { excerpt, has } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
-import type { Place } from "../../ui/virtual-rows.tsx";
+import type { RowProps } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
-import { Stars } from "./stars.tsx";
 
 interface ReviewProps {
   readonly review: Review;
 }
 
-interface RowProps extends ReviewProps {
-  readonly place: Place;
-  /** What is searched for. */
+interface ReviewRowProps extends ReviewProps {
+  readonly rowProps: RowProps;
+  /** The search text. */
   readonly q: string | undefined;
 }
 
-/** Shows one review of the list; its link works on the whole row. */
-export function ReviewRow({ review, place, q }: RowProps) {
+/** Shows one review of the list. The link covers the whole row. */
+export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
   const names = useNames();
   const { id, rate, reviewer } = review;
   const name = reviewer ?? "Anonymous";
   return (
-    <li className="review-row" {...place}>
+    <li className="review-row" {...rowProps}>
       <Group gap="xs" className="shrinks review-who">
         <Stars rate={rate} />
         <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
-          <Found text={name} q={q} />
+          <Highlighted text={name} q={q} />
         </Anchor>
         <Text size="sm" c="dimmed" span>
           {names.source(review.source_platform)} · {names.store(review.store_id)}
@@ -59,12 +57,12 @@ export function ReviewRow({ review, place, q }: RowProps) {
   );
 }
 
-/** Whether a response can be written, and nobody did. */
+/** Returns whether the review can still get a first response. */
 const isOpen = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
-/** Shows what the customer wrote, and of the response what was searched for and is there alone. */
-function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
+/** Shows the content of the review. If only the response matches the search, an excerpt of it is shown, too. */
+function Words({ review: { content, response }, q }: Omit<ReviewRowProps, "rowProps">) {
   const isInResponse =
     q !== undefined && !has(content, q) && response !== null && has(response.body, q);
   return (
@@ -75,7 +73,7 @@ function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
         </Text>
       ) : (
         <Text size="sm" lineClamp={isInResponse ? 1 : 2}>
-          <Found text={q === undefined ? content : excerpt(content, q)} q={q} />
+          <Highlighted text={q === undefined ? content : excerpt(content, q)} q={q} />
         </Text>
       )}
       {isInResponse && (
@@ -83,14 +81,14 @@ function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
           <Text span inherit c="dimmed">
             Response:{" "}
           </Text>
-          <Found text={excerpt(response.body, q)} q={q} />
+          <Highlighted text={excerpt(response.body, q)} q={q} />
         </Text>
       )}
     </div>
   );
 }
 
-/** Marks how far the review was dealt with. */
+/** Shows the state of the review as tags: response, flag, assignee, removal. */
 function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;

@@ -1,21 +1,31 @@
-import { Alert, Paper, Stack, Text } from "@mantine/core";
+import { Alert, Group, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
-import { apiErrorOf } from "../../api/api-error.ts";
+import { apiErrorOf, fieldError } from "../../api/client.ts";
+import { roleName } from "../../session/identity.ts";
+import { useSession } from "../../session/session.tsx";
+import { explain } from "../../ui/explain.ts";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { notify } from "../../ui/notify.ts";
 import { Panel } from "../../ui/panel.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { Assignment } from "./assignment.tsx";
-import { useNames, useReview, type Review, type ReviewWithHistory } from "./data.ts";
+import {
+  type Review,
+  type ReviewWithHistory,
+  useColleagues,
+  useNames,
+  useReview,
+  useReviewActions,
+} from "./data.ts";
 import { Flag } from "./flag.tsx";
-import { Notes } from "./notes.tsx";
 import { Response } from "./response.tsx";
-import { Stars } from "./stars.tsx";
-import { Timeline } from "./timeline.tsx";
-
 import "./reviews.css";
+import { Stars } from "../../ui/badges.tsx";
+import { Timeline } from "./timeline.tsx";
 
 const BACK = { href: "/reviews", title: "Reviews" };
 
@@ -23,7 +33,7 @@ export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
   const status = apiErrorOf(review.error)?.status;
-  // A review of another store looks like one that does not exist: nothing here may tell that it does.
+  // A review that the user may not see is shown like a missing one, so that its existence is not disclosed.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;
 }
@@ -93,5 +103,83 @@ function Removed({ at, source }: { readonly at: string; readonly source: string 
       Since <ExactTime at={at} /> nobody sees it there. It can no longer be answered or flagged;
       what was said and done stays here.
     </Alert>
+  );
+}
+
+/** Shows the assignee of the review. A selection assigns it at once. */
+function Assignment({ review }: { readonly review: Review }) {
+  const { user: me } = useSession();
+  const names = useNames();
+  const { assign } = useReviewActions(review.id);
+  const { data: colleagues = [] } = useColleagues(review.store_id);
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: assign,
+    onSuccess: (_, id) => notify.done(`Assigned to ${id === me.id ? "you" : names.user(id)}.`),
+  });
+  const { assigned_user_id: assignee } = review;
+  const isGone = assignee !== null && !colleagues.some(({ id }) => id === assignee);
+  return (
+    <Stack gap="xs">
+      <Select
+        aria-label="Assigned to"
+        placeholder="Nobody"
+        searchable
+        allowDeselect={false}
+        checkIconPosition="right"
+        nothingFoundMessage="Nobody of that name sees this store."
+        data={colleagues.map(({ id, name, role }) => ({
+          value: String(id),
+          label: `${name}${id === me.id ? " (you)" : ""} · ${roleName(role)}`,
+        }))}
+        value={assignee === null || isGone ? null : String(assignee)}
+        disabled={isPending}
+        error={fieldError(error, "user_id") ?? (error === null ? undefined : explain(error).title)}
+        onChange={(value) => value !== null && mutate(Number(value))}
+      />
+      <Text size="sm" c="dimmed">
+        {isGone
+          ? `Assigned to ${names.user(assignee)}, who can no longer see it. Choose somebody else.`
+          : "Everybody in the list sees this store."}
+      </Text>
+    </Stack>
+  );
+}
+
+const MAX_CHARS = 10_000;
+
+function Notes({ review }: { readonly review: Review }) {
+  const { addNote } = useReviewActions(review.id);
+  const form = useForm({
+    name: `review:${review.id}:note`,
+    initial: { body: "" },
+    names: { body: "body" },
+    send: ({ body }) => addNote(body),
+    onDone: (_, changes) => {
+      changes.reset();
+      notify.done("The note is added.");
+    },
+  });
+  return (
+    <Form
+      form={form}
+      gap="xs"
+      buttons={
+        <Group>
+          <SubmitButton form={form} variant="default" isReady={form.draft.body.trim() !== ""}>
+            Add note
+          </SubmitButton>
+        </Group>
+      }
+    >
+      <Textarea
+        label="Add a note"
+        description="For your colleagues only; the reviewer never sees it."
+        autosize
+        minRows={2}
+        maxRows={10}
+        maxLength={MAX_CHARS}
+        {...form.text("body")}
+      />
+    </Form>
   );
 }

@@ -5,16 +5,16 @@ import { useSession } from "../../session/session.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { useColleagues, useNames, useReviews } from "./data.ts";
-import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
+import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-model.ts";
 import { ReviewRow } from "./review-row.tsx";
 
 import "./reviews.css";
 
-/** A review with a text of two lines. */
+/** The estimated height of a row in px: a review with two lines of text. */
 const ROW_PX = 96;
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
@@ -52,8 +52,8 @@ export function Page() {
       >
         {() => (
           <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
-            {(one, place) => (
-              <ReviewRow key={one.id} review={one} place={place} q={filters.get("q")} />
+            {(one, rowProps) => (
+              <ReviewRow key={one.id} review={one} rowProps={rowProps} q={filters.get("q")} />
             )}
           </VirtualRows>
         )}
@@ -82,7 +82,7 @@ function Views({ filters }: { readonly filters: Filters }) {
       <Group gap="xs">
         {VIEWS.map(({ title, values: own }) => {
           const isCurrent = searchOf(own) === current;
-          // What is searched for stays.
+          // A view keeps the search text.
           const search = searchOf({ q, ...own });
           return (
             <Button
@@ -159,7 +159,7 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
 
 interface NoReviewsProps {
   readonly q: string | undefined;
-  /** How many filters are set, `q` among them. */
+  /** The number of set filters, including `q`. */
   readonly count: number;
   readonly onClear: () => void;
 }

@@ -1,7 +1,18 @@
-import { Stack } from "@mantine/core";
+import { Alert, Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 
-import { PageHeader } from "../../ui/page-header.tsx";
-import { PasswordSection } from "./change-password.tsx";
+import { apiErrorOf } from "../../api/client.ts";
+import { useCredentials } from "../../session/credentials.ts";
+import { useSession, useSessionState } from "../../session/session.tsx";
+import { CodeEntry } from "../../ui/code-entry.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { minutes } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader, Section } from "../../ui/layout.tsx";
+import { NewPassword } from "../../ui/new-password.tsx";
+import { notify } from "../../ui/notify.ts";
+import { useWait } from "../../ui/use-time.ts";
 import { SessionsSection } from "./sessions.tsx";
 
 export function Page() {
@@ -14,4 +25,158 @@ export function Page() {
       </Stack>
     </>
   );
+}
+
+type Step =
+  | { readonly name: "closed" }
+  | { readonly name: "current" }
+  | { readonly name: "code" }
+  | { readonly name: "new"; readonly token: string };
+
+/** Changes the password in three steps: the current password, a mailed code, the new password. */
+function PasswordSection() {
+  const { email } = useSession().user;
+  const { discover } = useCredentials();
+  const { data: methods } = useQuery({
+    queryKey: ["sign-in-methods", email],
+    queryFn: () => discover(email),
+  });
+  const [step, setStep] = useState<Step>({ name: "closed" });
+  if (methods?.password === false)
+    return (
+      <Section
+        title="Password"
+        description="Your company signs in through its own identity provider: your password is kept and changed there."
+      />
+    );
+  const close = () => setStep({ name: "closed" });
+  return (
+    <Section
+      title="Password"
+      description="A new one takes your current password and a code that we mail you."
+      actions={
+        step.name === "closed" ? (
+          <Button variant="default" onClick={() => setStep({ name: "current" })}>
+            Change password
+          </Button>
+        ) : (
+          <Button variant="subtle" onClick={close}>
+            Cancel
+          </Button>
+        )
+      }
+    >
+      {step.name !== "closed" && (
+        <Stack maw={440}>
+          <Consequences />
+          {step.name === "current" && <CurrentPassword onRight={() => setStep({ name: "code" })} />}
+          {step.name === "code" && (
+            <MailedCode onToken={(token) => setStep({ name: "new", token })} />
+          )}
+          {step.name === "new" && <NextPassword token={step.token} onDone={close} />}
+        </Stack>
+      )}
+    </Section>
+  );
+}
+
+/** Explains the consequences before the change. */
+function Consequences() {
+  return (
+    <Alert
+      variant="light"
+      color="yellow"
+      icon={<Icon name="alert" />}
+      title="A new password ends everything else"
+    >
+      <Text size="sm">
+        Every other browser and app is signed out, and all your API tokens stop at once, those of
+        scripts and servers, too. Only this tab stays.
+      </Text>
+    </Alert>
+  );
+}
+
+function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
+  const { startPasswordChange } = useCredentials();
+  const { wait, waitAfter } = useWait();
+  const form = useForm({
+    initial: { password: "" },
+    names: { password: "current_password" },
+    send: ({ password }) => startPasswordChange(password),
+    onDone: onRight,
+    onFailed: waitAfter,
+  });
+  const isWrong = form.errorOf("password") !== undefined;
+  const isLocked = apiErrorOf(form.error)?.code === "account_locked";
+  return (
+    <Form
+      form={form}
+      isCheckedByBrowser
+      buttons={
+        <Group>
+          <SubmitButton form={form} isReady={wait === 0}>
+            Mail me a code
+          </SubmitButton>
+        </Group>
+      }
+    >
+      <PasswordInput
+        label="Current password"
+        autoComplete="current-password"
+        required
+        withAsterisk={false}
+        maxLength={128}
+        visibilityToggleFocusable
+        // The user has just pressed the button that opens this field.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        autoFocus
+        {...form.text("password")}
+        error={isWrong && !isLocked && "This is not your current password."}
+      />
+      {isLocked && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          {wait > 0
+            ? `There were too many wrong passwords: this and the sign-in are locked for ${minutes(wait)}.`
+            : "You can try again now."}
+        </Text>
+      )}
+    </Form>
+  );
+}
+
+/** The step for the mailed code. The code has already been requested when this is shown. */
+function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) {
+  const { email } = useSession().user;
+  const { sendCode, verifyCode } = useCredentials();
+  const request = { email, type: "change_password" } as const;
+  const verify = async (otp: string) => {
+    const token = await verifyCode(request, otp);
+    if (token !== undefined) onToken(token);
+  };
+  return (
+    <>
+      <Text size="sm">
+        A code of six digits is on its way to <strong>{email}</strong>. It works for 10 minutes.
+      </Text>
+      <CodeEntry onCode={verify} onResend={() => sendCode(request)} />
+    </>
+  );
+}
+
+interface NextPasswordProps {
+  readonly token: string;
+  readonly onDone: () => void;
+}
+
+function NextPassword({ token, onDone }: NextPasswordProps) {
+  const { signIn, isRemembered } = useSessionState();
+  const { email } = useSession().user;
+  const { setPassword } = useCredentials();
+  const reset = async (password: string) => {
+    signIn(await setPassword(token, password), { remember: isRemembered });
+    notify.done("Your password is changed. Everything else is signed out.");
+    onDone();
+  };
+  return <NewPassword email={email} action="Set the password" onPassword={reset} />;
 }

@@ -1,16 +1,64 @@
 import { Button, Group, Text } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
 
-import { useSessionState } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { allPages, answerOf, type ApiClient, apiErrorOf, atCursor } from "../../api/client.ts";
+import { useApi, useSessionState } from "../../session/session.tsx";
+import { Tag } from "../../ui/badges.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { List, rowsOf } from "../../ui/list.tsx";
+import { Section } from "../../ui/layout.tsx";
+import { List, rowsOf, useList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
-import { Section } from "../../ui/section.tsx";
-import { Tag } from "../../ui/tag.tsx";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
-import { useSessionActions, useSessions, type SignedIn } from "./use-sessions.ts";
+
+const KEY = ["sessions"];
+const PAGE = 20;
+const WHOLE_PAGE = 100;
+
+function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
+  return answerOf(api.account.sessions.get({ query: { limit, ...atCursor(cursor) } }));
+}
+
+/** A session with a valid token. */
+type SignedIn = Awaited<ReturnType<typeof readPage>>["data"][number];
+
+function useSessions() {
+  const api = useApi();
+  return useList(KEY, (cursor) => readPage(api, PAGE, cursor));
+}
+
+/** The mutations of the user's own sessions. Each refreshes the list. */
+function useSessionActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const refresh = () => queries.invalidateQueries({ queryKey: KEY });
+  return {
+    end: async (one: SignedIn) => {
+      await endSession(api, one);
+      await refresh();
+    },
+    /** Ends all other sessions, including those on pages that were not loaded. */
+    endOthers: async () => {
+      try {
+        const sessions = await allPages((cursor) => readPage(api, WHOLE_PAGE, cursor));
+        for (const one of sessions) if (!one.is_current) await endSession(api, one);
+      } finally {
+        await refresh();
+      }
+    },
+  };
+}
+
+/** Ends a session. A 404 means that it has ended meanwhile, which is the same result. */
+async function endSession(api: ApiClient, { id }: SignedIn): Promise<void> {
+  try {
+    await answerOf(api.account.sessions({ id }).delete());
+  } catch (error) {
+    if (apiErrorOf(error)?.status !== 404) throw error;
+  }
+}
 
 const METHODS: Readonly<Record<string, string>> = {
   login: "With email and password",

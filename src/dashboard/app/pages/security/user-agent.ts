@@ -1,5 +1,5 @@
 const BROWSERS: readonly [RegExp, string][] = [
-  // Others call themselves Chrome or Safari as well, so these come first.
+  // The user agents of Edge and Opera also contain "Chrome" and "Safari", so these come first.
   [/Edg(?:e|A|iOS)?\//, "Edge"],
   [/OPR\//, "Opera"],
   [/(?:Firefox|FxiOS)\//, "Firefox"],
@@ -16,7 +16,7 @@ const SYSTEMS: readonly [RegExp, string][] = [
   [/Linux/, "Linux"],
 ];
 
-/** A browser's long name as people say it; of anything else the first word, such as `curl/8.5.0`. */
+/** Returns the browser and system of a user agent. Returns the first word for other clients, such as `curl/8.5.0`. */
 export function deviceOf(userAgent: string | null): string {
   if (userAgent === null || userAgent.trim() === "") return "Unknown device";
   const browser = nameIn(BROWSERS, userAgent);

@@ -4,22 +4,21 @@ import { useState } from "react";
 import { useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { CodeEntry } from "../../ui/code-entry.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { useForm } from "../../ui/use-form.ts";
-import { useWait } from "../../ui/use-wait.ts";
-import { Remember } from "./remember.tsx";
-import { SignInError } from "./sign-in-error.tsx";
+import { useWait } from "../../ui/use-time.ts";
+import { Remember } from "./frame.tsx";
+import { SignInError } from "./messages.tsx";
 
 interface ForgottenProps {
   readonly email: string;
   readonly remember: boolean;
   readonly onRemember: (remember: boolean) => void;
-  readonly onBack: () => void;
+  readonly onReconnect: () => void;
 }
 
-/** Leads to a new password by a code in a mail. Nothing here tells whether the address has an account. */
-export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
+/** Resets the password with a mailed code. All texts are the same whether or not the address has an account. */
+export function Forgotten({ email, remember, onRemember, onReconnect }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
@@ -49,7 +48,7 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
       )}
-      <Anchor component="button" type="button" size="sm" onClick={onBack}>
+      <Anchor component="button" type="button" size="sm" onClick={onReconnect}>
         Back to the sign-in
       </Anchor>
     </Stack>
@@ -70,7 +69,7 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
       form={form}
       renderError={(error) => <SignInError error={error} wait={wait} />}
       buttons={
-        // The button that was pressed before it is gone.
+        // The control that had the focus in the previous step is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         <SubmitButton form={form} isReady={wait === 0} autoFocus>
           Mail me a code

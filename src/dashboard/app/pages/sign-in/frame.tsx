@@ -1,7 +1,7 @@
-import { Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useEffect, type ReactNode } from "react";
+import { Checkbox, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { type ReactNode, useEffect } from "react";
 
-import { BrandMark } from "../../ui/brand-mark.tsx";
+import { BrandMark } from "../../shell/brand.tsx";
 
 interface FrameProps {
   readonly title: string;
@@ -9,7 +9,7 @@ interface FrameProps {
   readonly below?: ReactNode;
 }
 
-/** What surrounds whoever is not signed in. */
+/** The frame of all pages without a session. */
 export function Frame({ title, children, below }: FrameProps) {
   return (
     <main className="sign-in">
@@ -32,7 +32,7 @@ export function Frame({ title, children, below }: FrameProps) {
   );
 }
 
-/** Names the document after the step, as a page would be. */
+/** Shows the heading of a step, and sets the document title as a separate page would. */
 function Heading({ title }: { readonly title: string }) {
   useEffect(() => {
     document.title = `${title} · ReviewRelay`;
@@ -41,5 +41,21 @@ function Heading({ title }: { readonly title: string }) {
     <Title order={1} size="h3">
       {title}
     </Title>
+  );
+}
+
+interface RememberProps {
+  readonly value: boolean;
+  readonly onChange: (value: boolean) => void;
+}
+
+export function Remember({ value, onChange }: RememberProps) {
+  return (
+    <Checkbox
+      label="Keep me signed in"
+      description="After a reload and in new tabs, for up to a day. Not on a computer that others use."
+      checked={value}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
   );
 }

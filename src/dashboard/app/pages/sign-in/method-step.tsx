@@ -3,13 +3,12 @@ import { useEffect, useRef, useState } from "react";
 
 import { useCredentials, type SignInMethods } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
-import { startTrip } from "../../session/trip.ts";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { startSsoFlow } from "../../session/links.ts";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useForm } from "../../ui/use-form.ts";
-import { useWait } from "../../ui/use-wait.ts";
-import { Remember } from "./remember.tsx";
-import { SignInError } from "./sign-in-error.tsx";
+import { useWait } from "../../ui/use-time.ts";
+import { Remember } from "./frame.tsx";
+import { SignInError } from "./messages.tsx";
 
 interface MethodStepProps {
   readonly email: string;
@@ -20,7 +19,7 @@ interface MethodStepProps {
   readonly onForgotten: () => void;
 }
 
-/** Offers what the company of the address has: a password, its identity provider, or both. */
+/** Offers the sign-in methods of the email's domain: password, identity provider or both. */
 export function MethodStep(props: MethodStepProps) {
   const { methods, email, remember, onRemember } = props;
   return (
@@ -60,7 +59,7 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "o
   );
 }
 
-/** Holds the password as it is typed; a wrong one is taken out of the field. */
+/** The state of the password form. A wrong password is cleared from the field. */
 function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
   const { signIn } = useSessionState();
   const { logIn } = useCredentials();
@@ -125,13 +124,13 @@ interface SingleSignOnProps extends Pick<MethodStepProps, "email" | "remember"> 
   readonly isOnlyMethod: boolean;
 }
 
-/** Leads to the identity provider. */
+/** Starts the SSO flow by navigating to the identity provider. */
 function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
   const begin = async () => {
     setBusy(true);
-    const address = await startTrip({ email, remember });
+    const address = await startSsoFlow({ email, remember });
     if (address !== undefined) return location.assign(address);
     setBusy(false);
     setError(
@@ -144,7 +143,7 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
         variant={isOnlyMethod ? "filled" : "default"}
         leftSection={<Icon name="building" />}
         loading={isBusy}
-        // The button that was pressed before it is gone.
+        // The control that had the focus in the previous step is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus={isOnlyMethod}
         onClick={() => void begin()}

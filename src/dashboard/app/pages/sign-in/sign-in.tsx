@@ -1,14 +1,15 @@
-import { Alert, Anchor, Text } from "@mantine/core";
+import { Alert, Anchor, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
-import type { SignInMethods } from "../../session/credentials.ts";
+import { type SignInMethods, useCredentials } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
+import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { EmailStep } from "./email-step.tsx";
+import { useWait } from "../../ui/use-time.ts";
 import { Forgotten } from "./forgotten.tsx";
 import { Frame } from "./frame.tsx";
 import { MethodStep } from "./method-step.tsx";
-import { useNotice, type Notice } from "./notice.ts";
+import { type Notice, SignInError, useNotice } from "./messages.tsx";
 
 type Step =
   | { readonly name: "email" }
@@ -22,20 +23,21 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
 };
 
 interface SignInProps {
-  /** Somebody is about to give a password, or to go to an identity provider. */
+  /** Called when the user is about to authenticate, so that the caller can preload the signed-in pages. */
   readonly onMethod: () => void;
 }
 
 /**
- * Is shown at every path to whoever is not signed in. The address stays, so that they arrive where they wanted to go.
+ * The sign-in, rendered at every path without a session. The address stays, so that the requested page opens
+ * afterwards.
  */
 export function SignIn({ onMethod }: SignInProps) {
-  const { arrival } = useSessionState();
-  const trip = "trip" in arrival ? arrival.trip : undefined;
-  const [email, setEmail] = useState(trip?.email ?? "");
-  const [remember, setRemember] = useState(trip?.remember ?? true);
+  const { ssoCallback } = useSessionState();
+  const flow = "flow" in ssoCallback ? ssoCallback.flow : undefined;
+  const [email, setEmail] = useState(flow?.email ?? "");
+  const [remember, setRemember] = useState(flow?.remember ?? true);
   const [step, setStep] = useState<Step>({ name: "email" });
-  const { notice, isArriving, dismiss } = useNotice();
+  const { notice, isExchanging, dismiss } = useNotice();
   const go = (next: Step) => {
     dismiss();
     setStep(next);
@@ -43,7 +45,7 @@ export function SignIn({ onMethod }: SignInProps) {
   const common = { email, remember, onRemember: setRemember };
   return (
     <Frame
-      title={isArriving ? "Signing you in…" : TITLES[step.name]}
+      title={isExchanging ? "Signing you in…" : TITLES[step.name]}
       below={
         <Text size="sm" c="dimmed" ta="center">
           Building an integration?{" "}
@@ -54,7 +56,7 @@ export function SignIn({ onMethod }: SignInProps) {
       }
     >
       <NoticeBox notice={notice} />
-      {!isArriving && step.name === "email" && (
+      {!isExchanging && step.name === "email" && (
         <EmailStep
           email={email}
           onDiscovered={(typed, methods) => {
@@ -72,12 +74,17 @@ export function SignIn({ onMethod }: SignInProps) {
           onForgotten={() => go({ name: "forgotten" })}
         />
       )}
-      {step.name === "forgotten" && <Forgotten {...common} onBack={() => go({ name: "email" })} />}
+      {step.name === "forgotten" && (
+        <Forgotten {...common} onReconnect={() => go({ name: "email" })} />
+      )}
     </Frame>
   );
 }
 
-/** Is in the page from the beginning, so that screen readers say what comes later. */
+/**
+ * The live region for notices. It is always rendered, because screen readers only announce changes of an
+ * existing region.
+ */
 function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
   return (
     <output className="notice">
@@ -92,5 +99,52 @@ function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
         </Alert>
       )}
     </output>
+  );
+}
+
+interface EmailStepProps {
+  /** The email from an earlier visit of this step. */
+  readonly email: string;
+  readonly onDiscovered: (email: string, methods: SignInMethods) => void;
+}
+
+/** Asks for the email and reads the sign-in methods of its domain. The API does not look up the user. */
+function EmailStep({ email, onDiscovered }: EmailStepProps) {
+  const { discover } = useCredentials();
+  const { wait, waitAfter } = useWait();
+  const form = useForm({
+    initial: { email },
+    names: { email: "email" },
+    send: async (draft) => ({ typed: draft.email, methods: await discover(draft.email) }),
+    onDone: ({ typed, methods }) => onDiscovered(typed, methods),
+    onFailed: waitAfter,
+  });
+  return (
+    <Form
+      form={form}
+      renderError={(error) => <SignInError error={error} wait={wait} />}
+      buttons={
+        <SubmitButton form={form} isReady={wait === 0}>
+          Continue
+        </SubmitButton>
+      }
+    >
+      <TextInput
+        label="Email"
+        type="email"
+        name="email"
+        autoComplete="username"
+        autoCapitalize="none"
+        spellCheck={false}
+        required
+        withAsterisk={false}
+        maxLength={254}
+        // The page has no other content, so the autofocus skips nothing.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        autoFocus
+        {...form.text("email")}
+        error={form.errorOf("email") && "Enter an address such as name@company.com."}
+      />
+    </Form>
   );
 }

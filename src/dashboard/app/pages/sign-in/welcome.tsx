@@ -2,18 +2,17 @@ import { Anchor, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useCredentials } from "../../session/credentials.ts";
-import type { Invitation } from "../../session/invitation.ts";
+import type { Invitation } from "../../session/links.ts";
 import { useSessionState } from "../../session/session.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { Frame } from "./frame.tsx";
-import { Remember } from "./remember.tsx";
+import { Frame, Remember } from "./frame.tsx";
 
 interface WelcomeProps {
   readonly invitation: Invitation;
   readonly onDone: () => void;
 }
 
-/** Takes the first password of somebody who followed the link of an invitation. */
+/** Sets the first password of an invited user. */
 export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   const { signIn } = useSessionState();
   const { acceptInvitation } = useCredentials();

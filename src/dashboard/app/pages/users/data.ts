@@ -1,11 +1,70 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { pageAt } from "../../api/cursor.ts";
-import type { Role } from "../../session/roles.ts";
+import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
+import type { Role } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
-import { userBody, type UserDraft } from "./user-draft.ts";
+import type { CompanyChoice } from "../companies/data.ts";
+
+/** Role → the type of company that its users belong to. The API rejects any other type. */
+export const COMPANY_TYPE_OF = {
+  super_admin: "platform",
+  partner_owner: "partner",
+  partner_admin: "partner",
+  account_owner: "account",
+  account_user: "account",
+  location_user: "account",
+} as const satisfies Record<Role, string>;
+
+/** Role → its permissions, described for the administrator that assigns it. */
+export const ROLE_MEANING: Readonly<Record<Role, string>> = {
+  super_admin: "Runs the platform: everything on these pages.",
+  partner_owner: "Manages the partner's webhooks, clients and accounts, and gets its warnings.",
+  partner_admin: "Manages the partner's webhooks, clients and accounts.",
+  account_owner: "Works with the reviews of every store, and is told of flags.",
+  account_user: "Works with the reviews of every store.",
+  location_user: "Works with the reviews of chosen stores alone.",
+};
+
+/** The draft of the form for a user. */
+export interface UserDraft {
+  readonly name: string;
+  readonly email: string;
+  readonly role: Role;
+  /** Undefined for users of the platform. */
+  readonly company: CompanyChoice | undefined;
+  readonly storeIds: readonly string[];
+  /** Empty for a user without a password. */
+  readonly password: string;
+}
+
+export const EMPTY_USER: UserDraft = {
+  name: "",
+  email: "",
+  role: "partner_owner",
+  company: undefined,
+  storeIds: [],
+  password: "",
+};
+
+/** Changes the role in a draft. If the new role belongs to another type of company, the company is cleared. */
+export function withRole(draft: UserDraft, role: Role): UserDraft {
+  const stays = COMPANY_TYPE_OF[role] === COMPANY_TYPE_OF[draft.role];
+  return { ...draft, role, company: stays ? draft.company : undefined, storeIds: [] };
+}
+
+function userBody(draft: UserDraft, platformId: number) {
+  const { role, company, storeIds, password } = draft;
+  return {
+    name: draft.name.trim(),
+    email: draft.email.trim(),
+    role,
+    // No company has the id 0, so the API answers with a validation error for this field.
+    company_id: COMPANY_TYPE_OF[role] === "platform" ? platformId : (company?.id ?? 0),
+    ...(role === "location_user" && { store_ids: storeIds.map(Number) }),
+    ...(password !== "" && { password }),
+  };
+}
 
 export interface UserFilter {
   readonly company_id?: number;
@@ -15,7 +74,7 @@ export interface UserFilter {
   readonly is_active?: "true" | "false";
 }
 
-/** Names hardly change, so that they may be a minute old. */
+/** Names rarely change, so cached ones may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 
 function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
@@ -29,7 +88,7 @@ export function useUsers(filter: UserFilter) {
   return useList(["users", filter], (cursor) => readUsers(api, filter, cursor));
 }
 
-/** Reads one user by number, for the places that know no more of the user. */
+/** Reads one user by id, for pages that only know the id. */
 export function useUser(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -40,13 +99,13 @@ export function useUser(id: number | null) {
   });
 }
 
-/** Finds the user who has this email; undefined where nobody has. */
+/** Finds a user by email; undefined if there is none. */
 export function useFindByEmail(): (email: string) => Promise<User | undefined> {
   const api = useApi();
   return async (email) => (await readUsers(api, { email })).data[0];
 }
 
-/** The changes that an operator makes to users; the list follows them. */
+/** The mutations of users. Each refreshes the list. */
 export function useUserActions() {
   const api = useApi();
   const queries = useQueryClient();

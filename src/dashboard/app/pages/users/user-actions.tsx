@@ -3,9 +3,9 @@ import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { useUserActions, type User } from "./data.ts";
@@ -21,7 +21,7 @@ interface WhileLockedProps {
   readonly children: ReactNode;
 }
 
-/** Shows its content until the lock ends by itself. */
+/** Shows its content until the lock of the account expires. */
 function WhileLocked({ until, children }: WhileLockedProps) {
   const now = useNow(TICK_MS);
   return Date.parse(until) > now && children;
@@ -84,7 +84,7 @@ function Unlock({ user: { id, name } }: UserProps) {
   );
 }
 
-/** Stops a user, or lets the user in again; asks first, and says what it ends. */
+/** Deactivates or activates a user. A dialog explains the consequences first. */
 function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useUserActions();
   const { user: me } = useSession();

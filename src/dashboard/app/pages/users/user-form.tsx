@@ -1,14 +1,18 @@
 import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/core";
 
-import { roleName, ROLES } from "../../session/roles.ts";
+import { roleName, ROLES } from "../../session/identity.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form } from "../../ui/form.tsx";
+import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
-import { useForm, type FormState } from "../../ui/use-form.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
-import { useUserActions } from "./data.ts";
-import { COMPANY_TYPE_OF, ROLE_MEANING } from "./role-meaning.ts";
-import { EMPTY_USER, withRole, type UserDraft } from "./user-draft.ts";
+import {
+  COMPANY_TYPE_OF,
+  EMPTY_USER,
+  ROLE_MEANING,
+  type UserDraft,
+  useUserActions,
+  withRole,
+} from "./data.ts";
 
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
@@ -70,7 +74,7 @@ interface FieldsProps {
   readonly form: FormState<UserDraft>;
 }
 
-/** The fields for the role, and for the place where the user has it. */
+/** The fields for the role and for the company or stores that it applies to. */
 function RoleFields({ form }: FieldsProps) {
   const { role, company } = form.draft;
   const type = COMPANY_TYPE_OF[role];

@@ -1,18 +1,17 @@
 import { Button, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
-import { roleName, ROLES } from "../../session/roles.ts";
+import { roleName, ROLES } from "../../session/identity.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { Found } from "../../ui/found.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { idOf } from "../../ui/ids.ts";
-import { TableList } from "../../ui/list.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { EmptyState } from "../../ui/states.tsx";
+import { Highlighted } from "../../ui/badges.tsx";
 import { textQuery } from "../../ui/text-query.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/format.ts";
+import { TableList } from "../../ui/list.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { ActiveFilter, activeQuery } from "../companies/active-filter.tsx";
-import { CompanySelect } from "../companies/company-select.tsx";
+import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
 import { useUsers, type User, type UserFilter } from "./data.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
 import { UserForm } from "./user-form.tsx";
@@ -61,10 +60,10 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
     Name: (
       <>
         <Text fw={600} size="sm">
-          <Found text={user.name} q={q} />
+          <Highlighted text={user.name} q={q} />
         </Text>
         <Text size="xs" c="dimmed">
-          <Found text={user.email} q={q} />
+          <Highlighted text={user.email} q={q} />
         </Text>
       </>
     ),
@@ -83,7 +82,7 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
   };
 }
 
-/** Turns the words of the address into the API's query; what the API would refuse is left out. */
+/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
 function queryOf(get: Filters["get"]): UserFilter {
   const companyId = idOf(get("company"));
   const role = ROLES.find((one) => one === get("role"));

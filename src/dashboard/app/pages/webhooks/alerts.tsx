@@ -1,4 +1,5 @@
 import {
+  Button,
   Checkbox,
   Group,
   NumberInput,
@@ -8,28 +9,28 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
+import "@mantine/core/styles/NumberInput.css";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { SecretField } from "../../ui/copy.tsx";
+import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { Section } from "../../ui/section.tsx";
-import { Loaded } from "../../ui/states.tsx";
-import { useForm, type FormState } from "../../ui/use-form.ts";
-import { AlertSecret } from "./alert-secret.tsx";
-import { ALERT_WORDS } from "./alert-words.ts";
+import { ErrorNotice, Loaded } from "../../ui/states.tsx";
 import {
   ALERT_FIELDS,
-  alertDraftOf,
-  useAlertActions,
-  useAlerts,
+  ALERT_WORDS,
   type AlertDraft,
+  alertDraftOf,
   type AlertKind,
   type AlertSettings,
-} from "./data/alerts.ts";
+  useAlertActions,
+  useAlerts,
+} from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
-
-import "@mantine/core/styles/NumberInput.css";
 import "./webhooks.css";
 
 export function Page() {
@@ -180,6 +181,59 @@ function Kinds({ form }: FieldsProps) {
           {labelled("The list", form.errorOf("kinds"))}
         </Text>
       )}
+    </Section>
+  );
+}
+
+interface AlertSecretProps {
+  readonly fingerprint: string;
+  /** A secret that was just created or rotated. */
+  readonly fresh: string | undefined;
+  readonly onRotated: (secret: string) => void;
+}
+
+/** Shows the signing secret of alerts: at once after its creation, otherwise on request. */
+function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
+  const { readSecret, rotateSecret } = useAlertActions();
+  const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
+  return (
+    <Section
+      title="Signing secret of alerts"
+      description={
+        <>
+          Fingerprint <code>{fingerprint}</code>. It is not the one of your deliveries. Each look is
+          written to the audit log.
+        </>
+      }
+    >
+      <Group align="flex-start">
+        {secret === undefined ? (
+          <Button variant="default" onClick={() => mutate()}>
+            Get the secret
+          </Button>
+        ) : (
+          <div className="takes-line">
+            <SecretField label="Secret of alerts" value={secret} />
+          </div>
+        )}
+        <ConfirmedAction
+          renderButton={(ask) => (
+            <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
+              Rotate the secret …
+            </Button>
+          )}
+          title="Rotate the secret of alerts"
+          action="Rotate"
+          danger
+          onConfirm={async () => onRotated((await rotateSecret()) ?? "")}
+        >
+          <Text size="sm">
+            From the next alert on, signatures are made with a new secret. Receivers that know only
+            the present one refuse alerts at once.
+          </Text>
+        </ConfirmedAction>
+      </Group>
+      {error !== null && <ErrorNotice error={error} />}
     </Section>
   );
 }

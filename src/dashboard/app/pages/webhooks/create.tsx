@@ -1,20 +1,22 @@
-import { Button } from "@mantine/core";
+import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 
-import { PageHeader } from "../../ui/page-header.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { CreateForm } from "./create-form.tsx";
-import { CreationSteps } from "./creation-steps.tsx";
-import { useSubscriptions } from "./data/data.ts";
+import { CreateForm, CreationSteps } from "./form/create-form.tsx";
+import { useSubscription, useSubscriptions } from "./data/data.ts";
 import type { Subscription } from "./data/reads.ts";
-import { KINDS } from "./kinds.ts";
-import { VerifyStep } from "./verify-step.tsx";
-
+import { KINDS } from "./data/subscription-words.ts";
+import { TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
+import { freshSecret, Secret, VerifyCode } from "./form/verify-code.tsx";
 
 /**
- * Leads over endpoint and events to the verification, which has the subscription in the address, so that a reload loses
- * nothing.
+ * Creates a subscription in steps: endpoint, events, verification. The verification has the new id in the
+ * address, so that a reload continues there.
  */
 export function Page() {
   const [params] = useSearchParams();
@@ -27,21 +29,21 @@ export function Page() {
         back={{ href: "/webhooks", title: "Webhooks" }}
         description="From the address of your endpoint to a verified test delivery."
       />
-      {id === null ? <Creation wanted={params.get("kind")} /> : <Verification id={id} />}
+      {id === null ? <Creation requestedKind={params.get("kind")} /> : <Verification id={id} />}
     </>
   );
 }
 
 interface CreationProps {
-  /** The kind that the address names. */
-  readonly wanted: string | null;
+  /** The kind of subscription that the address requests. */
+  readonly requestedKind: string | null;
 }
 
-function Creation({ wanted }: CreationProps) {
+function Creation({ requestedKind }: CreationProps) {
   const subscriptions = useSubscriptions();
   return (
     <Loaded query={subscriptions}>
-      {({ data }) => <FreeSlotForm taken={data} wanted={wanted} />}
+      {({ data }) => <FreeSlotForm taken={data} requestedKind={requestedKind} />}
     </Loaded>
   );
 }
@@ -50,10 +52,10 @@ interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
 }
 
-/** Shows the form for a slot that is free, if one is. */
-function FreeSlotForm({ taken, wanted }: FreeSlotFormProps) {
+/** Shows the form for the requested kind if its slot is free, otherwise for the first free slot. */
+function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
-  const first = free.find(({ kind }) => kind === wanted) ?? free[0];
+  const first = free.find(({ kind }) => kind === requestedKind) ?? free[0];
   if (first === undefined)
     return (
       <EmptyState
@@ -78,5 +80,59 @@ function Verification({ id }: { readonly id: string }) {
       <CreationSteps active={2} />
       <VerifyStep id={id} />
     </>
+  );
+}
+
+/** The last step: shows the secret, sample code that verifies signatures, and a test event to try both. */
+function VerifyStep({ id }: { readonly id: string }) {
+  const { data } = useSubscription(id);
+  const [fresh] = useState(freshSecret(useQueryClient(), id));
+  return (
+    <Stack maw={760} gap="lg">
+      <Alert color="teal" icon={<Icon name="check" />} title="The subscription is active">
+        {data === undefined ? "Events are on their way" : `“${data.label}” gets events`} from now
+        on. Three steps make sure that your endpoint can trust them.
+      </Alert>
+      <Part number={1} title="Store the secret">
+        <Text size="sm" mb="sm">
+          Put it into the secret store of your endpoint, not into its code. You can look at it again
+          in the settings at any time.
+        </Text>
+        <Secret id={id} {...(fresh !== undefined && { fresh })} />
+      </Part>
+      <Part number={2} title="Check signatures with it">
+        <VerifyCode />
+      </Part>
+      <Part number={3} title="Try it">
+        <Text size="sm" mb="sm">
+          A <code>webhook.test</code> is signed, sent, retried and recorded like every event.
+        </Text>
+        <TestEvent id={id} />
+      </Part>
+      <Group justify="flex-end">
+        <Button component={Link} href={`/webhooks/${id}`} variant="default">
+          Go to the subscription
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function Part({
+  number,
+  title,
+  children,
+}: {
+  readonly number: number;
+  readonly title: string;
+  readonly children: ReactNode;
+}) {
+  return (
+    <Paper withBorder p="lg" component="section">
+      <Title order={2} size="h4" mb="xs">
+        {number}. {title}
+      </Title>
+      {children}
+    </Paper>
   );
 }

@@ -2,21 +2,20 @@ import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
-import { Countdown } from "../../ui/countdown.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { Countdown, ExactTime } from "../../ui/time.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
-import { AttemptCard } from "./attempts/attempt-card.tsx";
-import { STATE_WORDS } from "./attempts/attempt-words.ts";
+import { AttemptCard } from "./deliveries/attempt-card.tsx";
+import { STATE_WORDS } from "./deliveries/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
-import { useMessage } from "./data/message-pages.ts";
+import { useMessage } from "./deliveries/use-messages.ts";
 import type { Delivery } from "./data/reads.ts";
-import { RedeliverButton } from "./messages/redeliver-button.tsx";
+import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
 
-/** Shows one event on its way to one endpoint: every attempt, word for word. */
+/** Shows one event and all its delivery attempts to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);
@@ -101,7 +100,7 @@ function Attempts({
 }
 
 interface SummaryProps extends DeliveryProps {
-  /** Of the subscription. */
+  /** The id of the subscription. */
   readonly id: string;
 }
 
@@ -142,12 +141,12 @@ function Summary({ id, delivery }: SummaryProps) {
 }
 
 interface ReviewFactsProps {
-  /** Of the subscription. */
+  /** The id of the subscription. */
   readonly id: string;
   readonly eventId: string;
 }
 
-/** Says which review the event is about, and leads to all else that was sent of it. */
+/** Shows the review that the event is about, with a link to all its deliveries. */
 function ReviewFacts({ id, eventId }: ReviewFactsProps) {
   const about = useMessage(id, eventId).data ?? null;
   if (about === null || about.review_id === null) return null;

@@ -3,19 +3,18 @@ import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { Confirm } from "../../ui/confirm.tsx";
+import { Confirm } from "../../ui/dialog.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { findingOf } from "./attempts/finding.ts";
-import { useHealth, useIncident } from "./data/data.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { useHealth, useIncident, useIsReadOnly } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
-import { Choice } from "./form/choice.tsx";
-import { disabledBecause } from "./subscription-words.ts";
+import { Choice } from "./form/endpoint-fields.tsx";
+import { disabledBecause } from "./data/subscription-words.ts";
 import type { SentTest } from "./test-event.tsx";
-import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 const HELD_WAIT_MS = 20_000;
 
@@ -24,13 +23,13 @@ interface BannerProps {
 }
 
 interface DisabledBannerProps extends BannerProps {
-  /** Whether the page tells below since when and why. */
+  /** True if the page shows the time and reason elsewhere. */
   readonly isBrief: boolean;
-  /** With the test event that went first, if one did. */
+  /** Called after the subscription was enabled; with the test event, if one was sent first. */
   readonly onEnabled: (sent?: SentTest) => void;
 }
 
-/** Says why nothing is sent and what waits, and has the way back. */
+/** Explains why the subscription is disabled and how many events are held, and offers to enable it. */
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
   const { held, first_failure: first } = useHealth(id).data ?? {};
@@ -63,12 +62,12 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 interface FirstFailureProps {
   readonly id: string;
   readonly failure: NonNullable<Health["first_failure"]>;
-  /** When the incident began, which is before its first permanent failure. */
+  /** The start of the incident, which is before its first permanent failure. */
   readonly since: string;
 }
 
 function FirstFailure({ id, failure, since }: FirstFailureProps) {
-  const { title, advice } = findingOf({ outcome: "failed", ...failure });
+  const { title, advice } = diagnosisOf({ outcome: "failed", ...failure });
   return (
     <Text size="sm">
       Failing since <ExactTime at={since} />. First permanent failure:{" "}
@@ -91,7 +90,7 @@ function heldInWords(held: number | undefined): string {
 }
 
 interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
-  /** The number of events that are held. */
+  /** The number of held events. */
   readonly held: number;
   readonly onClose: () => void;
 }
@@ -138,10 +137,13 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
   );
 }
 
-/** About when the server lets held events follow a test. */
+/** Estimates when the server releases the held events after a test. */
 const in20s = () => new Date(Date.now() + HELD_WAIT_MS).toISOString();
 
-/** Events that were not dispatched yet are in no queue: the next window just begins where the last one ended. */
+/**
+ * Options for a batch. Events that were not dispatched yet are not in the queue, so the next window starts
+ * where the last one ended.
+ */
 function batchChoices(held: number) {
   const events = held === 0 ? "" : `The ${counted(held, "held event")} `;
   return [

@@ -4,23 +4,26 @@ import { Link } from "wouter";
 
 import { CodeBlock } from "../../ui/copy.tsx";
 import { counted, number } from "../../ui/format.ts";
-import { NamedValue } from "../../ui/named-value.tsx";
+import { NamedValue } from "../../ui/layout.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { toldWords } from "./alert-words.ts";
-import { findingOf } from "./attempts/finding.ts";
+import { alertPhrase } from "./alert-data.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 
-/** The server counts the causes of this many attempts (contract 6.17). */
-const COUNTED = 1_000;
+/** The server counts the causes of at most this many attempts (contract 6.17). */
+const MAX_COUNTED = 1_000;
 
 interface IncidentCardProps {
   readonly subscription: Subscription;
-  /** What happens next. */
+  /** The next steps, below the facts. */
   readonly children: ReactNode;
 }
 
-/** Says since when deliveries fail, what the receiver last said, how often each cause came, and what waits for it. */
+/**
+ * Describes an ongoing failure: its start, the last answer of the receiver, the frequency of each cause, and
+ * the queued events.
+ */
 export function IncidentCard({ subscription, children }: IncidentCardProps) {
   const { id, is_active: isActive } = subscription;
   const incident = useIncident(id).data;
@@ -39,7 +42,7 @@ export function IncidentCard({ subscription, children }: IncidentCardProps) {
             <Time at={incident.since} />
           </NamedValue>
           <NamedValue name="Failed attempts" hint="since then">
-            {failed < COUNTED ? number(failed) : `${number(COUNTED)} or more`}
+            {failed < MAX_COUNTED ? number(failed) : `${number(MAX_COUNTED)} or more`}
           </NamedValue>
           <NamedValue name="Consecutive failures" hint="disabled at 20">
             {number(subscription.consecutive_failure_count)}
@@ -54,7 +57,7 @@ export function IncidentCard({ subscription, children }: IncidentCardProps) {
         {children}
         {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
         {incident.causes.length > 0 && <Causes incident={incident} />}
-        <Told alerts={incident.alerts} />
+        <HostMessage alerts={incident.alerts} />
       </Stack>
     </Paper>
   );
@@ -66,7 +69,7 @@ interface LastAnswerProps {
 }
 
 function LastAnswer({ id, answer }: LastAnswerProps) {
-  const { title, advice } = findingOf({ outcome: "failed", ...answer });
+  const { title, advice } = diagnosisOf({ outcome: "failed", ...answer });
   const said = answer.response_excerpt ?? "";
   return (
     <Stack gap="sm">
@@ -87,7 +90,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
   );
 }
 
-/** The bars repeat what the numbers say. */
+/** Lists the causes of failed attempts. The bars only repeat the numbers. */
 function Causes({ incident }: { readonly incident: Incident }) {
   const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
@@ -103,7 +106,7 @@ function Causes({ incident }: { readonly incident: Incident }) {
       <Table.Tbody>
         {incident.causes.map((cause) => (
           <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
-            <Table.Td>{findingOf({ outcome: "failed", ...cause }).title}</Table.Td>
+            <Table.Td>{diagnosisOf({ outcome: "failed", ...cause }).title}</Table.Td>
             <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
             <Table.Td>
               <Bars counts={cause.counts} most={most} />
@@ -127,14 +130,14 @@ function Bars({ counts, most }: { readonly counts: readonly number[]; readonly m
       {counts.map((count, step) => {
         const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
         const x = step * BAR;
-        // Steps have no other name than their place.
+        // Bars have no other identity than their index.
         return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
       })}
     </svg>
   );
 }
 
-function Told({ alerts }: Pick<Incident, "alerts">) {
+function HostMessage({ alerts }: Pick<Incident, "alerts">) {
   const [first] = alerts;
   return (
     <Text size="sm" c="dimmed">
@@ -143,7 +146,7 @@ function Told({ alerts }: Pick<Incident, "alerts">) {
       ) : (
         <>
           {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
-          {alerts.map(({ kind }) => toldWords(kind)).join(", ")}.{" "}
+          {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
         </>
       )}
       <Anchor component={Link} href="/webhooks/alerts" inherit underline="always">

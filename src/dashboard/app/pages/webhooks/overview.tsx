@@ -1,18 +1,17 @@
 import { Alert, Anchor, Paper, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 
-import { Countdown } from "../../ui/countdown.tsx";
+import { Countdown, Time } from "../../ui/time.tsx";
 import { milliseconds, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue } from "../../ui/named-value.tsx";
+import { NamedValue } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
 import { useDelivery, useHealth, useIncident } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { IncidentCard } from "./incident-card.tsx";
-import { OverTime } from "./over-time.tsx";
+import { OverTime } from "./stats/over-time.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
-import { isRetryShown, stateInWord } from "./subscription-words.ts";
+import { isRetryShown, stateInWord } from "./data/subscription-words.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
@@ -45,7 +44,7 @@ interface HealthProps {
 }
 
 interface HealthDetailsProps extends HealthProps {
-  /** Whether the card above has the count of failures. */
+  /** True if the incident card shows the count of failures. */
   readonly isIncident: boolean;
 }
 
@@ -101,7 +100,7 @@ function Retry({ subscription, health }: HealthProps) {
   return <Blocked {...{ subscription, health, eventId }} />;
 }
 
-/** Says that the head of the queue waits for its retry, and everything behind it, too. */
+/** Explains that the first event of the queue waits for its retry and blocks those behind it. */
 function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;

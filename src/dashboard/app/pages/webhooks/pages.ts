@@ -1,6 +1,6 @@
-import { page } from "../../chunks/page.tsx";
+import { page } from "../../shell/page.tsx";
 
-/** What a partner sees of its subscriptions, and an operator of a partner's. */
+/** The pages of subscriptions that both a partner and an operator can read. */
 export const READING_PAGES = {
   "/webhooks": page(() => import("./webhooks.tsx")),
   "/webhooks/:id": page(() => import("./subscription.tsx")),

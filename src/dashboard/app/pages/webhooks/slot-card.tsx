@@ -1,18 +1,90 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 
-import { number } from "../../ui/format.ts";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { counted, number } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
-import { findingOf } from "./attempts/finding.ts";
-import { useHealth, useIncident } from "./data/data.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
+import { useHealth, useIncident, useStats } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
-import { kindTitle } from "./kinds.ts";
-import { DaySparkline } from "./stats/day-sparkline.tsx";
+import {
+  disabledBecause,
+  eventsInWords,
+  isRetryShown,
+  kindTitle,
+  stateInWord,
+} from "./data/subscription-words.ts";
 import { HealthSummary } from "./stats/health-summary.tsx";
-import { disabledBecause, eventsInWords, isRetryShown, stateInWord } from "./subscription-words.ts";
 
-/** Shows a subscription at a glance; its label leads to all of it. */
+interface Bar {
+  readonly good: number;
+  readonly bad: number;
+}
+
+const HEIGHT = 36;
+const WIDTH = 5;
+const GAP = 2;
+
+/** Draws bars without axes, as an overview. `label` contains the numbers for screen readers. */
+function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly label: string }) {
+  const most = Math.max(1, ...bars.map(({ good, bad }) => good + bad));
+  const width = bars.length * (WIDTH + GAP);
+  const heightOf = (value: number) => (value === 0 ? 0 : Math.max(2, (value / most) * HEIGHT));
+  return (
+    <svg
+      className="sparkline"
+      viewBox={`0 0 ${width} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      {bars.map(({ good, bad }, i) => {
+        const [goodHeight, badHeight] = [heightOf(good), heightOf(bad)];
+        const x = i * (WIDTH + GAP);
+        return (
+          // Bars have no other identity than their index.
+          <g key={i}>
+            <rect className="spark-floor" x={x} y={HEIGHT - 1} width={WIDTH} height={1} />
+            <rect
+              className="spark-good"
+              x={x}
+              y={HEIGHT - goodHeight}
+              width={WIDTH}
+              height={goodHeight}
+            />
+            <rect
+              className="spark-bad"
+              x={x}
+              y={Math.max(0, HEIGHT - goodHeight - badHeight)}
+              width={WIDTH}
+              height={badHeight}
+            />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** Shows the attempts of the last 24 hours as a sparkline. */
+function DaySparkline({ id }: { readonly id: string }) {
+  const stats = useStats(id, "24h").data;
+  if (stats === undefined) return <Skeleton height={56} />;
+  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
+  const good = bars.reduce((sum, bar) => sum + bar.good, 0);
+  const bad = bars.reduce((sum, bar) => sum + bar.bad, 0);
+  const words = `${counted(good, "success", "successes")}, ${counted(bad, "failure")}`;
+  return (
+    <div>
+      <Sparkline bars={bars} label={`Attempts of the last 24 hours: ${words}`} />
+      <Text size="xs" c="dimmed" mt={4}>
+        Last 24 hours: {words}
+      </Text>
+    </div>
+  );
+}
+
+/** Summarizes a subscription. Its label links to the page of the subscription. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
   const health = useHealth(id).data;
@@ -56,9 +128,9 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
 }
 
 const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
-  findingOf({ outcome: "failed", ...failure }).title.toLowerCase();
+  diagnosisOf({ outcome: "failed", ...failure }).title.toLowerCase();
 
-/** Says when the incident began, as the page of the subscription does. */
+/** Shows the start of the incident, the same as on the page of the subscription. */
 function FirstAttempt({ id }: { readonly id: string }) {
   const since = useIncident(id).data?.since ?? null;
   if (since === null) return null;
@@ -74,7 +146,7 @@ interface SlotStateProps {
   readonly health: Health | undefined;
 }
 
-/** Says what is out of the ordinary; mostly nothing is. */
+/** Shows problems of a subscription. Usually there are none. */
 function SlotState({ subscription, health }: SlotStateProps) {
   const { id, consecutive_failure_count: failures, ordering } = subscription;
   const first = health?.first_failure ?? null;

@@ -1,30 +1,28 @@
-import { Button, Group, Tabs, Text } from "@mantine/core";
+import { Button, Group, Paper, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState } from "react";
+import { Fragment, type ReactNode, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
-import { page } from "../../chunks/page.tsx";
+import type { LiveState } from "../../session/live.ts";
+import { page } from "../../shell/page.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { LiveBadge } from "../../ui/live-badge.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { StateBadge } from "../../ui/state-badge.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useHealth, useSubscription } from "./data/data.ts";
+import { ExactTime } from "../../ui/time.tsx";
+import { useHealth, useIsReadOnly, useSubscription, useSubscriptionLive } from "./data/data.ts";
 import type { Subscription } from "./data/reads.ts";
-import { useSubscriptionLive } from "./data/use-subscription-live.ts";
-import { Deliveries } from "./deliveries.tsx";
+import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
-import { kindTitle } from "./kinds.ts";
+import { eventsInWords, kindTitle, NOTHING_SENT, stateInWord } from "./data/subscription-words.ts";
 import { Overview } from "./overview.tsx";
-import { SettingsShown } from "./settings-shown.tsx";
-import { eventsInWords, NOTHING_SENT, stateInWord } from "./subscription-words.ts";
-import { TestEvent, type SentTest } from "./test-event.tsx";
-import { useIsReadOnly } from "./data/viewed-partner.ts";
-
+import { type SentTest, TestEvent } from "./test-event.tsx";
 import "./webhooks.css";
 
-const Settings = page(() => import("./settings.tsx").then((file) => ({ Page: file.Settings })));
+const Settings = page(() =>
+  import("./form/settings.tsx").then((file) => ({ Page: file.Settings })),
+);
 
 export function Page() {
   const { id = "" } = useParams();
@@ -112,11 +110,11 @@ function TabNames() {
 }
 
 function SettingsTab({ subscription }: SubscriptionProps) {
-  if (useIsReadOnly()) return <SettingsShown subscription={subscription} />;
+  if (useIsReadOnly()) return <ReadOnlySettings subscription={subscription} />;
   return <Settings subscription={subscription} />;
 }
 
-/** The tab is in the address; another tab leaves the filters of this one behind. */
+/** Keeps the selected tab in the address. A change of tab drops the filters of the old one. */
 function useTab() {
   const [params, setParams] = useSearchParams();
   const named = params.get("tab") ?? "";
@@ -167,5 +165,66 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
         )}
       </Dialog>
     </>
+  );
+}
+
+/** Read-only settings, for users without permission to change them. */
+function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
+  return (
+    <Paper withBorder p="lg" component="section" aria-label="Settings">
+      <dl className="facts">
+        {Object.entries(settingsOf(subscription)).map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </Paper>
+  );
+}
+
+function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
+  const isBatch = one.delivery_kind === "batch";
+  return {
+    Label: one.label,
+    URL: <code>{one.webhook_url}</code>,
+    Delivery: isBatch ? `Batch, every ${one.batch_interval_hours} h` : kindTitle(one.delivery_kind),
+    ...(!isBatch && {
+      Events: one.events === null ? "All" : one.events.join(", "),
+      Body: one.payload_mode === "full" ? "In full" : "Ids alone",
+      Order: one.ordering === "review" ? "Strict per review" : "Strict over all",
+      "Our own mails": one.suppress_native_notifications ? "Left out" : "Sent",
+    }),
+    Secret: (
+      <>
+        Fingerprint <code>{one.secret_fingerprint}</code>
+        <Text size="xs" c="dimmed">
+          The secret itself is shown to the partner alone.
+        </Text>
+      </>
+    ),
+    ...(one.previous_secret_expires_at !== null && {
+      "Former secret signs until": <ExactTime at={one.previous_secret_expires_at} />,
+    }),
+    Created: <ExactTime at={one.created_at} />,
+    Changed: <ExactTime at={one.updated_at} />,
+    Id: <code>{one.id}</code>,
+  };
+}
+
+const WORDS: Readonly<Record<LiveState, string>> = {
+  connecting: "Connecting …",
+  live: "Updates live",
+  waiting: "Reconnecting …",
+};
+
+/** Shows whether the page is updated by the event stream. */
+function LiveBadge({ state }: { readonly state: LiveState }) {
+  return (
+    <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>
+      <span className="live-dot" aria-hidden />
+      {WORDS[state]}
+    </Text>
   );
 }

@@ -3,19 +3,19 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { Countdown } from "../../ui/countdown.tsx";
+import { Countdown } from "../../ui/time.tsx";
 import { milliseconds } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { findingOf } from "./attempts/finding.ts";
+import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useDelivery } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 import "./webhooks.css";
 
-/** A test event that was sent already, and when held events follow it. */
+/** A test event that was sent already, and the time at which the held events follow it. */
 export interface SentTest {
   readonly eventId: string;
   readonly followAt: string | null;
@@ -23,14 +23,14 @@ export interface SentTest {
 
 interface TestEventProps {
   readonly id: string;
-  /** The event that is sent; `webhook.test` if absent. */
+  /** The name of the event to send; `webhook.test` if absent. */
   readonly event?: string;
   readonly sent?: SentTest | undefined;
-  /** Called when the release of the held events was stopped. */
+  /** Called when the user stopped the release of the held events. */
   readonly onDisabled?: () => void;
 }
 
-/** Sends a test event on request and shows what becomes of it, as it happens. */
+/** Sends a test event on request, and shows the progress of its delivery live. */
 export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState(first?.eventId);
@@ -65,7 +65,10 @@ interface ReleaseProps {
   readonly onDisabled: (() => void) | undefined;
 }
 
-/** Says when the held events follow the test that went first, and holds them again on request. */
+/**
+ * Shows the time at which the held events follow the test, and a button that disables the subscription before
+ * that.
+ */
 function Release({ id, followAt, onDisabled }: ReleaseProps) {
   const { disable } = useSubscriptionActions(id);
   const { mutate, error, isPending } = useMutation({
@@ -105,7 +108,7 @@ function Progress({ id, eventId }: ProgressProps) {
         <li data-state="done">Queued, signed with the current secret</li>
         {data.attempts.map((attempt) => (
           <li key={attempt.id} data-state={attempt.outcome === "delivered" ? "done" : "failed"}>
-            Attempt {attempt.attempt} → {findingOf(attempt).title} in{" "}
+            Attempt {attempt.attempt} → {diagnosisOf(attempt).title} in{" "}
             {milliseconds(attempt.duration_ms)}
           </li>
         ))}
@@ -149,7 +152,7 @@ function TestResult({ delivery }: DeliveryProps) {
         not just answer.
       </Alert>
     );
-  const { title, advice } = findingOf(last);
+  const { title, advice } = diagnosisOf(last);
   return (
     <Alert color="red" icon={<Icon name="alert" />} title={title}>
       {advice}

@@ -1,28 +1,25 @@
-import { Button, SimpleGrid } from "@mantine/core";
+import { Button, Paper, SimpleGrid } from "@mantine/core";
 import { Link } from "wouter";
 
-import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/page-header.tsx";
-import { Loaded } from "../../ui/states.tsx";
-import { useSubscriptions } from "./data/data.ts";
-import { EmptySlot } from "./empty-slot.tsx";
-import { KINDS } from "./kinds.ts";
-import { SlotCard } from "./slot-card.tsx";
 import { useSession } from "../../session/session.tsx";
-import { useIsReadOnly, useViewedPartner } from "./data/viewed-partner.ts";
-
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { useIsReadOnly, useSubscriptions, useViewedPartner } from "./data/data.ts";
+import { KINDS } from "./data/subscription-words.ts";
+import { SlotCard } from "./slot-card.tsx";
 import "./webhooks.css";
 
 export function Page() {
   const subscriptions = useSubscriptions();
   const viewed = useViewedPartner();
   const { portal } = useSession();
-  // A link to single subscriptions says nothing of the other slot.
+  // A portal link to single subscriptions does not know whether the other slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
-  const mayMake = !useIsReadOnly() && hasAll;
+  const mayCreate = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
-  // What is disabled has to be seen first.
-  const isTroubled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
+  // A disabled subscription needs attention, so the create button is less prominent then.
+  const hasDisabled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
   return (
     <>
       <PageHeader
@@ -36,11 +33,11 @@ export function Page() {
                   Alerts
                 </Button>
               )}
-              {mayMake && !isFull && (
+              {mayCreate && !isFull && (
                 <Button
                   component={Link}
                   href="/webhooks/new"
-                  variant={isTroubled ? "default" : "filled"}
+                  variant={hasDisabled ? "default" : "filled"}
                   leftSection={<Icon name="plus" size={16} />}
                 >
                   New subscription
@@ -62,5 +59,33 @@ export function Page() {
         )}
       </Loaded>
     </>
+  );
+}
+
+/** Shows a free slot, and the purpose of its kind of subscription. */
+function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
+  const { title, purpose } = kind;
+  const isReadOnly = useIsReadOnly();
+  return (
+    <Paper component="section" className="free-slot" aria-label={`${title}: free`}>
+      <EmptyState
+        icon={kind.kind === "batch" ? "clock" : "send"}
+        title={`${title}: not in use`}
+        action={
+          !isReadOnly && (
+            <Button
+              component={Link}
+              href={`/webhooks/new?kind=${kind.kind}`}
+              variant="light"
+              mt="sm"
+            >
+              Set up {kind.kind} delivery
+            </Button>
+          )
+        }
+      >
+        {purpose}
+      </EmptyState>
+    </Paper>
   );
 }

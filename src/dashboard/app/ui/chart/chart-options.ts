@@ -1,10 +1,53 @@
 import uPlot from "uplot";
 
-import { fillOf } from "./chart-fill.ts";
-import { PLOT_PX, type ChartProps, type ChartSeries } from "./chart-series.ts";
+import { type ChartProps, type ChartSeries, type Pattern, PLOT_PX } from "./chart-series.ts";
+
+const TILE = 6;
+
+/**
+ * Returns the fill of a bar on the canvas. A pattern is opaque, because in a stack the first series is drawn
+ * behind the others.
+ */
+function fillOf(color: string, pattern: Pattern, background: string): string | CanvasPattern {
+  if (pattern === "solid") return color;
+  const tile = document.createElement("canvas");
+  const ratio = window.devicePixelRatio;
+  tile.width = tile.height = Math.round(TILE * ratio);
+  const context = tile.getContext("2d");
+  if (context === null) return color;
+  context.scale(tile.width / TILE, tile.height / TILE);
+  context.fillStyle = background;
+  context.fillRect(0, 0, TILE, TILE);
+  context.globalAlpha = 0.35;
+  context.fillStyle = color;
+  context.fillRect(0, 0, TILE, TILE);
+  context.globalAlpha = 1;
+  draw(context, pattern, color);
+  return context.createPattern(tile, "repeat") ?? color;
+}
+
+function draw(context: CanvasRenderingContext2D, pattern: Pattern, color: string): void {
+  context.strokeStyle = color;
+  context.lineWidth = 2;
+  context.beginPath();
+  if (pattern === "dots") context.arc(TILE / 2, TILE / 2, 1.6, 0, 2 * Math.PI);
+  if (pattern === "lines") line(context, [0, TILE / 2], [TILE, TILE / 2]);
+  // Draws each line three times, so that the corners of adjacent tiles join.
+  if (pattern === "stripes")
+    for (const shift of [-TILE, 0, TILE]) line(context, [shift, TILE], [shift + TILE, 0]);
+  if (pattern === "dots") context.fill();
+  else context.stroke();
+}
+
+type Point = readonly [x: number, y: number];
+
+function line(context: CanvasRenderingContext2D, from: Point, to: Point): void {
+  context.moveTo(...from);
+  context.lineTo(...to);
+}
 
 const DAY_S = 86_400;
-/** A hand that clicks moves by less. */
+/** A drag shorter than this counts as a click. */
 const CLICK_PX = 6;
 const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
@@ -14,7 +57,10 @@ interface PlotProps extends ChartProps {
   readonly onPoint: (index: number | undefined) => void;
 }
 
-/** Answers the look of a chart, in the colours that its element has at this moment; `present` answers its properties. */
+/**
+ * Builds the uPlot options of a chart, in the colours that the style sheet gives its element now. uPlot keeps
+ * the options, so `present` returns the current properties at each call.
+ */
 export function chartOptions(present: () => PlotProps, element: HTMLElement): uPlot.Options {
   const { series, height = PLOT_PX, onSelect } = present();
   const color = (name: string) => resolved(element, name);
@@ -35,7 +81,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
       points: { size: 7 },
     },
     scales: {
-      // This leaves room for the halves of the first and the last bar.
+      // Extends the range by half a step on both sides, so that the first and the last bar are not cut.
       x: { range: (_, min, max) => [min - present().step / 2, max + present().step / 2] },
       y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
     },
@@ -62,7 +108,10 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
   };
 }
 
-/** Answers the whole steps that were dragged over, and takes the mark away: what is selected is shown by itself. */
+/**
+ * Reports the whole steps that the user dragged over, and clears the selection of the canvas, because the
+ * page shows the selected period itself.
+ */
 function selectSteps(plot: uPlot, { times, step, onSelect }: ChartProps): void {
   const { left, width } = plot.select;
   if (width === 0) return;
@@ -86,13 +135,13 @@ function seriesOptions(
     label,
     stroke,
     width: 1.75,
-    points: { size: 5, filter: lonely },
+    points: { size: 5, filter: isolatedPoints },
     ...(shape === "area" && { fill: `color-mix(in srgb, ${stroke} 18%, transparent)` }),
   };
 }
 
-/** Finds the points between two gaps: they get a dot, because no line goes through them. */
-function lonely({ data }: uPlot, series: number): number[] {
+/** Finds points between two gaps. No line passes through them, so they are drawn as dots. */
+function isolatedPoints({ data }: uPlot, series: number): number[] {
   const values = data[series] ?? [];
   const isGap = (at: number) => values[at] === null || values[at] === undefined;
   return [...values.keys()].filter((at) => !isGap(at) && isGap(at - 1) && isGap(at + 1));
@@ -104,9 +153,10 @@ function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
   return splits.map((seconds) => format.format(seconds * 1_000));
 }
 
-/** Works out a variable of the style sheet, which a canvas does not know. */
+/** Returns the computed value of a CSS variable. A canvas does not resolve variables. */
 function resolved(element: HTMLElement, name: string): string {
-  // Where motion is reduced every change is a short transition, which would begin at the colour of before.
+  // Reduced motion turns every change into a short transition, and the computed colour would still be the old
+  // one.
   element.style.transitionProperty = "none";
   element.style.color = `var(${name})`;
   const { color } = getComputedStyle(element);

@@ -1,36 +1,39 @@
-/** What a bar is filled with beside its colour, so that no two need to be told apart by colour alone. */
+/** The pattern of a bar in addition to its colour, so that series are distinguishable without colour. */
 export type Pattern = "solid" | "stripes" | "dots" | "lines";
 
 export interface ChartSeries {
   readonly label: string;
-  /** A variable of chart.css. */
+  /** The name of a variable of chart.css. */
   readonly color: `--chart-${string}`;
   readonly shape: "bar" | "line" | "area";
-  /** Of a bar; solid if absent. */
+  /** The pattern of the bars; solid if absent. */
   readonly pattern?: Pattern;
   readonly values: readonly (number | null)[];
-  /** Sums up the whole range; it is shown while nobody points at a value. */
+  /** A summary of the whole range, shown while the pointer is not on the chart. */
   readonly summary: string;
 }
 
 export interface ChartProps {
   readonly title: string;
-  /** They are seconds since 1970, ascending. */
+  /** Unix time in seconds, ascending. */
   readonly times: readonly number[];
-  /** Seconds from one to the next. */
+  /** Seconds between two points. */
   readonly step: number;
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly formatTime: (seconds: number) => string;
-  /** The bars stand on top of each other, because the values are parts of a whole. */
+  /** Stacks the bars, because the values are parts of a whole. */
   readonly isStacked?: boolean;
-  /** Of the plot, in px. */
+  /** The height of the plot in px. */
   readonly height?: number;
-  /** Called with a period in seconds, by who drags over the chart or chooses its ends; without it neither is there. */
+  /**
+   * Called with a period in seconds, which the user selects by dragging over the chart or in two fields. If
+   * absent, the chart has no selection.
+   */
   readonly onSelect?: SelectPeriod;
 }
 
-/** How high the plot is where nothing else is said. */
+/** The default height of the plot in px. */
 export const PLOT_PX = 180;
 
 export type SelectPeriod = (since: number, until: number) => void;

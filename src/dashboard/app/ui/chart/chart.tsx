@@ -1,17 +1,29 @@
-import { Group, Paper, Text, Title, useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import {
+  Button,
+  Group,
+  NativeSelect,
+  Paper,
+  Table,
+  Text,
+  Title,
+  useComputedColorScheme,
+} from "@mantine/core";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
-
-import { ChartTable } from "./chart-table.tsx";
-import { chartOptions } from "./chart-options.ts";
-import { PLOT_PX, textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
-import { PeriodSelect } from "./period-select.tsx";
-
 import "uplot/dist/uPlot.min.css";
 
+import { chartOptions } from "./chart-options.ts";
+import {
+  type ChartProps,
+  type ChartSeries,
+  PLOT_PX,
+  type SelectPeriod,
+  textOf,
+} from "./chart-series.ts";
+
 /**
- * Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. Dragging over it
- * selects a period.
+ * Draws values over time with a legend, and offers the same values as a table for users without sight or
+ * pointer. Dragging over the plot selects a period.
  */
 export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   const { title, times, formatTime, actions, onSelect } = props;
@@ -70,7 +82,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
     latest.current = { props, data };
   });
   useEffect(() => plot.current?.setData(data), [data]);
-  // The chart is drawn anew where its series change; new values alone are only set.
+  // The plot is rebuilt when its series change. New values alone are set on the existing plot.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;
@@ -87,7 +99,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
       made.destroy();
       plot.current = undefined;
     };
-    // The colours are read from the page when the chart is made.
+    // The colours are read from the style sheet when the plot is built.
     // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [scheme, shape]);
   const selects = props.onSelect !== undefined || undefined;
@@ -96,7 +108,10 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
   );
 }
 
-/** In a stack the first series is drawn behind the others, as high as the whole. */
+/**
+ * Converts the series to uPlot's columns. In a stack each series is the sum of itself and those after it,
+ * because the first one is drawn behind the others.
+ */
 function dataOf(
   times: readonly number[],
   series: readonly ChartSeries[],
@@ -110,3 +125,81 @@ function dataOf(
       );
   return [[...times], ...columns];
 }
+
+/** Shows the values of a chart as a table. The rows are rendered when the user opens it. */
+function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Show as a table</summary>
+      {isOpen && (
+        // A scrollable box must be focusable, so that it scrolls by keyboard.
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
+          <Table fz="xs" className="tabular" stickyHeader>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th scope="col">From</Table.Th>
+                {series.map(({ label }) => (
+                  <Table.Th key={label} scope="col" ta="right">
+                    {label}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {times.map((time, i) => (
+                <Table.Tr key={time}>
+                  <Table.Td>{formatTime(time)}</Table.Td>
+                  {series.map(({ label, values }) => (
+                    <Table.Td key={label} ta="right">
+                      {textOf(values[i], format)}
+                    </Table.Td>
+                  ))}
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </section>
+      )}
+    </details>
+  );
+}
+
+interface PeriodSelectProps extends Pick<ChartProps, "times" | "step" | "formatTime"> {
+  readonly onSelect: SelectPeriod;
+}
+
+/** Selects a period of a chart by two fields, without a pointer. */
+function PeriodSelect({ times, step, formatTime, onSelect }: PeriodSelectProps) {
+  const [chosen, setChosen] = useState<{ readonly since?: number; readonly until?: number }>({});
+  const ends = times.map((time) => time + step);
+  // A chosen end may be outside of the range that is shown now; the end of the range replaces it.
+  const since = times.find((time) => time === chosen.since) ?? times[0] ?? 0;
+  const until = ends.find((time) => time === chosen.until) ?? ends.at(-1) ?? 0;
+  return (
+    <details className="chart-table">
+      <summary>Select a period</summary>
+      <Group align="flex-end" gap="sm" mt="xs">
+        <NativeSelect
+          label="From"
+          value={since}
+          data={options(times, formatTime)}
+          onChange={(event) => setChosen({ ...chosen, since: Number(event.currentTarget.value) })}
+        />
+        <NativeSelect
+          label="To"
+          value={until}
+          data={options(ends, formatTime)}
+          onChange={(event) => setChosen({ ...chosen, until: Number(event.currentTarget.value) })}
+        />
+        <Button variant="default" disabled={since >= until} onClick={() => onSelect(since, until)}>
+          Select
+        </Button>
+      </Group>
+    </details>
+  );
+}
+
+const options = (times: readonly number[], formatTime: (seconds: number) => string) =>
+  times.map((time) => ({ value: String(time), label: formatTime(time) }));

@@ -1,18 +1,45 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, use, useCallback, useRef } from "react";
 
-import { useReader } from "./use-reader.ts";
+import { useReconnect, useLive } from "../../../session/live.ts";
+import { useApi, useSession } from "../../../session/session.tsx";
+import type { AttemptRow } from "./filters.ts";
 import {
   readCatalog,
   readDelivery,
+  type Reader,
   readHealth,
   readIncident,
   readStats,
   readSubscription,
   readSubscriptions,
+  streamPath,
 } from "./reads.ts";
 import type { Span } from "./stats-range.ts";
 
-/** Everything of one subscription has a key below its id, so that one call forgets it all. */
+/** The partner that an operator is looking at. */
+interface ViewedPartner {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Provides the partner that an operator is looking at. Undefined on a partner's own pages. */
+export const ViewedPartnerContext = createContext<ViewedPartner | undefined>(undefined);
+
+export const useViewedPartner = (): ViewedPartner | undefined => use(ViewedPartnerContext);
+
+/** Returns true for operators and for read-only portal links. Controls that change something are hidden then. */
+export function useIsReadOnly(): boolean {
+  const { portal } = useSession();
+  const isViewed = useViewedPartner() !== undefined;
+  return isViewed || (portal?.isReadOnly ?? false);
+}
+
+export function useReader(): Reader {
+  return { api: useApi(), partnerId: useViewedPartner()?.id };
+}
+
+/** Query keys. All data of a subscription has a key below its id, so that one call can invalidate it. */
 export const keys = {
   all: ["webhooks"],
   list: ["webhooks", "list"],
@@ -37,7 +64,7 @@ export const keys = {
 
 const LIST_MS = 10_000;
 const STATS_MS = 30_000;
-/** Until the first attempt there is little to see, and somebody waits for it. */
+/** A short interval before the first attempt, because the user waits for it. */
 const WAITING_FOR_ATTEMPT_MS = 500;
 const WAITING_FOR_RETRY_MS = 2_000;
 
@@ -82,7 +109,7 @@ export function useIncident(id: string) {
   });
 }
 
-/** What is shown stays until the next one is there. */
+/** Reads statistics. The previous ones stay visible while those for a changed span load. */
 export function useStats(id: string, span: Span, isByEvent = false) {
   const reader = useReader();
   return useQuery({
@@ -93,7 +120,7 @@ export function useStats(id: string, span: Span, isByEvent = false) {
   });
 }
 
-/** Asks again by itself until the delivery is settled. */
+/** Polls a delivery until it is settled. */
 export function useDelivery(id: string, eventId: string) {
   const reader = useReader();
   return useQuery({
@@ -104,4 +131,38 @@ export function useDelivery(id: string, eventId: string) {
       return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;
     },
   });
+}
+
+export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void;
+
+/**
+ * Opens the event stream of a subscription, one for the whole page. It updates the query cache and passes
+ * attempts to the listeners of `follow`.
+ */
+export function useSubscriptionLive(id: string) {
+  const client = useQueryClient();
+  const listeners = useRef(new Set<(row: AttemptRow) => void>());
+  const hasUpdates = useRef(false);
+  const state = useLive(streamPath(useReader(), id), (event, data) => {
+    if (event === "subscription") client.setQueryData(keys.one(id), data);
+    if (event === "attempt") {
+      hasUpdates.current = true;
+      // The server declares the type of the stream's attempts beside that of the API's attempts.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      for (const listener of listeners.current) listener(data as AttemptRow);
+    }
+    if (event !== "health") return;
+    client.setQueryData(keys.health(id), data);
+    // The charts refresh with each health message, which is less frequent than attempts.
+    if (hasUpdates.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
+    hasUpdates.current = false;
+  });
+  useReconnect(state, () => {
+    hasUpdates.current = true;
+  });
+  const follow: FollowAttempts = useCallback((listener) => {
+    listeners.current.add(listener);
+    return () => listeners.current.delete(listener);
+  }, []);
+  return { state, follow };
 }

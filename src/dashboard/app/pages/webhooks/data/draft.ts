@@ -1,11 +1,11 @@
 import type { DeliveryKind, Subscription } from "./reads.ts";
 
-/** What the forms of creation and settings edit. */
+/** The draft of a subscription, for the forms of creation and settings. */
 export interface Draft {
   readonly kind: DeliveryKind;
   readonly url: string;
   readonly label: string;
-  /** It is null for all of them, those of the future too. */
+  /** The selected events; null for all events, including future ones. */
   readonly events: readonly string[] | null;
   readonly payloadMode: Subscription["payload_mode"];
   readonly suppressNative: boolean;
@@ -13,7 +13,7 @@ export interface Draft {
   readonly intervalHours: number;
 }
 
-/** Field → its name in the API, for those that show their own errors. */
+/** Draft field → API field, for fields that show their own validation errors. */
 export const DRAFT_FIELDS = {
   url: "webhook_url",
   label: "label",
@@ -51,7 +51,7 @@ export function draftOf(one: Subscription): Draft {
   };
 }
 
-/** Makes the fields that count for this kind, as the API names them. */
+/** Returns the fields that apply to the kind of subscription, as the API names them. */
 function fieldsOf(draft: Draft) {
   const common = { label: draft.label.trim(), webhook_url: draft.url.trim() };
   if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
@@ -68,7 +68,7 @@ export function createBody(draft: Draft) {
   return { delivery_kind: draft.kind, ...fieldsOf(draft) };
 }
 
-/** Answers only those fields that differ from the subscription. */
+/** Returns only the fields that differ from the subscription. */
 export function changesOf(
   draft: Draft,
   current: Subscription,
@@ -80,7 +80,7 @@ export function changesOf(
   return Object.fromEntries(changed);
 }
 
-/** Compares two values of a field; the order of events in a filter says nothing. */
+/** Compares two values of a field. The order of events in a filter is irrelevant. */
 function isSame(one: unknown, other: unknown): boolean {
   return normal(one) === normal(other);
 }
@@ -88,3 +88,40 @@ function isSame(one: unknown, other: unknown): boolean {
 function normal(value: unknown): string {
   return JSON.stringify(Array.isArray(value) ? value.map(String).toSorted() : value);
 }
+
+interface UrlHint {
+  /** An error is certain. An advice may be wrong, so the form can be sent anyway. */
+  readonly kind: "error" | "advice";
+  readonly text: string;
+}
+
+const MAX_URL_CHARS = 2_048;
+const INTERNAL =
+  /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|\[|0\.0\.0\.0)|\.(local|internal|localhost)$/;
+
+/** Checks a webhook URL while the user types, without the server. */
+export function urlHint(text: string): UrlHint | undefined {
+  if (text === "") return undefined;
+  if (text.length > MAX_URL_CHARS)
+    return error(`A URL has at most ${MAX_URL_CHARS.toLocaleString()} characters.`);
+  if (/\s/.test(text)) return error("A URL has no spaces.");
+  const url = /^https?:\/\/[^/?#]/i.test(text) ? URL.parse(text) : null;
+  if (url === null) return error("Enter the whole address, such as https://example.com/webhooks.");
+  if (url.username !== "" || url.password !== "")
+    return error("Leave out the user name and password: the signature says that it is us.");
+  if (text.includes("#")) return error("Leave out the part from # on: servers never see it.");
+  if (INTERNAL.test(url.hostname))
+    return advice(
+      "This address is not public. It works only where the server allows it, in development.",
+    );
+  if (url.protocol === "http:") return advice("Outside development only https is accepted.");
+  return undefined;
+}
+
+/** Derives the label of a subscription from the host of its URL. */
+export function labelFor(text: string): string {
+  return URL.parse(text)?.hostname.slice(0, 100) ?? "";
+}
+
+const error = (text: string): UrlHint => ({ kind: "error", text });
+const advice = (text: string): UrlHint => ({ kind: "advice", text });

@@ -1,26 +1,29 @@
-import { answerOf, type ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/client.ts";
 import { statsQuery, type Span } from "./stats-range.ts";
 
-/** Who reads subscriptions: a partner its own, where no other is named. */
+/**
+ * The client that reads subscriptions, and the partner that they belong to. Without `partnerId` they are the
+ * user's own; with it an operator reads them.
+ */
 export interface Reader {
   readonly api: ApiClient;
   readonly partnerId: number | undefined;
 }
 
 /**
- * One subscription. Its id stands in the address of the page, and may be anything there; the client puts it into a path as
- * it is.
+ * Returns the API routes of one subscription. The id comes from the address and may be any text, and the
+ * client does not encode path segments.
  */
 export function subscriptionAt(api: ApiClient, id: string) {
   return api.partner.webhooks({ id: encodeURIComponent(id) });
 }
 
-/** One delivery of it; of its id the same is true. */
+/** Returns the API routes of one delivery. The event id is encoded for the same reason. */
 export function deliveryAt(api: ApiClient, id: string, eventId: string) {
   return subscriptionAt(api, id).deliveries({ eventId: encodeURIComponent(eventId) });
 }
 
-/** A subscription as its reader may read it. */
+/** Returns the read routes of a subscription: those of the partner, or those of an operator for the partner. */
 export function readableAt({ api, partnerId }: Reader, id: string) {
   const given = encodeURIComponent(id);
   return partnerId === undefined
@@ -28,7 +31,7 @@ export function readableAt({ api, partnerId }: Reader, id: string) {
     : api.admin.partners({ id: partnerId }).webhooks({ subscriptionId: given });
 }
 
-/** Below `{base_url}`. */
+/** Returns the path of the event stream below `{base_url}`. */
 export function streamPath({ partnerId }: Reader, id: string): string {
   const list =
     partnerId === undefined ? "/partner/webhooks" : `/admin/partners/${partnerId}/webhooks`;

@@ -1,18 +1,39 @@
-export type StatsRange = "1h" | "24h" | "7d" | "30d";
+const AT = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
 
-/** The first instant, and the first one after it. */
+export const formatTime = (seconds: number): string => AT.format(seconds * 1_000);
+
+/** Formats a period, such as `Fri, Nov 21, 10:00 AM – 11:00 AM`. */
+export function formatPeriod(period: { readonly since: string; readonly until: string }): string {
+  return AT.formatRange(new Date(period.since), new Date(period.until));
+}
+
+/** Converts a period in seconds to the ISO 8601 instants of the address. */
+export const periodAt = (since: number, until: number) => ({
+  since: new Date(since * 1_000).toISOString(),
+  until: new Date(until * 1_000).toISOString(),
+});
+
+type StatsRange = "1h" | "24h" | "7d" | "30d";
+
+/** A half-open period: `since` is included, `until` is not. */
 export interface Period {
   readonly since: string;
   readonly until: string;
 }
 
-/** What a chart shows: a range until now, or a period that somebody selected. */
+/** The time span of a chart: a range up to now, or a selected period. */
 export type Span = StatsRange | Period;
 
 interface Range {
   readonly label: string;
   readonly spanMs: number;
-  /** Seconds per point; the API counts in steps of five minutes. */
+  /** Seconds per point, a multiple of the five minutes in which the API counts. */
   readonly stepS: number;
 }
 
@@ -26,24 +47,27 @@ export const STATS_RANGES: Readonly<Record<StatsRange, Range>> = {
   "30d": { label: "30 days", spanMs: 30 * DAY_MS, stepS: 12 * 3_600 },
 };
 
-/** Reads the range from the address; anything unknown is a day. */
+/** Parses the range from the address; the default is `24h`. */
 export function rangeOf(text: string | null): StatsRange {
   return text === "1h" || text === "7d" || text === "30d" ? text : "24h";
 }
 
-/** Reads a period from the address; undefined where it has none. */
+/** Parses the period from the address; undefined if there is none. */
 export function periodOf(params: URLSearchParams): Period | undefined {
   const since = params.get("since") ?? "";
   const until = params.get("until") ?? "";
   return Date.parse(since) < Date.parse(until) ? { since, until } : undefined;
 }
 
-/** The points of a chart are as many as there is room for their bars. */
+/** The highest number of points in a chart, limited by the width of its bars. */
 const POINTS = 60;
-/** Each divides the next, so that a period of whole steps has whole steps of any that are shorter. */
+/**
+ * Step widths in seconds. Each divides the next, so that a period of whole steps can be divided into shorter
+ * steps.
+ */
 const STEPS_S = [300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400];
 
-/** What the API is asked for. */
+/** Returns the query of the statistics API for a span. */
 export function statsQuery(span: Span, now: number) {
   if (typeof span === "string") {
     const { spanMs, stepS } = STATS_RANGES[span];
@@ -56,7 +80,10 @@ export function statsQuery(span: Span, now: number) {
 
 const FIVE_MINUTES_MS = 300_000;
 
-/** What a chart above a list shows that is filtered by these; no attempt is older than 30 days. */
+/**
+ * Returns the span of the chart above a list with this filter. Attempts are kept for 30 days, so it is at
+ * most 30 days long.
+ */
 export function spanOf(
   filter: { readonly within?: string; readonly since?: string; readonly until?: string },
   now: number,
@@ -64,7 +91,7 @@ export function spanOf(
   const { within, since, until } = filter;
   if (within !== undefined) return rangeOf(within);
   if (since === undefined && until === undefined) return "30d";
-  // By whole steps, so that it is the same for a while.
+  // Rounded up to five minutes, so that the query key stays the same for a while.
   const present = Math.ceil(now / FIVE_MINUTES_MS) * FIVE_MINUTES_MS;
   const end = Math.min(present, until === undefined ? present : Date.parse(until));
   const first = end - STATS_RANGES["30d"].spanMs;

@@ -1,27 +1,28 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/client.ts";
 import { useApi } from "../../../session/session.tsx";
 import { keys } from "./data.ts";
 import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
-/** It says what becomes of the events that were held while a subscription was disabled. */
+/** Whether the events that were held while a subscription was disabled are delivered or skipped. */
 export type Held = "deliver" | "skip";
 
-/** A period without an end lasts until now. */
+/** A period; without an end it lasts until now. */
 interface Period {
   readonly since: string;
   readonly until?: string;
 }
 
-/** Answers the subscription with its secret. */
+/** Creates a subscription. Returns it with its secret. */
 export function useCreateSubscription() {
   const api = useApi();
   const queries = useQueryClient();
   return async (draft: Draft) => {
     type Body = Parameters<typeof api.partner.webhooks.post>[0];
-    // The events and hours in it were picked from the catalog; the server has the last word.
+    // Events and hours were selected from the catalog, but their types are plain strings; the API validates
+    // them.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const body = createBody(draft) as Body;
     const created = await answerOf(api.partner.webhooks.post(body));
@@ -30,7 +31,7 @@ export function useCreateSubscription() {
   };
 }
 
-/** The actions on one subscription; what is shown of it follows them. */
+/** The mutations of one subscription. Each updates the cached data. */
 export function useSubscriptionActions(id: string) {
   const api = useApi();
   const queries = useQueryClient();
@@ -42,14 +43,14 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
   return {
     update: async (draft: Draft, current: Subscription) => {
       type Body = Parameters<typeof subscription.patch>[0];
-      // The same holds as in a creation.
+      // The values come from the catalog, as in a creation; the API validates them.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = changesOf(draft, current) as Body;
       const updated = await answerOf(subscription.patch(body));
       queries.setQueryData(keys.one(id), updated);
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    /** Answers the test event that goes first, if one was asked for. */
+    /** Enables the subscription. Returns the id of the test event, if one is sent first. */
     enable: async (held: Held, test: boolean): Promise<string | null> => {
       const { test_event_id: eventId, ...enabled } = await answerOf(
         subscription.enable.post({ held, test }),
@@ -62,19 +63,22 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       queries.setQueryData(keys.one(id), await answerOf(subscription.disable.post()));
       void queries.invalidateQueries({ queryKey: keys.all });
     },
-    /** Forgets what was read of it; `onRemoved` must leave the pages that show it. */
+    /**
+     * Deletes the subscription and drops its cached data. `onRemoved` must leave its pages, which would read
+     * it again.
+     */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
       onRemoved();
       queries.removeQueries({ queryKey: keys.one(id) });
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    /** The server writes each look into the audit log. */
+    /** Reads the signing secret. The API writes each read into the audit log. */
     readSecret: async (): Promise<string> => {
       const { secret } = await answerOf(subscription.secret.post());
       return secret;
     },
-    /** Answers the new secret. */
+    /** Rotates the signing secret and returns the new one. */
     rotateSecret: async (graceHours: number): Promise<string> => {
       const body = { grace_period_hours: graceHours };
       const { secret, ...rotated } = await answerOf(subscription["rotate-secret"].post(body));
@@ -94,10 +98,10 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
 function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
   const subscription = subscriptionAt(api, id);
   return {
-    /** Answers the id of the test event, a `webhook.test` if no other one is named. */
+    /** Sends a test event, by default `webhook.test`. Returns its id. */
     sendTest: async (event?: string): Promise<string> => {
       type Body = Parameters<typeof subscription.test.post>[0];
-      // It was picked from the catalog; the server has the last word.
+      // The event was selected from the catalog; the API validates it.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = (event === undefined ? {} : { event }) as Body;
       const { event_id: eventId } = await answerOf(subscription.test.post(body));
@@ -107,7 +111,7 @@ function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
       await answerOf(deliveryAt(api, id, eventId).redeliver.post());
       await queries.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
     },
-    /** Answers how many events are queued again. */
+    /** Queues events again. Returns their number. */
     recover: async (period: Period): Promise<number> => {
       const { queued } = await answerOf(subscription.recover.post({ ...period }));
       return queued;

@@ -1,18 +1,20 @@
-import { Stack, Switch, Text } from "@mantine/core";
+import { Select, Stack, Switch, Text } from "@mantine/core";
+import { useState } from "react";
 
-import type { FormState } from "../../../ui/use-form.ts";
+import { EVENT_EXAMPLES } from "../../../api/event-examples.ts";
+import { CodeBlock } from "../../../ui/copy.tsx";
+import type { FormState } from "../../../ui/form.tsx";
+import { inLines } from "../../../ui/format.ts";
 import { useCatalog } from "../data/data.ts";
 import type { Draft } from "../data/draft.ts";
-import { Choice } from "./choice.tsx";
-import { labelled } from "./endpoint-fields.tsx";
+import { Choice, labelled } from "./endpoint-fields.tsx";
 import { EventPicker } from "./event-picker.tsx";
-import { PayloadPreview } from "./payload-preview.tsx";
 
 interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 
-/** The fields for what is sent, and how; for a batch most of it is fixed. */
+/** The fields for events, payload and order. Most of them do not apply to a batch. */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
   if (draft.kind === "batch") return <BatchFields />;
@@ -97,5 +99,36 @@ function BatchFields() {
       </Text>
       <PayloadPreview mode="full" events={inBatch} />
     </div>
+  );
+}
+
+interface PayloadPreviewProps {
+  readonly mode: "full" | "minimal";
+  /** The selected events; null for all events. */
+  readonly events: readonly string[] | null;
+}
+
+/** Shows a sample body of one of the selected events. */
+function PayloadPreview({ mode, events }: PayloadPreviewProps) {
+  const values = (events ?? Object.keys(EVENT_EXAMPLES)).filter((one) => one in EVENT_EXAMPLES);
+  const [chosen, setChosen] = useState("review_received");
+  const shown = values.includes(chosen) ? chosen : values[0];
+  if (shown === undefined) return null;
+  return (
+    <Stack gap="xs">
+      <Select
+        label="Example"
+        description="Each request carries one event."
+        data={values}
+        value={shown}
+        allowDeselect={false}
+        searchable
+        onChange={(value) => value !== null && setChosen(value)}
+      />
+      <CodeBlock
+        label={`${shown}, ${mode} body`}
+        code={inLines(EVENT_EXAMPLES[shown]?.[mode] ?? "") ?? ""}
+      />
+    </Stack>
   );
 }

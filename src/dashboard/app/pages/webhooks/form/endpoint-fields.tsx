@@ -1,9 +1,9 @@
-import { Select, Stack, TextInput } from "@mantine/core";
+import { Radio, Select, Stack, TextInput } from "@mantine/core";
+import type { ReactNode } from "react";
 
-import type { FormState } from "../../../ui/use-form.ts";
+import type { FormState } from "../../../ui/form.tsx";
 import { useCatalog } from "../data/data.ts";
-import type { Draft } from "../data/draft.ts";
-import { urlHint } from "./url-hint.ts";
+import { type Draft, urlHint } from "../data/draft.ts";
 
 interface FieldsProps {
   readonly form: FormState<Draft>;
@@ -26,7 +26,7 @@ export function EndpointFields({ form }: FieldsProps) {
   );
 }
 
-/** Says of the URL what can be said while it is typed; the server's word counts. */
+/** The field for the URL, with hints while the user types. The API makes the final decision. */
 function UrlField({ form }: FieldsProps) {
   const hint = urlHint(form.draft.url.trim());
   const error = labelled("The URL", form.errorOf("url"));
@@ -67,7 +67,47 @@ function IntervalField({ form }: FieldsProps) {
   );
 }
 
-/** `The label` and `must not be empty` make a sentence. */
+/** Builds a sentence of a field name and its error: `The label` + `must not be empty`. */
 export function labelled(name: string, error: string | undefined): string | undefined {
   return error === undefined ? undefined : `${name} ${error}.`;
+}
+
+interface Option<T extends string> {
+  readonly value: T;
+  readonly label: string;
+  readonly description: ReactNode;
+  readonly isDisabled?: boolean;
+}
+
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly value: T;
+  readonly options: readonly Option<T>[];
+  readonly onChange: (value: T) => void;
+  readonly error?: string | undefined;
+}
+
+/** Selects one of a few options, each with an explanation. */
+export function Choice<T extends string>(props: ChoiceProps<T>) {
+  const { label, value, options, onChange, error } = props;
+  const choose = (text: string) => {
+    const option = options.find((one) => one.value === text);
+    if (option) onChange(option.value);
+  };
+  return (
+    <Radio.Group label={label} value={value} onChange={choose} error={error}>
+      <Stack gap="xs" mt={6}>
+        {options.map((option) => (
+          <Radio
+            key={option.value}
+            className="choice"
+            value={option.value}
+            label={option.label}
+            description={option.description}
+            disabled={option.isDisabled ?? false}
+          />
+        ))}
+      </Stack>
+    </Radio.Group>
+  );
 }

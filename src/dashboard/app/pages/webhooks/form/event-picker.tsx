@@ -4,10 +4,10 @@ import { useState } from "react";
 import { counted, sentence } from "../../../ui/format.ts";
 import { useCatalog } from "../data/data.ts";
 import type { CatalogEvent } from "../data/reads.ts";
-import { Choice } from "./choice.tsx";
+import { Choice } from "./endpoint-fields.tsx";
 
 interface PickerProps {
-  /** It is null for all of them, those of the future too. */
+  /** The selected events; null for all events, including future ones. */
   readonly events: readonly string[] | null;
   readonly onChange: (events: readonly string[] | null) => void;
   readonly error: string | undefined;
@@ -35,7 +35,7 @@ export function EventPicker({ events, onChange, error }: PickerProps) {
             value: "some",
             label: "Only some events",
             description: "The others are not recorded for this subscription at all.",
-            // Chosen before the catalog is here, it would be none of them.
+            // Disabled until the catalog has loaded: selecting an empty list would select no event.
             isDisabled: all.length === 0 && events === null,
           },
         ]}
@@ -53,9 +53,9 @@ interface SomeEventsProps {
 
 function SomeEvents({ all, events, onChange }: SomeEventsProps) {
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
+  const lowerSearch = search.trim().toLowerCase();
   const found = all.filter(({ value, description }) =>
-    `${value} ${value.replaceAll("_", " ")} ${description}`.toLowerCase().includes(wanted),
+    `${value} ${value.replaceAll("_", " ")} ${description}`.toLowerCase().includes(lowerSearch),
   );
   const byCategory = [...Map.groupBy(found, ({ category }) => category)];
   const set = (values: readonly string[], isOn: boolean) =>
@@ -74,7 +74,7 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
       />
       <Text size="sm" c="dimmed" aria-live="polite">
         {counted(events.length, "event")} of {all.length} selected
-        {wanted !== "" && `, ${found.length} found`}
+        {lowerSearch !== "" && `, ${found.length} found`}
       </Text>
       {byCategory.map(([category, some]) => (
         <Category key={category} {...{ category, some, events, set }} />
@@ -88,9 +88,9 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
 
 interface CategoryProps {
   readonly category: string;
-  /** The events of the category that are shown. */
+  /** The visible events of the category. */
   readonly some: readonly CatalogEvent[];
-  /** The values of all events that are selected. */
+  /** The names of all selected events. */
   readonly events: readonly string[];
   readonly set: (values: readonly string[], isOn: boolean) => void;
 }

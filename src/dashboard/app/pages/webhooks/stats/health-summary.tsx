@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 
 import { duration, number } from "../../../ui/format.ts";
-import { NamedValue } from "../../../ui/named-value.tsx";
+import { NamedValue } from "../../../ui/layout.tsx";
 import { Time } from "../../../ui/time.tsx";
 import type { Health } from "../data/reads.ts";
 
@@ -10,9 +10,9 @@ const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFrac
 interface HealthSummaryProps {
   readonly health: Health;
   readonly isActive: boolean;
-  /** Whether the length of the queue stands elsewhere already. */
+  /** True if the page shows the length of the queue elsewhere. */
   readonly isQueueSaid?: boolean;
-  /** More values. */
+  /** Additional values. */
   readonly children?: ReactNode;
 }
 

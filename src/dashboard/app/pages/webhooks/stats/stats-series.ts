@@ -4,12 +4,12 @@ import type { Stats } from "../data/reads.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
-/** Stats whose last point has the present length of the queue, too, if it ends now. */
+/** Statistics with the current length of the queue in the last point, if they end now. */
 export interface ShownStats extends Omit<Stats, "points"> {
   readonly points: readonly (Stats["points"][number] & { readonly queued?: number })[];
 }
 
-/** Adds the present length of the queue to the last point, because the server samples it only every five minutes. */
+/** Adds the current length of the queue to the last point, because the server samples it only every five minutes. */
 export function withPresent(stats: Stats, queued: number, now: number): ShownStats {
   if (Date.parse(stats.until) < now) return stats;
   const last = stats.points.length - 1;
@@ -19,7 +19,7 @@ export function withPresent(stats: Stats, queued: number, now: number): ShownSta
   return { ...stats, points };
 }
 
-/** Makes the series of the charts, each with a summary of the whole range. */
+/** Builds the series of the charts, each with a summary of the whole range. */
 export function chartSeries({ points, step }: ShownStats) {
   const backlog = points.map((one) => one.backlog);
   return {
@@ -43,8 +43,8 @@ export function chartSeries({ points, step }: ShownStats) {
 }
 
 /**
- * Attempts by outcome, and on top of them the events that are held since `disabledAt`. The legend has the number at the end,
- * which is the present one: the highest sample may be of the queue before the disabling.
+ * Attempts by outcome, with the held events since `disabledAt` on top. The legend shows the current number of
+ * held events, because the highest sample may be from the queue before the disabling.
  */
 export function outcomeSeries(
   { points, step }: ShownStats,
@@ -76,7 +76,7 @@ const EVENT_LOOKS: readonly Look[] = [
 ];
 const OTHERS: Look = { color: "--chart-other", pattern: "stripes" };
 
-/** Attempts by event, the most frequent at the bottom; beyond five events the rest are one. */
+/** Attempts by event, the most frequent at the bottom. Beyond five events the rest is combined. */
 export function eventSeries({ points }: ShownStats): ChartSeries[] {
   const counts = points.map(({ events }) => new Map<string, number>(Object.entries(events ?? {})));
   const totals = new Map<string, number>();
@@ -105,7 +105,7 @@ function bar(label: string, values: readonly number[], look: Look): ChartSeries 
   return { label, ...look, shape: "bar", values, summary: number(sum(values)) };
 }
 
-/** Percentiles of a whole range cannot be had from those of its parts: the legend says the highest. */
+/** Percentiles of a whole range cannot be computed from those of its parts, so the legend shows the highest one. */
 function latencySeries(
   points: ShownStats["points"],
   percentile: "p50" | "p95" | "p99",

@@ -1,0 +1,176 @@
+import type { Entry, Subscription } from "./event.ts";
+import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
+
+/*
+ * Attempts in doubt. A dispatcher that crashes may have made POSTs without a committed record. The next holder of its
+ * shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
+ */
+
+/** The contract counts one entry under way and 16 uncommitted (7.4); a lane has one fewer of them at a time. */
+const PER_LANE = SEND_AHEAD + 1;
+/**
+ * The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits.
+ */
+export const IN_DOUBT_LOAD = PER_LANE + 1;
+/**
+ * The most lanes of one subscription with marked entries. A crashed process has attempts without a record in at most
+ * MAX_UNRECORDED lanes, but each of these may follow many lanes that wait for a retry or were never sent from.
+ */
+const MAX_LANES = 32 * MAX_UNRECORDED;
+
+interface SeenLane {
+  /** The number of entries that were marked. */
+  marked: number;
+  /** The sequence of the last entry that a load showed. */
+  last: number;
+}
+
+/**
+ * The attempts of one subscription that the crashed holder of its shard may have made. These belong to the first entries
+ * of each lane that were due at the takeover and existed at the first load.
+ */
+export class InDoubtAttempts {
+  /** The instant at which this process took the shard over. */
+  readonly takenOverAt: Date;
+  /** The ordering at the first load. Later changes of the setting are ignored, so that the lanes stay the same. */
+  ordering: Subscription["ordering"] | undefined;
+  /** The last sequence at the first load; entries above it cannot have been sent. */
+  lastSequence: number | undefined;
+  /** The lanes that loads have shown, by name; undefined before the first load and after the last one that counts. */
+  lanes: Map<string, SeenLane> | undefined;
+  /** The sequences of the entries that may have been sent, until a repeat of them is recorded. */
+  readonly marked = new Set<number>();
+  /** Loads have shown every lane, so no further entry is marked. */
+  isComplete = false;
+
+  constructor(takenOverAt: Date) {
+    this.takenOverAt = takenOverAt;
+  }
+}
+
+/** Marks an entry that a load has shown if it may have been sent. The entries of a lane come in their order. */
+export function markInDoubt(inDoubt: InDoubtAttempts, entry: Entry): void {
+  const { takenOverAt, ordering, lastSequence, marked, isComplete } = inDoubt;
+  if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
+  const lanes = (inDoubt.lanes ??= new Map<string, SeenLane>());
+  const lane = laneName(ordering, entry);
+  let seen = lanes.get(lane);
+  if (seen === undefined) {
+    if (lanes.size >= MAX_LANES) return;
+    lanes.set(lane, (seen = { marked: 0, last: 0 }));
+  }
+  if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
+  seen.last = entry.sequence;
+  // An entry that waits was not under way at the takeover, but the entries behind it may have been: the wait may come
+  // from a later attempt, made by a process that has released the shard or crashed since.
+  if (entry.dueAt !== null && entry.dueAt > takenOverAt) return;
+  seen.marked += 1;
+  marked.add(entry.sequence);
+}
+
+/** Notes that loads have shown every lane, and frees the memory of the lanes. */
+export function complete(inDoubt: InDoubtAttempts): void {
+  inDoubt.isComplete = true;
+  inDoubt.lanes = undefined;
+}
+
+/** Notes that no attempt is in doubt any more: everything sent from now on was recorded after the takeover. */
+export function resolve(inDoubt: InDoubtAttempts): void {
+  complete(inDoubt);
+  inDoubt.marked.clear();
+}
+
+export function isResolved({ isComplete, marked }: InDoubtAttempts): boolean {
+  return isComplete && marked.size === 0;
+}
+
+interface SubscriptionKey {
+  readonly subscriptionId: string;
+  readonly shard: number;
+}
+
+interface DroppedActor {
+  readonly id: string;
+  readonly shard: number;
+  readonly inDoubt: InDoubtAttempts | undefined;
+  readonly lanes: ReadonlyMap<string, unknown>;
+  readonly subscription: Subscription | undefined;
+  readonly stopping: boolean;
+}
+
+interface InDoubtShard {
+  readonly takenOverAt: Date;
+  /** The first sweep of the shard has ended, so every subscription with entries from before the takeover is known. */
+  isSwept: boolean;
+  /** Undefined for a subscription that had no actor yet: as many as wait for their turn may be known by id only. */
+  readonly bySubscription: Map<string, InDoubtAttempts | undefined>;
+}
+
+/** The attempts in doubt of all shards. They outlive the actors, which are dropped while their first entries wait. */
+export class InDoubtShards {
+  readonly #shards = new Map<number, InDoubtShard>();
+
+  /** Notes that this process took over `shards`, of which the holders of the `unclean` ones crashed. */
+  begin(shards: readonly number[], unclean: readonly number[], takenOverAt: Date): void {
+    for (const shard of shards) this.#shards.delete(shard);
+    for (const shard of unclean)
+      this.#shards.set(shard, { takenOverAt, isSwept: false, bySubscription: new Map() });
+  }
+
+  /** Notes that a sweep has woken every subscription of these shards that has something due. */
+  swept(shards: readonly number[]): void {
+    for (const id of shards) {
+      const shard = this.#shards.get(id);
+      if (shard !== undefined) shard.isSwept = true;
+      this.#prune(id);
+    }
+  }
+
+  /** Notes that a woken subscription may have attempts in doubt. */
+  note({ subscriptionId, shard: id }: SubscriptionKey): void {
+    const shard = this.#shards.get(id);
+    if (shard === undefined || shard.isSwept || shard.bySubscription.has(subscriptionId)) return;
+    shard.bySubscription.set(subscriptionId, undefined);
+  }
+
+  /** Returns the attempts in doubt of a subscription that `note` was called for. */
+  of({ subscriptionId, shard: id }: SubscriptionKey): InDoubtAttempts | undefined {
+    const shard = this.#shards.get(id);
+    if (!shard?.bySubscription.has(subscriptionId)) return undefined;
+    let inDoubt = shard.bySubscription.get(subscriptionId);
+    if (inDoubt === undefined) {
+      inDoubt = new InDoubtAttempts(shard.takenOverAt);
+      shard.bySubscription.set(subscriptionId, inDoubt);
+    }
+    return inDoubt;
+  }
+
+  /**
+   * Resolves the attempts of a dropped actor that has nothing left to send. Until the first sweep has ended they stay known
+   * as resolved: an event that is recorded after the takeover and wakes the subscription meanwhile is no possible repeat.
+   */
+  dropped({ id, shard: shardId, inDoubt, lanes, subscription, stopping }: DroppedActor): void {
+    if (inDoubt === undefined) return;
+    const isDone = lanes.size === 0 && subscription !== undefined && !stopping;
+    if (!isDone && !isResolved(inDoubt)) return;
+    resolve(inDoubt);
+    const shard = this.#shards.get(shardId);
+    if (shard?.isSwept !== true) return;
+    shard.bySubscription.delete(id);
+    if (shard.bySubscription.size === 0) this.#shards.delete(shardId);
+  }
+
+  /** Whether the shard may still have attempts in doubt. */
+  has(shard: number): boolean {
+    this.#prune(shard);
+    return this.#shards.has(shard);
+  }
+
+  #prune(id: number): void {
+    const shard = this.#shards.get(id);
+    if (!shard?.isSwept) return;
+    for (const [subscriptionId, inDoubt] of shard.bySubscription)
+      if (inDoubt !== undefined && isResolved(inDoubt)) shard.bySubscription.delete(subscriptionId);
+    if (shard.bySubscription.size === 0) this.#shards.delete(id);
+  }
+}

@@ -1,0 +1,300 @@
+import type { WebhookTarget } from "../../src/lib/egress.ts";
+import { remember } from "../../src/lib/batches.ts";
+import { BodyRecord } from "./excerpt.ts";
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+/** Headers that only this file writes. A second copy could make two receivers read two different requests. */
+const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
+
+/** Remembered, because the names are few and repeat. */
+const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
+
+/**
+ * Encodes head and body as one piece for a single write. Text stays text, because the socket encodes it faster than a
+ * buffer can be made. Throws for invalid headers, which are a bug of ours.
+ */
+export function encodeRequest(
+  target: WebhookTarget,
+  headers: Readonly<Record<string, string>>,
+  body: string | Uint8Array,
+): string | Buffer {
+  const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  let head = `POST ${target.path} HTTP/1.1\r\nHost: ${target.authority}\r\n`;
+  for (const name in headers) {
+    const value = headers[name] ?? "";
+    if (!isName(name) || !VALUE.test(value))
+      throw new TypeError(`request header ${JSON.stringify(name)} cannot be sent`);
+    head += `${name}: ${value}\r\n`;
+  }
+  head += `Content-Length: ${bytes}\r\n\r\n`;
+  if (typeof body === "string") return head + body;
+  return Buffer.concat([Buffer.from(head), body]);
+}
+
+/**
+ * The most bytes of all heads of one response, interim ones included; trailers may have as many again (contract 7.10).
+ */
+export const MAX_HEAD_BYTES = 16 * 1024;
+/** The longest size line of a chunk with its extensions (our choice). */
+export const MAX_CHUNK_LINE_BYTES = 1024;
+/** The most heads that are remembered (our choice): at 16 KiB each they take 16 MB. */
+const MAX_HEADS_KEPT = 1_000;
+
+const BAD_CHUNK = "the answer's body has a malformed chunk";
+const HEAD_END = Buffer.from("\r\n\r\n");
+const EMPTY = Buffer.alloc(0);
+/** The body of every response until its head has arrived. Nothing is ever pushed into it. */
+const NO_BODY = new BodyRecord({});
+
+/** Names are lower-cased before this test, so it has no capitals. */
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+const FORBIDDEN_IN_LINE = /[\0\r\n]/;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
+const KEPT_FOR = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
+const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
+/** The limit of 15 digits keeps the number exact in a double. */
+const LENGTH = /^\d{1,15}$/;
+/** The limit is eight hex digits: a chunk of 4 GiB is far beyond the part that is read. */
+const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\0\r\n]*)?$/;
+
+/**
+ * The way to find the end of the body (RFC 9112, 6.3): after a number of bytes, by its chunks, or at the close of the
+ * connection. `problem`: the end cannot be found.
+ */
+type BodyFraming = number | "chunked" | "until_close" | { readonly problem: string };
+
+export interface ResponseHead {
+  readonly statusCode: number;
+  /** Lower-case names; the values of repeated fields are joined by a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly framing: BodyFraming;
+  /** Whether the receiver allows another request on the connection. */
+  readonly keepAlive: boolean;
+  /** The time that the connection may idle: a second less than the receiver says, for the network. */
+  readonly keptForMs: number;
+}
+
+/**
+ * The part of the message that is expected next. `data` is a part of the body; `data_end` is the empty line after a
+ * chunk.
+ */
+type State = "head" | "data" | "size" | "data_end" | "trailer" | "complete" | "invalid";
+
+/** Parses one response as it arrives, in any pieces. The status is decided once the final head is complete. */
+export class ResponseParser {
+  state: State = "head";
+  head: ResponseHead | undefined;
+  body: BodyRecord = NO_BODY;
+  /** The reason for the state `invalid`. */
+  problem = "";
+  /** Bytes arrived after the end of the response. */
+  hasExcess = false;
+  readonly #isToConnect: boolean;
+  /** The beginning of an incomplete head. */
+  #pending: Buffer = EMPTY;
+  #headBytes = 0;
+  /** The bytes that are left of the body or of its current chunk. */
+  #left = 0;
+  /** The beginning of an incomplete line of the chunked coding. */
+  #line = "";
+  #trailerBytes = 0;
+
+  /**
+   * `isToConnect`: the request was CONNECT. Its response has no body, and fields about a body are ignored (RFC 9110,
+   * 9.3.6).
+   */
+  constructor(isToConnect = false) {
+    this.#isToConnect = isToConnect;
+  }
+
+  /** Whether another request may follow on the connection: nothing is unread, and nothing arrived unasked. */
+  get isReusable(): boolean {
+    if (this.state !== "complete" || this.hasExcess || this.body.cut) return false;
+    return this.head !== undefined && this.head.keepAlive;
+  }
+
+  feed(chunk: Buffer): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.state === "head") at = this.#takeHead(chunk, at);
+      else if (this.state === "data") at = this.#takeData(chunk, at);
+      else if (this.state === "complete" || this.state === "invalid") break;
+      else at = this.#takeLine(chunk, at);
+    }
+    if (at < chunk.length) this.hasExcess = true;
+  }
+
+  /** Notes that the receiver has closed. That ends a body without a length and cuts any other. */
+  end(): void {
+    if (this.head === undefined || this.state === "complete" || this.state === "invalid") return;
+    if (this.head.framing !== "until_close") this.body.cut = true;
+    this.state = "complete";
+    this.hasExcess = true;
+  }
+
+  /** Ends the response before its body is complete. */
+  cut(): void {
+    this.body.cut = true;
+    this.state = "complete";
+  }
+
+  /** Parses one head and returns the offset after it, or keeps the bytes until more arrive. */
+  #takeHead(chunk: Buffer, from: number): number {
+    const seen = this.#pending.length;
+    const bytes = seen + from === 0 ? chunk : Buffer.concat([this.#pending, chunk.subarray(from)]);
+    const end = bytes.indexOf(HEAD_END, Math.max(0, seen - HEAD_END.length + 1));
+    const size = end === -1 ? bytes.length : end + HEAD_END.length;
+    const behind = from + size - seen;
+    this.#pending = end === -1 ? bytes : EMPTY;
+    if (this.#headBytes + size > MAX_HEAD_BYTES)
+      return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`, behind);
+    if (end === -1) {
+      // Fails now, because a receiver that ends lines with LF only would otherwise be waited for until the deadline.
+      if (bytes.includes("\n\n", Math.max(0, seen - 1)))
+        this.#fail("the answer has a line without CR", behind);
+      return behind;
+    }
+    this.#headBytes += size;
+    const head = readHead(bytes.toString("latin1", 0, end));
+    if (typeof head === "string") return this.#fail(head, behind);
+    if (head.statusCode === 101) return this.#fail("the answer switches protocols unasked", behind);
+    if (head.statusCode < 200) return behind;
+    const framing = this.#isToConnect ? 0 : head.framing;
+    if (typeof framing === "object") return this.#fail(framing.problem, behind);
+    this.head = head;
+    this.body = new BodyRecord(head.headers);
+    this.#left = typeof framing === "number" ? framing : Number.POSITIVE_INFINITY;
+    this.state = this.#left === 0 ? "complete" : "data";
+    if (framing === "chunked") this.state = "size";
+    return behind;
+  }
+
+  #takeData(chunk: Buffer, from: number): number {
+    const end = Math.min(chunk.length, from + this.#left);
+    this.#left -= end - from;
+    this.body.push(chunk.subarray(from, end));
+    if (this.body.cut) this.state = "complete";
+    else if (this.#left === 0)
+      this.state = this.head?.framing === "chunked" ? "data_end" : "complete";
+    return end;
+  }
+
+  /** Parses a line of the chunked coding (RFC 9112, 7.1). */
+  #takeLine(chunk: Buffer, from: number): number {
+    const newline = chunk.indexOf(0x0a, from);
+    const end = newline === -1 ? chunk.length : newline + 1;
+    // Limits the line with its CR LF, so that an endless line is not collected.
+    const room = MAX_CHUNK_LINE_BYTES + 2 - this.#line.length;
+    if (end - from > room) return this.#fail(BAD_CHUNK, end);
+    this.#line += chunk.toString("latin1", from, end);
+    if (newline === -1) return end;
+    const line = this.#line;
+    this.#line = "";
+    const next = line.endsWith("\r\n") ? this.#behindLine(line.slice(0, -2)) : undefined;
+    if (next === undefined) return this.#fail(BAD_CHUNK, end);
+    this.state = next;
+    return end;
+  }
+
+  /** Returns the state after a line; undefined for a malformed line. */
+  #behindLine(line: string): State | undefined {
+    if (this.state === "data_end") return line === "" ? "size" : undefined;
+    if (this.state === "trailer") {
+      this.#trailerBytes += line.length + 2;
+      if (this.#trailerBytes > MAX_HEAD_BYTES) return undefined;
+      return line === "" ? "complete" : "trailer";
+    }
+    const size = CHUNK_SIZE.exec(line)?.[1];
+    if (size === undefined) return undefined;
+    this.#left = Number.parseInt(size, 16);
+    return this.#left === 0 ? "trailer" : "data";
+  }
+
+  /** Makes the response invalid. Returns the given offset. */
+  #fail(problem: string, behind: number): number {
+    this.state = "invalid";
+    this.problem = problem;
+    return behind;
+  }
+}
+
+/**
+ * Parses the text of one complete head, without its last blank line. Returns the reason as a string if it is not HTTP.
+ * Stricter than RFC 9112 where two parsers could disagree: no folded lines, no bare CR or LF, no repeated
+ * Content-Length, no transfer coding other than chunked.
+ */
+function parseHead(text: string): ResponseHead | string {
+  let end = lineEnd(text, 0);
+  const status = STATUS_LINE.exec(text.slice(0, end));
+  if (status === null) return "the answer does not start with an HTTP/1 status line";
+  const headers: Record<string, string> = Object.create(null);
+  while (end < text.length) {
+    const start = end + 2;
+    end = lineEnd(text, start);
+    const problem = readField(text.slice(start, end), headers);
+    if (problem !== undefined) return problem;
+  }
+  const statusCode = Number(status[2]);
+  const framing = decideFraming(statusCode, status[1] === "1", headers);
+  const keepAlive = status[1] === "1" && !CLOSE.test(headers["connection"] ?? "");
+  return { statusCode, headers, framing, keepAlive, keptForMs: keptFor(headers["keep-alive"]) };
+}
+
+function lineEnd(text: string, from: number): number {
+  const end = text.indexOf("\r\n", from);
+  return end === -1 ? text.length : end;
+}
+
+function readField(line: string, headers: Record<string, string>): string | undefined {
+  const colon = line.indexOf(":");
+  const name = line.slice(0, Math.max(colon, 0)).toLowerCase();
+  if (!FIELD_NAME.test(name)) return "the answer has a malformed header line";
+  if (FORBIDDEN_IN_LINE.test(line)) return "the answer has a control character in a header";
+  const value = trimField(line, colon + 1);
+  const earlier = headers[name];
+  headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
+  return undefined;
+}
+
+/** Trims spaces and tabs only. trim() would also remove bytes that another parser counts as part of the value. */
+function trimField(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isBlank(line.charCodeAt(start))) start++;
+  while (end > start && isBlank(line.charCodeAt(end - 1))) end--;
+  return line.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
+
+function decideFraming(
+  statusCode: number,
+  isHttp11: boolean,
+  headers: Record<string, string>,
+): BodyFraming {
+  const coding = headers["transfer-encoding"];
+  const length = headers["content-length"];
+  if (coding !== undefined) {
+    if (length !== undefined)
+      return { problem: "the answer has both Content-Length and Transfer-Encoding" };
+    if (!isHttp11 || coding.toLowerCase() !== "chunked")
+      return { problem: "the answer has an unknown Transfer-Encoding" };
+  }
+  // A repeated length is joined by a comma, equal or not.
+  if (length !== undefined && !LENGTH.test(length))
+    return { problem: "the answer has a bad Content-Length" };
+  if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
+  if (coding !== undefined) return "chunked";
+  return length === undefined ? "until_close" : Number(length);
+}
+
+function keptFor(keepAlive: string | undefined): number {
+  const seconds = keepAlive === undefined ? undefined : KEPT_FOR.exec(keepAlive)?.[1];
+  return seconds === undefined ? Number.POSITIVE_INFINITY : (Number(seconds) - 1) * 1_000;
+}
+
+/** Remembered, because most receivers repeat their head at least while `Date` stays the same. */
+const readHead = remember(parseHead, MAX_HEADS_KEPT);

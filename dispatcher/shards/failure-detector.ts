@@ -1,0 +1,113 @@
+import type { Clock } from "../../src/lib/clock.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
+import {
+  type Heartbeat,
+  LEASE_BLIND_MS,
+  LEASE_GLANCE_MS,
+  LEASE_TTL_MS,
+  LEASE_WATCH_MS,
+  type Leases,
+} from "./lease-queries.ts";
+
+interface Seen {
+  readonly renewedAt: Date;
+  /** The time at which this value was first read. */
+  readonly sinceMs: number;
+}
+
+/**
+ * The heartbeats of the other dispatchers as one dispatcher has read them. A lease counts as not renewed for as long as its
+ * heartbeat stands still by the reader's own monotonic clock, so no step of a wall clock expires a lease.
+ */
+export class Heartbeats {
+  #seen = new Map<string, Seen>();
+  #readMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * Takes all rows of one read and returns those that have not moved for `LEASE_TTL_MS`. The read was sent at `askedMs` and
+   * answered at `answeredMs`, by the monotonic clock of this process.
+   */
+  read(
+    rows: readonly Heartbeat[],
+    { askedMs, answeredMs }: Readonly<Record<"askedMs" | "answeredMs", number>>,
+  ): Heartbeat[] {
+    // A dispatcher that could not read for a while must not conclude that the others crashed: PostgreSQL may have been out
+    // of reach for them, too.
+    const isGap = answeredMs - this.#readMs > LEASE_BLIND_MS;
+    const before = isGap ? new Map<string, Seen>() : this.#seen;
+    this.#readMs = answeredMs;
+    this.#seen = new Map(
+      rows.map(({ id, renewedAt }) => {
+        const seen = before.get(id);
+        const isSame = seen?.renewedAt.getTime() === renewedAt.getTime();
+        return [id, isSame ? seen : { renewedAt, sinceMs: answeredMs }];
+      }),
+    );
+    const sinceMs = (id: string) => this.#seen.get(id)?.sinceMs ?? askedMs;
+    return rows.filter(({ id }) => askedMs - sinceMs(id) >= LEASE_TTL_MS);
+  }
+}
+
+interface FailureDetectorDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leases: Leases;
+}
+
+/** Detects crashed dispatchers by their heartbeats and expires their leases. */
+export class FailureDetector {
+  readonly #deps: FailureDetectorDeps;
+  /** Called when shards became free. */
+  readonly #onFreed: () => void;
+  readonly #heartbeats = new Heartbeats();
+  /** The dispatchers with a lease that is being expired. */
+  readonly #expiring = new Set<string>();
+  /** All dispatchers that had a lease at the last check. */
+  #living: ReadonlySet<string> = new Set();
+
+  constructor(deps: FailureDetectorDeps, onFreed: () => void) {
+    this.#deps = deps;
+    this.#onFreed = onFreed;
+  }
+
+  /** The time until the next check. */
+  get intervalMs(): number {
+    return this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
+  }
+
+  /**
+   * Reads all heartbeats and expires every lease that was not renewed for `LEASE_TTL_MS`, except that of `ownId`. If a
+   * dispatcher has vanished since the last check, it shut down or another process expired its lease: its shards are free.
+   */
+  async check(ownId: string): Promise<void> {
+    const { clock, leases, log } = this.#deps;
+    const askedMs = clock.monotonicMs();
+    try {
+      const rows = await leases.heartbeats();
+      const living = new Set(rows.map(({ id }) => id));
+      if (!this.#living.isSubsetOf(living)) this.#onFreed();
+      this.#living = living;
+      const silent = this.#heartbeats.read(rows, { askedMs, answeredMs: clock.monotonicMs() });
+      // Not awaited: an expiry waits for the statements of the crashed process, which must not delay the next check.
+      for (const dead of silent)
+        if (dead.id !== ownId && !this.#expiring.has(dead.id)) void this.#expire(dead);
+    } catch (error) {
+      log.warn("heartbeats.read_failed", errorFields(error));
+    }
+  }
+
+  async #expire(dead: Heartbeat): Promise<void> {
+    const { leases, log } = this.#deps;
+    this.#expiring.add(dead.id);
+    try {
+      const shards = await leases.expire(dead);
+      if (shards !== undefined) {
+        log.warn("dispatcher.lost", { dispatcher_id: dead.id, shards });
+        this.#onFreed();
+      }
+    } catch (error) {
+      log.warn("lease.expire_failed", { dispatcher_id: dead.id, ...errorFields(error) });
+    }
+    this.#expiring.delete(dead.id);
+  }
+}

@@ -1,0 +1,288 @@
+import { addMs } from "../../src/lib/clock.ts";
+import { errorFields } from "../../src/lib/log.ts";
+import { Waiter } from "../../src/lib/waiter.ts";
+import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
+import type { DispatchStore } from "../store/store.ts";
+import { GroupRunner, type RunnerDeps } from "../store/group-runner.ts";
+import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
+
+/** The most subscriptions that one command takes from a sorted set. */
+const TAKE_LIMIT = 256;
+/** The pause before Redis is queried again after a failure. */
+const REDIS_RETRY_MS = 1_000;
+/**
+ * The longest sleep of the scheduler. If the clock of PostgreSQL is set forward, planned wakes are due before it ends.
+ */
+const MAX_SLEEP_MS = 200;
+/** The time that received wakes stay in the sorted sets, so that one command removes many of them. */
+const CLEAR_MS = 250;
+
+export type ScheduleEvent =
+  /** A subscription may have something to do. `isSwept`: a sweep found it; nothing happened to it just now. */
+  | { readonly kind: "woken"; readonly wake: Wake; readonly isSwept: boolean }
+  /** A sweep has reported every due subscription of these shards. */
+  | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
+
+/** The held shards, each with the claim under which it is held. */
+interface HeldShards {
+  readonly shards: ReadonlyMap<number, unknown>;
+}
+
+type SchedulerDeps = SweeperDeps & { readonly schedule: Schedule };
+
+/**
+ * Decides which subscription is woken, and when. It has three sources: wakes as they are published, the sorted sets in
+ * Redis when their next score is due, and the sweep, which needs PostgreSQL only.
+ */
+export class Scheduler {
+  readonly #deps: SchedulerDeps;
+  readonly #report: (event: ScheduleEvent) => void;
+  /** The time at which the sorted set of each shard is read next. It is kept in memory in case the sets are lost. */
+  readonly #nextAt = new Map<number, Date>();
+  readonly #take = new Waiter();
+  readonly #sweeper: Sweeper;
+  /** Wakes that were received in this tick. */
+  #received: Wake[] = [];
+  /** Received wakes that are still in the sorted sets, by subscription. */
+  readonly #unclear = new Map<string, Wake>();
+
+  constructor(deps: SchedulerDeps, report: (event: ScheduleEvent) => void) {
+    this.#deps = deps;
+    this.#report = report;
+    this.#sweeper = new Sweeper(deps, report, (shard, at) => this.#takeAt(shard, at));
+  }
+
+  /** The longest wait of a due entry at the last sweep. */
+  get lagMs(): number {
+    return this.#sweeper.lagMs;
+  }
+
+  async run(ended: AbortSignal): Promise<void> {
+    ended.addEventListener("abort", () => this.#take.nudge());
+    // If Redis cannot be reached yet, the sweep finds the due subscriptions meanwhile.
+    void this.#deps.schedule
+      .onWake((wake) => this.#receive(wake))
+      .catch((error: unknown) =>
+        this.#deps.log.warn("schedule.subscribe_failed", errorFields(error)),
+      );
+    await Promise.all([this.#takeLoop(ended), this.#sweeper.run(ended)]);
+  }
+
+  /** Reads the sorted sets of shards that were just claimed, and sweeps the shards, because they may hold anything. */
+  claimed(shards: readonly number[]): void {
+    for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
+    this.#take.nudge();
+    this.#sweeper.claimed(shards);
+  }
+
+  /** Plans a wake for a subscription of a held shard. */
+  async plan(wake: Wake, at: Date): Promise<void> {
+    this.#takeAt(wake.shard, at);
+    // Cleared now: a later removal would take the new wake with it.
+    if (this.#unclear.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
+    await this.#deps.schedule.plan([{ ...wake, at }]);
+  }
+
+  #receive(wake: Wake): void {
+    if (!this.#deps.holdings.shards.has(wake.shard)) return;
+    if (this.#received.push(wake) === 1) queueMicrotask(() => this.#reportReceived());
+  }
+
+  #reportReceived(): void {
+    const received = this.#received;
+    this.#received = [];
+    if (this.#unclear.size === 0) void this.#clear();
+    for (const wake of received) {
+      this.#unclear.set(wake.subscriptionId, wake);
+      this.#report({ kind: "woken", wake, isSwept: false });
+    }
+  }
+
+  /**
+   * Removes received wakes from the sorted sets, which would report them again. A wake that is lost here costs a sweep.
+   */
+  async #clear(): Promise<void> {
+    await this.#deps.clock.sleep(CLEAR_MS);
+    const received = [...this.#unclear.values()];
+    this.#unclear.clear();
+    await this.#deps.schedule.clear(received);
+  }
+
+  /** Reads the sorted set of the shard at `at`, or earlier if that is planned already. */
+  #takeAt(shard: number, at: Date): void {
+    const planned = this.#nextAt.get(shard);
+    if (planned !== undefined && planned <= at) return;
+    this.#nextAt.set(shard, at);
+    this.#take.nudge();
+  }
+
+  /** Takes the due wakes from each sorted set, then sleeps until the next score of any of them. */
+  async #takeLoop(ended: AbortSignal): Promise<void> {
+    const { clock, holdings } = this.#deps;
+    while (!ended.aborted) {
+      const now = clock.now();
+      let next = addMs(now, MAX_SLEEP_MS);
+      const due: number[] = [];
+      for (const [shard, at] of this.#nextAt) {
+        if (!holdings.shards.has(shard)) this.#nextAt.delete(shard);
+        else if (at <= now) due.push(shard);
+        else if (at < next) next = at;
+      }
+      await Promise.all(due.map((shard) => this.#takeDue(shard, now)));
+      if (due.length === 0) await this.#take.wait(clock, next.getTime() - now.getTime());
+    }
+  }
+
+  async #takeDue(shard: number, now: Date): Promise<void> {
+    this.#nextAt.delete(shard);
+    try {
+      const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
+      for (const subscriptionId of due)
+        this.#report({ kind: "woken", wake: { subscriptionId, shard }, isSwept: false });
+      if (nextAt !== undefined) this.#takeAt(shard, nextAt);
+    } catch (error) {
+      this.#deps.log.warn("schedule.read_failed", { shard, ...errorFields(error) });
+      this.#takeAt(shard, addMs(now, REDIS_RETRY_MS));
+    }
+  }
+}
+
+/** The most shards of one query, because its whole result is held in memory. */
+const SHARDS_PER_QUERY = 16;
+/** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
+const CLAIMED_FIRST = 16;
+/** The pause before a query is retried that failed because PostgreSQL is out of reach. */
+const RETRY_MS = 1_000;
+
+/** The result of a query, with the claims under which its shards were held when it began. */
+interface Found {
+  readonly claims: ReadonlyMap<number, unknown>;
+  readonly subscriptions: readonly SweptSubscription[];
+}
+
+const restMs = () => SWEEP_MS;
+
+interface SweeperDeps extends RunnerDeps {
+  readonly holdings: HeldShards;
+  readonly schedule: Pick<Schedule, "plan">;
+  readonly store: Pick<DispatchStore, "sweep">;
+}
+
+/**
+ * Finds the due subscriptions in PostgreSQL, in case a wake was lost or Redis is empty, and rebuilds the sorted sets. A
+ * shard that cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
+ */
+export class Sweeper {
+  readonly #deps: SweeperDeps;
+  readonly #report: (event: ScheduleEvent) => void;
+  /** Called with the time at which a subscription of a shard is due. */
+  readonly #onLater: (shard: number, at: Date) => void;
+  readonly #waiter = new Waiter();
+  readonly #claim = new Waiter();
+  /** Shards that were not swept since they were claimed. */
+  readonly #claimed = new Set<number>();
+  readonly #runner: GroupRunner<number, Found>;
+  /** Writes to Redis that are under way. */
+  #planning: Promise<void>[] = [];
+  /** The longest wait of a due entry since the last sweep of all shards ended. */
+  #longestMs = 0;
+  /** The longest wait of a due entry that the last sweep of all shards found. */
+  lagMs = 0;
+
+  constructor(
+    deps: SweeperDeps,
+    report: (event: ScheduleEvent) => void,
+    onLater: (shard: number, at: Date) => void,
+  ) {
+    this.#deps = deps;
+    this.#report = report;
+    this.#onLater = onLater;
+    this.#runner = new GroupRunner(deps, {
+      keyOf: (shard) => shard,
+      run: (shards) => this.#find(shards),
+      done: (_, found) => {
+        this.#reportFound(found.subscriptions);
+        this.#reportSwept(found.claims);
+      },
+      describe: (shard) => ({ shard }),
+      events: { failed: "sweep.failed", stuck: "sweep.stuck" },
+      retryMs: RETRY_MS,
+    });
+  }
+
+  /** Sweeps shards that were just claimed at once, because they may hold anything. */
+  claimed(shards: readonly number[]): void {
+    for (const shard of shards) this.#claimed.add(shard);
+    this.#claim.nudge();
+  }
+
+  /** Sweeps all shards every `SWEEP_MS`. Claimed shards are swept beside that and do not wait for it. */
+  async run(ended: AbortSignal): Promise<void> {
+    ended.addEventListener("abort", () => this.#runner.clear());
+    const often = { clock: this.#deps.clock, ended };
+    const sweepAll = async () => {
+      await this.#sweep(new Set(this.#deps.holdings.shards.keys()), ended);
+      this.lagMs = this.#longestMs;
+      this.#longestMs = 0;
+    };
+    await Promise.all([
+      // The first sweep of each shard is that of its claim.
+      often.clock.sleep(SWEEP_MS, ended).then(() => this.#waiter.repeat(often, restMs, sweepAll)),
+      this.#claim.repeat(often, restMs, async () => {
+        await this.#sweepFirst([...this.#claimed]);
+        await this.#sweep(this.#claimed, ended);
+      }),
+    ]);
+  }
+
+  /** Sweeps these shards and removes each of them from the set. */
+  async #sweep(left: Set<number>, ended: AbortSignal): Promise<void> {
+    while (left.size > 0 && !ended.aborted) {
+      const some = [...left].slice(0, SHARDS_PER_QUERY);
+      for (const shard of some) left.delete(shard);
+      await this.#runner.run(some);
+    }
+    await Promise.all(this.#planning.splice(0));
+  }
+
+  /**
+   * Finds the first subscriptions of each of these shards, which nobody has served for seconds, so that deliveries of each
+   * shard start at once. The full sweep that follows also covers a failure here.
+   */
+  async #sweepFirst(shards: readonly number[]): Promise<void> {
+    try {
+      this.#reportFound((await this.#find(shards, CLAIMED_FIRST)).subscriptions);
+    } catch (error) {
+      this.#deps.log.warn("sweep.failed", errorFields(error));
+    }
+  }
+
+  /** Finds the due subscriptions of those shards that are still held. */
+  async #find(shards: readonly number[], limit?: number): Promise<Found> {
+    const held = this.#deps.holdings.shards;
+    const claims = new Map(shards.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
+    if (claims.size === 0) return { claims, subscriptions: [] };
+    return { claims, subscriptions: await this.#deps.store.sweep([...claims.keys()], limit) };
+  }
+
+  /** Reports the due subscriptions, and plans wakes in Redis for those that are due later. */
+  #reportFound(found: readonly SweptSubscription[]): void {
+    const now = this.#deps.clock.now();
+    const later: (Wake & { at: Date })[] = [];
+    for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
+      this.#longestMs = Math.max(this.#longestMs, waitedMs ?? 0);
+      const wake = { subscriptionId, shard };
+      if (dueInMs <= 0) this.#report({ kind: "woken", wake, isSwept: true });
+      else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
+    }
+    for (const { shard, at } of later) this.#onLater(shard, at);
+    this.#planning.push(this.#deps.schedule.plan(later));
+  }
+
+  /** Reports the shards of a sweep, without those that were lost during the query, even if they were claimed again. */
+  #reportSwept(claims: ReadonlyMap<number, unknown>): void {
+    const { shards } = this.#deps.holdings;
+    const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));
+    this.#report({ kind: "shards_swept", shards: swept });
+  }
+}

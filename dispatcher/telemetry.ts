@@ -1,0 +1,212 @@
+import type { Clock } from "../src/lib/clock.ts";
+import { DURATION_BUCKETS_S, type Metrics, type Reading } from "../src/lib/metrics.ts";
+import { remember } from "../src/lib/batches.ts";
+import type { Spans } from "../src/lib/spans.ts";
+import type { Deliver } from "./delivery/deliver.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { EndedRun } from "./maintenance/loop.ts";
+import { type Figures, FIGURES_AT_MOST } from "./maintenance/queries.ts";
+import type { DispatchStore } from "./store/store.ts";
+
+const FIGURES_KEPT_MS = 1_000;
+const JOB_BUCKETS_S = [0.01, 0.1, 1, 10, 60, 600, 3_600];
+const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+type Shown = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
+
+const WORKLOAD: Readonly<Record<string, Shown>> = {
+  shards: ["Shards that this dispatcher holds, of 64.", ({ shards }) => shards],
+  actors: ["Subscriptions that have an actor in memory.", ({ actors }) => actors],
+  subscriptions_waiting: [
+    "Subscriptions that wait for their turn to get an actor, or are parked because their host is saturated.",
+    ({ waiting }) => waiting,
+  ],
+  commit_backlog: ["Attempt records that wait for their commit.", ({ backlog }) => backlog],
+  commit_quarantined_subscriptions: [
+    "Quarantined subscriptions, whose attempt records cannot be committed. They stand still while the others go on.",
+    ({ quarantinedSubscriptions }) => quarantinedSubscriptions,
+  ],
+  lag_seconds: ["Wait of the oldest due entry at the last sweep.", ({ lagMs }) => lagMs / 1_000],
+  entries_quarantined_total: [
+    "Sends that were postponed because the review_history row of the entry is missing. Each such entry is retried every 30 s.",
+    ({ quarantinedEntries }) => quarantinedEntries,
+  ],
+};
+
+const BOUND = `counted up to ${FIGURES_AT_MOST}`;
+
+/** Gauges of the whole database, equal in every dispatcher. */
+const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figures) => Reading]>> =
+  {
+    backlog_entries: [
+      `Entries of the outbox by state, ${BOUND}: pending, waiting for a retry, held by a disabled subscription.`,
+      ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
+    ],
+    backlog_age_seconds: [
+      "Age of the oldest counted entry, by state.",
+      ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
+    ],
+    mails_queued: [`Mails that wait for an SMTP server, ${BOUND}.`, ({ mails }) => [[{}, mails]]],
+    mail_overdue_seconds: [
+      "Time by which the first due mail is overdue; 0 if none is due.",
+      ({ mailOverdueS }) => [[{}, mailOverdueS]],
+    ],
+    maintenance_age_seconds: [
+      "Time since the last success of each maintenance job, in any dispatcher.",
+      ({ jobs }) => jobs.map(({ name, ageS }) => [{ name }, ageS]),
+    ],
+  };
+
+/** Measures the edges of the dispatcher. Each method wraps a dependency in one that counts. */
+export class DispatcherMetrics {
+  readonly #metrics: Metrics;
+  readonly #clock: Clock;
+
+  constructor(metrics: Metrics, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+  }
+
+  deliver(deliver: Deliver): Deliver {
+    const durations = this.#histogram(
+      "post_duration_seconds",
+      "POSTs to receivers by result: accepted, rejected, gone, failed, aborted, unsent, withheld.",
+    );
+    // The series are remembered, because a look-up by labels costs more than the count.
+    const durationsOf = remember((kind: string) => durations({ result: kind }));
+    return async (request, control) => {
+      const result = await deliver(request, control);
+      durationsOf(result.kind).observe(result.durationMs / 1_000);
+      return result;
+    };
+  }
+
+  store(store: DispatchStore): DispatchStore {
+    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.");
+    const attemptsOf = remember((outcome: string) => attempts({ outcome }));
+    const help = "Commits of attempt records, including failed ones.";
+    const durations = this.#histogram("commit_duration_seconds", help)();
+    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", GROUP_BUCKETS)();
+    const disabled = this.#counter(
+      "subscriptions_disabled_total",
+      "Subscriptions that were disabled after 20 permanent failures in a row.",
+    )();
+    return {
+      ...store,
+      commit: async (dispatcherId, records) => {
+        const startedMs = this.#clock.monotonicMs();
+        try {
+          const result = await store.commit(dispatcherId, records);
+          sizes.observe(records.length);
+          disabled.value += result.disabled.length;
+          if (!result.fenced)
+            for (const { decision } of records) attemptsOf(decision.kind).value += 1;
+          return result;
+        } finally {
+          durations.observe((this.#clock.monotonicMs() - startedMs) / 1_000);
+        }
+      },
+    };
+  }
+
+  /** Counts attempts to send a mail. */
+  mails(): (outcome: string) => void {
+    const mails = this.#counter("mails_total", "Attempts to send a mail by outcome.");
+    return (outcome) => void (mails({ outcome }).value += 1);
+  }
+
+  /** Measures the runs of maintenance jobs. */
+  jobs(): (run: EndedRun) => void {
+    const help =
+      "Runs of maintenance jobs by this dispatcher, by name and result: succeeded, failed.";
+    const durations = this.#histogram("maintenance_duration_seconds", help, JOB_BUCKETS_S);
+    const handled = this.#counter(
+      "maintenance_rows_total",
+      "Rows that maintenance jobs have removed, counted or made.",
+    );
+    // The label is `name`, because Prometheus uses `job` for its scrape targets.
+    return ({ job: name, result, rows, durationMs }) => {
+      durations({ name, result }).observe(durationMs / 1_000);
+      handled({ name }).value += rows;
+    };
+  }
+
+  watch(dispatcher: Pick<Dispatcher, "workload">): void {
+    for (const [name, [help, read]] of Object.entries(WORKLOAD))
+      this.#metrics.read(
+        name.endsWith("_total") ? "counter" : "gauge",
+        { name: `reviewrelay_${name}`, help },
+        () => [[{}, read(dispatcher.workload)]],
+      );
+  }
+
+  /** Adds the gauges of `FIGURES`. They are left out while PostgreSQL does not answer. */
+  figures(read: () => Promise<Figures>): void {
+    // Remembered for a second, so that all gauges of one scrape come from one reading.
+    const readIn = remember((_second: number) => read().catch(() => undefined), 1);
+    const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
+    for (const [name, [help, of]] of Object.entries(FIGURES))
+      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
+        const known = await figures();
+        return known === undefined ? [] : of(known);
+      });
+  }
+
+  #counter(name: string, help: string) {
+    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
+  }
+
+  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
+    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
+  }
+}
+
+// A dispatcher adds three spans to the trace of an event: the load of the entry, the POST, and the commit of its
+// record.
+
+export function tracedDeliver(spans: Spans, deliver: Deliver): Deliver {
+  return async (request, control) => {
+    const end = spans.begin();
+    const result = await deliver(request, control);
+    const statusCode = "statusCode" in result ? result.statusCode : undefined;
+    end({
+      eventId: request.headers["X-SVC-Delivery"] ?? "",
+      name: "POST",
+      kind: "client",
+      failed: result.kind !== "accepted",
+      attributes: {
+        "server.address": URL.parse(request.url)?.host ?? "",
+        "reviewrelay.attempt": Number(request.headers["X-SVC-Attempt"]),
+        "reviewrelay.result": result.kind,
+        ...(statusCode !== undefined && { "http.response.status_code": statusCode }),
+      },
+    });
+    return result;
+  };
+}
+
+export function tracedStore(spans: Spans, store: DispatchStore): DispatchStore {
+  return {
+    ...store,
+    load: async (requests) => {
+      const end = spans.begin();
+      const loaded = await store.load(requests);
+      for (const { request, found } of loaded) {
+        const attributes = { "reviewrelay.subscription_id": request.id };
+        for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
+          end({ eventId, name: "load", attributes });
+      }
+      return loaded;
+    },
+    commit: async (dispatcherId, records) => {
+      const end = spans.begin();
+      const result = await store.commit(dispatcherId, records);
+      for (const { eventId, subscriptionId, decision } of records) {
+        const subscription = { "reviewrelay.subscription_id": subscriptionId };
+        const attributes = { ...subscription, "reviewrelay.outcome": decision.kind };
+        end({ eventId, name: "record", attributes });
+      }
+      return result;
+    },
+  };
+}

@@ -1,0 +1,133 @@
+// Part of `bun run check`: counts headless relative words in comments and documents. A sentence such as "who was
+// answered waits" hides its subject, and a reader who does not know the code cannot follow it. The count is a
+// thermometer; docs/contributing.md has the rules of style. `bun scripts/check/language.ts --list [path …]` prints every
+// occurrence and every comment that begins with a preposition, with file and line.
+import { readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { parseArgs } from "node:util";
+
+const ROOT = join(import.meta.dir, "../..");
+/** The highest count per 1,000 words, for all comments and for all documents. */
+const LIMITS = { comments: 4, documents: 6 } as const;
+
+const HEADLESS = /\b(?:what|who|whoever|whose|whom|whatever)\b/gi;
+const WRONG_START =
+  /^(?:of|for|in|on|at|by|with|without|from|to|into|as|after|before|beside|behind|until|what|who|whoever|whose|whom|whatever|where|so many)\b/i;
+const WORD = /[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu;
+
+const FILES = {
+  comments: ["{db,dispatcher,scripts,src,tests}/**/*.{ts,tsx,sql,css}"],
+  documents: ["*.md", "docs/**/*.md", "src/docs/guides/*.md"],
+} as const;
+
+type Kind = keyof typeof LIMITS;
+
+/** A comment, or the prose of a document: the text without its markers and the line that it begins on. */
+export interface Passage {
+  readonly text: string;
+  readonly line: number;
+}
+
+/** Strings and comments, by the extension of the file. */
+const TOKENS: Readonly<Record<string, RegExp>> & { readonly ".ts": RegExp } = {
+  ".sql": /'(?:[^']|'')*'|(?:^[ \t]*--.*\n?)+|--.*/gm,
+  ".css": /\/\*[\s\S]*?\*\//g,
+  ".ts":
+    /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*(?=[\s,;).])|\/\*[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n?)+|\/\/.*/gm,
+};
+
+/** Comments of a source file. Adjacent `//` or `--` lines are one comment. Strings and templates are skipped. */
+export function commentsOf(path: string, source: string): Passage[] {
+  const token = TOKENS[extname(path)] ?? TOKENS[".ts"];
+  return [...source.matchAll(token)].flatMap((match) => {
+    const raw = match[0].trimStart();
+    if (!/^(?:\/\*|\/\/|--)/.test(raw)) return [];
+    const start = match.index + match[0].length - raw.length;
+    const text = raw
+      .replaceAll(/^\s*(?:\/\*+|\*+\/|\*|\/\/+|--+|#!)|\*+\/\s*$/gm, "")
+      .replaceAll(/`[^`\n]*`/g, "code")
+      .trim();
+    const isProse = text !== "" && !/^(?:oxlint-|biome-|@ts-|eslint-|<reference)/.test(text);
+    return isProse ? [{ text, line: source.slice(0, start).split("\n").length }] : [];
+  });
+}
+
+/** Prose of a Markdown file: code and link targets are blanked, so that lines keep their numbers. */
+export function proseOf(source: string): Passage[] {
+  const text = source
+    .replaceAll(/^( *)```[\s\S]*?^\1```/gm, (block) => block.replaceAll(/[^\n]/g, " "))
+    .replaceAll(/`[^`\n]*`/g, "code")
+    .replaceAll(/\]\([^)\n]*\)/g, "]");
+  return [{ text, line: 1 }];
+}
+
+interface Count {
+  words: number;
+  headless: number;
+  readonly findings: string[];
+}
+
+function measure(path: string, passages: readonly Passage[], kind: Kind): Count {
+  const count: Count = { words: 0, headless: 0, findings: [] };
+  for (const { text, line } of passages) {
+    count.words += text.match(WORD)?.length ?? 0;
+    for (const match of text.matchAll(HEADLESS)) {
+      count.headless += 1;
+      const at = line + text.slice(0, match.index).split("\n").length - 1;
+      count.findings.push(`${path}:${at}: "${match[0]}"`);
+    }
+    if (kind === "comments" && WRONG_START.test(text)) {
+      count.findings.push(`${path}:${line}: begins with "${text.split(/\s/, 1)[0] ?? ""}"`);
+    }
+  }
+  return count;
+}
+
+function sum(counts: readonly Count[]): Count {
+  return {
+    words: counts.reduce((total, one) => total + one.words, 0),
+    headless: counts.reduce((total, one) => total + one.headless, 0),
+    findings: counts.flatMap((one) => one.findings),
+  };
+}
+
+function perThousand({ words, headless }: Count): number {
+  return words === 0 ? 0 : (1000 * headless) / words;
+}
+
+function folderOf(path: string): string {
+  const parts = path.split("/");
+  return parts.slice(0, Math.min(2, parts.length - 1)).join("/") || ".";
+}
+
+if (import.meta.main) {
+  const { values, positionals: only } = parseArgs({
+    options: { list: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  let failed = false;
+  for (const kind of ["comments", "documents"] as const) {
+    const counts = FILES[kind]
+      .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
+      .filter((path) => only.length === 0 || only.some((prefix) => path.startsWith(prefix)))
+      .toSorted()
+      .map((path) => {
+        const source = readFileSync(join(ROOT, path), "utf8");
+        const passages = kind === "documents" ? proseOf(source) : commentsOf(path, source);
+        return { path, count: measure(path, passages, kind) };
+      });
+    if (values.list)
+      for (const { count } of counts) for (const one of count.findings) console.log(one);
+    for (const [folder, group] of Map.groupBy(counts, ({ path }) => folderOf(path))) {
+      const total = sum(group.map(({ count }) => count));
+      const starts = total.findings.length - total.headless;
+      console.log(
+        `${kind} ${folder.padEnd(24)} ${perThousand(total).toFixed(1).padStart(5)} per 1,000 of ${total.words} words${kind === "comments" ? `, ${starts} wrong beginnings` : ""}`,
+      );
+    }
+    const all = perThousand(sum(counts.map(({ count }) => count)));
+    console.log(`${kind} in all: ${all.toFixed(1)} per 1,000 words (limit ${LIMITS[kind]})\n`);
+    failed ||= all > LIMITS[kind];
+  }
+  process.exitCode = failed ? 1 : 0;
+}

@@ -1,0 +1,79 @@
+import { treaty } from "@elysiajs/eden/treaty2";
+
+import type { Api } from "./routes.ts";
+
+/** An error response of the API. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly status: number;
+  /** The API's machine-readable code; `unknown` if the response did not come from the API. */
+  readonly code: string;
+  /** Field → messages, for a 422. */
+  readonly errors: Readonly<Record<string, readonly string[]>>;
+  readonly requestId: string;
+  /** The seconds of `Retry-After`; undefined if the response has no such header. */
+  readonly retryAfterS: number | undefined;
+
+  constructor(response: Response, body: unknown) {
+    const { message, code, request_id, errors }: Partial<Record<string, unknown>> = Object(body);
+    const retryAfter = response.headers.get("Retry-After");
+    super(typeof message === "string" ? message : `The API answered ${response.status}.`);
+    this.status = response.status;
+    this.code = typeof code === "string" ? code : "unknown";
+    this.requestId = typeof request_id === "string" ? request_id : "";
+    this.errors = { ...Object(errors) };
+    this.retryAfterS = retryAfter === null ? undefined : Number(retryAfter);
+  }
+}
+
+interface ApiClientOptions {
+  /** The server's public base URL, without a trailing slash. */
+  readonly serverRoot: string;
+  /** Returns the current bearer token; undefined without a sign-in. */
+  readonly token: () => string | undefined;
+  /** Called for every 401. */
+  readonly onUnauthorized?: () => void;
+}
+
+/**
+ * Creates a typed client from the API's routes, used as `api.partner.webhooks({ id }).test.post()`. Path parameters
+ * are inserted without encoding, so the caller must encode values that are more than an id.
+ */
+export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClientOptions) {
+  const headers = () => {
+    const bearer = token();
+    return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+  };
+  // Returns nothing, because treaty would use a returned value as the response.
+  const onResponse = ({ status }: Response) => {
+    if (status === 401) onUnauthorized?.();
+  };
+  // `parseDate: false` keeps instants as the strings that the API sends.
+  return treaty<Api>(serverRoot, { headers, onRequest, onResponse, parseDate: false }).api.v1;
+}
+
+/** Removes the JSON content type that treaty adds to a GET with a query, although a GET has no body. */
+function onRequest(_path: string, { method, headers }: RequestInit): void {
+  if (method === "GET") Reflect.deleteProperty(Object(headers), "content-type");
+}
+
+export type ApiClient = ReturnType<typeof createApiClient>;
+
+/** A treaty result; without a response the server could not be reached. */
+type Called<T> =
+  | { readonly data: T; readonly error: null; readonly response: Response | undefined }
+  | {
+      readonly data: null;
+      readonly error: { readonly value: unknown };
+      readonly response: Response | undefined;
+    };
+
+/**
+ * Returns the data of a successful call. Throws an ApiError for an error response, and the error of `fetch` if there
+ * was no response.
+ */
+export async function answerOf<T>(call: Promise<Called<T>>): Promise<T> {
+  const { data, error, response } = await call;
+  if (error === null) return data;
+  throw response === undefined ? error.value : new ApiError(response, error.value);
+}

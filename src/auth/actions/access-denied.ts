@@ -1,0 +1,41 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
+import { type Authority, excessOf } from "../authority.ts";
+
+/**
+ * Writes the AUTHZ_DENIED row of contract 3.5: the caller's role does not allow the request, or the record belongs to
+ * another account.
+ */
+export async function recordAccessDenied(
+  deps: { db: Db; clock: Clock },
+  actor: Principal,
+  { requestContext, details }: { requestContext: RequestContext; details: Record<string, unknown> },
+): Promise<void> {
+  await recordAudit(deps.db, {
+    at: deps.clock.now(),
+    action: "AUTHZ_DENIED",
+    actor,
+    requestContext,
+    details,
+  });
+}
+
+/**
+ * Throws a 403 and writes an AUTHZ_DENIED row if the thing to be made or changed could do more than the caller
+ * (contract 3.9).
+ */
+export async function refuseExcess(
+  deps: { readonly db: Db; readonly clock: Clock },
+  { principal, requestContext }: Caller,
+  made: Authority,
+  details: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const reason = excessOf(principal, made);
+  if (reason === undefined) return;
+  await recordAccessDenied(deps, principal, { requestContext, details: { ...details, reason } });
+  throw new Problem(reason);
+}

@@ -1,0 +1,171 @@
+import { randomInt } from "node:crypto";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { addMs, type Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
+import type { Wake, Waker } from "../../outbox/schedule.ts";
+import type { CodeMac } from "../code-mac.ts";
+import {
+  codeBudget,
+  type CodeLimits,
+  hasCodesLeft,
+  isCoolingDown,
+  isOpenCode,
+  withinWindow,
+} from "../decide.ts";
+import { budgetDigest, emailDigest, normaliseEmail } from "../email.ts";
+import { codeMail } from "../mails.ts";
+import type { CodeType, ResendBody } from "../password-model.ts";
+import {
+  type CodeRow,
+  findCode,
+  holdCodeLimits,
+  keepTrial,
+  openTrial,
+  saveCode,
+  saveIssues,
+  undoTrial,
+} from "../queries/codes.ts";
+import { hasSignedInFrom } from "../queries/sessions.ts";
+import { findCodeRecipient, type MailRecipient } from "../queries/users.ts";
+
+interface CodeDeps {
+  readonly box: SecretBox;
+  readonly codes: CodeMac;
+  readonly config: Pick<Config, "otpTtlS">;
+}
+
+/**
+ * The codes that were recently issued for an email. The rows are locked until the commit, so that concurrent requests
+ * for the same email are processed one after the other.
+ */
+export interface HeldCodes {
+  readonly type: CodeType;
+  /** The normalised email address. */
+  readonly email: string;
+  readonly digest: string;
+  /** Limits of the email itself, which codes of all types share: they enforce the cooldown. */
+  readonly limits: CodeLimits;
+  /** The daily budget that pays for the next code (see `codeBudget`). */
+  readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: string };
+}
+
+interface NewCode extends HeldCodes {
+  /**
+   * Whether the code is mailed. If not, the mail is queued and rolled back, so that both cases take the same time.
+   */
+  readonly isMailed: boolean;
+  /** The user whose password the code may set; null for a signup and for a code that is not mailed. */
+  readonly userId: number | null;
+  readonly brand: string | null;
+  readonly now: Date;
+}
+
+const CODES = 1_000_000;
+const CODE_DIGITS = 6;
+/** Placeholder recipient of a mail that is queued only to be rolled back. */
+const NOBODY = "nobody@invalid";
+
+/**
+ * Locks the limits of the email, then those of the budget. Every caller takes the two locks in this order, so that
+ * they cannot deadlock.
+ */
+export async function holdCodes(
+  tx: Tx,
+  { type, email }: Pick<HeldCodes, "type" | "email">,
+  { isKnownAddress, now }: { isKnownAddress: boolean; now: Date },
+): Promise<HeldCodes> {
+  const digest = emailDigest(email);
+  const limits = await holdCodeLimits(tx, digest, now);
+  const key = budgetDigest(codeBudget(type, isKnownAddress), email);
+  const { issuedAt } = await holdCodeLimits(tx, key, now);
+  return { type, email, digest, limits, budget: { digest: key, issuedAt } };
+}
+
+/**
+ * Replaces the code for an email and purpose, and queues its mail in the same transaction. If the code is not to be
+ * mailed, the mail is queued and rolled back, so that the response time does not reveal the difference (contract
+ * 4.14). Returns the wake-up to send after the commit.
+ */
+export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
+  const { type, digest, email, userId, now } = one;
+  const ttlS = deps.config.otpTtlS;
+  const code = String(randomInt(CODES)).padStart(CODE_DIGITS, "0");
+  const expiresAt = addMs(now, ttlS * 1000);
+  const codeMac = deps.codes.sign(code, codeContext(type, digest));
+  await saveCode(tx, { emailDigest: digest, type, userId, codeMac, issuedAt: now, expiresAt });
+  await saveIssues(tx, digest, [...withinWindow(one.limits.issuedAt, now), now]);
+  await saveIssues(tx, one.budget.digest, [...withinWindow(one.budget.issuedAt, now), now]);
+  const isMailed = one.isMailed && isMailAddress(email);
+  const to = isMailAddress(email) ? email : NOBODY;
+  await openTrial(tx);
+  await queueMails(tx, deps, [codeMail({ to, type, code, expiresAt, ttlS }, one.brand)], now);
+  await (isMailed ? keepTrial : undoTrial)(tx);
+  return MAIL_WAKE;
+}
+
+/**
+ * Returns the associated data of a code's MAC. It ties the code to its email and purpose, so that the MAC is
+ * worthless in another row.
+ */
+export function codeContext(type: CodeType, digest: string): string {
+  return `${type}:${digest}`;
+}
+
+export interface ResendDeps extends CodeDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "otpTtlS" | "otpCooldownS">;
+}
+
+/**
+ * Handles `POST /email-otp/resend`. It does the same work and gives the same answer for every email, so that a
+ * stranger cannot find out which addresses belong to users.
+ */
+export async function resendCode(
+  deps: ResendDeps,
+  { email: typed, type }: ResendBody,
+  requestContext: RequestContext,
+): Promise<void> {
+  const request = {
+    email: normaliseEmail(typed),
+    type,
+    ip: requestContext.ip,
+    now: deps.clock.now(),
+  };
+  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, request));
+  if (wake !== undefined) await deps.schedule.wake([wake]);
+}
+
+async function startOrRepeat(
+  tx: Tx,
+  deps: ResendDeps,
+  { email, type, ip, now }: ResendBody & { ip: string; now: Date },
+): Promise<Wake | undefined> {
+  const isKnownAddress = await hasSignedInFrom(tx, email, ip);
+  const held = await holdCodes(tx, { type, email }, { isKnownAddress, now });
+  if (!hasCodesLeft(held.budget, now) || isCoolingDown(held.limits, now, deps.config.otpCooldownS))
+    return undefined;
+  const last = await findCode(tx, held.digest, type);
+  const recipient = await findCodeRecipient(tx, email);
+  return issueCode(tx, deps, { ...held, now, ...addresseeOf(type, { recipient, last, now }) });
+}
+
+/**
+ * Decides whether the code is mailed. A `change_password` code is mailed only if the user has started the change,
+ * which shows as an open code that belongs to a user.
+ */
+function addresseeOf(
+  type: ResendBody["type"],
+  known: { recipient: MailRecipient | undefined; last: CodeRow | undefined; now: Date },
+): Pick<NewCode, "isMailed" | "userId" | "brand"> {
+  const { recipient, last, now } = known;
+  if (type === "signup") return { isMailed: true, userId: null, brand: null };
+  const isOpen = type === "forgot_password" || (isOpenCode(last, now) && last?.userId !== null);
+  if (recipient === undefined || !isOpen) return { isMailed: false, userId: null, brand: null };
+  return { isMailed: true, userId: recipient.userId, brand: recipient.brand };
+}

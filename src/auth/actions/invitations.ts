@@ -1,0 +1,111 @@
+import type { Tx } from "../../../db/client.ts";
+import { type AuditActor, recordAudit } from "../queries/audit.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { addMs } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import { hashSecret, newSecret } from "../../lib/secrets.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { queueMails } from "../../outbox/mail.ts";
+import { invitationMail, singleSignOnMail } from "../mails.ts";
+import type { ResetAnswer } from "../model.ts";
+import type { AcceptBody } from "../password-model.ts";
+import {
+  changePassword,
+  consumeInvitation,
+  findInvited,
+  findMailRecipient,
+  saveInvitation,
+} from "../queries/users.ts";
+import { openOwnSession } from "./open-session.ts";
+import type { ResetDeps } from "./passwords.ts";
+
+/** Validity of an invitation link (contract 4.22). */
+const INVITATION_TTL_MS = 7 * 86_400_000;
+
+/**
+ * The dashboard page that accepts an invitation. The code is in the URL fragment, which browsers do not send, so no
+ * server and no log sees it.
+ */
+const PAGE = "/dashboard/welcome";
+
+interface Invited {
+  readonly userId: number;
+  /** Normalised, and a plain address without a display name. */
+  readonly email: string;
+  /** Null if a command line tool invites. */
+  readonly actor: AuditActor | null;
+  readonly requestContext: RequestContext | null;
+  readonly now: Date;
+}
+
+/**
+ * Creates the user's invitation link in the caller's transaction. An earlier link of the user stops working. The user
+ * must not have a password yet, otherwise the link does not work.
+ */
+export async function makeInvitation(
+  tx: Tx,
+  { serverRoot }: Pick<Config, "serverRoot">,
+  { userId, email, actor, requestContext, now }: Invited,
+): Promise<{ link: string; expiresAt: Date }> {
+  const code = newSecret();
+  const expiresAt = addMs(now, INVITATION_TTL_MS);
+  await saveInvitation(tx, { userId, codeHash: hashSecret(code), createdAt: now, expiresAt });
+  const details = { user_id: userId };
+  await recordAudit(tx, { at: now, action: "USER_INVITED", actor, requestContext, details });
+  const fragment = new URLSearchParams({ invitation: code, email });
+  return { link: `${serverRoot}${PAGE}#${fragment.toString()}`, expiresAt };
+}
+
+/**
+ * Mails the user how to sign in for the first time: a link that sets a password or, if the company's domain allows no
+ * passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
+ */
+export async function inviteUser(
+  tx: Tx,
+  deps: { readonly box: SecretBox; readonly config: Pick<Config, "serverRoot"> },
+  invited: Invited,
+): Promise<void> {
+  const { email: to, now } = invited;
+  const recipient = await findMailRecipient(tx, to);
+  // The user or the company is inactive, so the link would not work. An operator can invite again after activation.
+  if (recipient === undefined) return;
+  if (!recipient.takesPassword) {
+    const link = `${deps.config.serverRoot}/dashboard`;
+    await queueMails(tx, deps, [singleSignOnMail({ to, link }, recipient.brand)], now);
+    return;
+  }
+  const made = await makeInvitation(tx, deps.config, invited);
+  await queueMails(tx, deps, [invitationMail({ to, ...made }, recipient.brand)], now);
+}
+
+/**
+ * Handles `POST /auth/invitation`: sets the first password and signs the user in. Every failure of the code gives the
+ * same 400.
+ */
+export async function acceptInvitation(
+  deps: Omit<ResetDeps, "schedule" | "box">,
+  { code, password }: AcceptBody,
+  requestContext: RequestContext,
+): Promise<ResetAnswer> {
+  const codeHash = hashSecret(code);
+  // Checks the code before hashing, so that only the holder of an invitation can make the server spend CPU on a
+  // password hash.
+  const userId = await findInvited(deps.db, codeHash, deps.clock.now());
+  if (userId === undefined) throw new Problem("invalid_code");
+  const hash = await deps.passwords.hash(password);
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    // `changePassword` locks the user's row until the commit. If a password reset runs at the same time, the second
+    // of the two no longer finds the invitation.
+    const person = await changePassword(tx, { userId, hash, now });
+    if (person === undefined || !(await consumeInvitation(tx, codeHash, now)))
+      throw new Problem("invalid_code");
+    const actor = { userId, companyId: person.companyId, impersonatorId: null };
+    const details = { method: "invitation", revoked: 0 };
+    await recordAudit(tx, { at: now, action: "PASSWORD_RESET", actor, requestContext, details });
+    const signIn = { user: person, method: "password_reset", requestContext, now } as const;
+    const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
+    return answer;
+  });
+}

@@ -1,0 +1,153 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../queries/audit.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { Passwords } from "../../lib/password.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
+import type { Wake, Waker } from "../../outbox/schedule.ts";
+import { hasCodesLeft } from "../decide.ts";
+import { emailDigest } from "../email.ts";
+import type { KeyRing } from "../key-ring.ts";
+import { passwordChangedMail } from "../mails.ts";
+import type { ResetAnswer } from "../model.ts";
+import * as access from "../queries/sessions.ts";
+import {
+  changePassword,
+  deleteInvitationOf,
+  findCodeRecipient,
+  findPerson,
+  type PersonRow,
+} from "../queries/users.ts";
+import { forgetLock } from "../queries/sign-in.ts";
+import { holdToken } from "../queries/tokens.ts";
+import { holdCodes, issueCode, type ResendDeps } from "./codes.ts";
+import { type AttemptDeps, attemptSignIn } from "./log-in.ts";
+import { openOwnSession } from "./open-session.ts";
+
+export interface ResetDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+interface Reset extends Caller {
+  readonly now: Date;
+}
+
+/**
+ * Handles `POST /reset-password`. One transaction stores the new hash, ends every token and code of the user and
+ * issues one new token (contract 4.15).
+ */
+export async function resetPassword(
+  deps: ResetDeps,
+  { principal, requestContext }: Caller,
+  password: string,
+): Promise<ResetAnswer> {
+  const hash = await deps.passwords.hash(password, requestContext.ip);
+  const now = deps.clock.now();
+  const answer = await deps.db.transaction(async (tx) => {
+    // This statement must come first. A transaction that issues a token holds the lock on the user's row, so the
+    // reset waits for it and then revokes that token as well.
+    const person = await changePassword(tx, { userId: principal.userId, hash, now });
+    // If two resets use the same token, the second one finds the token deleted.
+    if (person === undefined || !(await holdToken(tx, principal.jti)))
+      throw new Problem("unauthenticated");
+    await endEverything(tx, person, { principal, requestContext, now });
+    return freshSession(tx, deps, person, { principal, requestContext, now });
+  });
+  await deps.schedule.wake([MAIL_WAKE]);
+  return answer;
+}
+
+async function endEverything(
+  tx: Tx,
+  { id, email, companyId }: PersonRow,
+  { principal, requestContext, now }: Reset,
+): Promise<void> {
+  const revoked = await access.deleteTokensOf(tx, [id]);
+  await access.consumeCodesOf(tx, [id], now);
+  await access.consumeSsoCodesOf(tx, [id], now);
+  await access.deleteAuthorizationCodesOf(tx, [id]);
+  await deleteInvitationOf(tx, id);
+  await forgetLock(tx, emailDigest(email));
+  await recordAudit(tx, {
+    at: now,
+    action: "PASSWORD_RESET",
+    actor: { userId: id, companyId, impersonatorId: null },
+    requestContext,
+    details: { method: principal.tokenKind, revoked },
+  });
+}
+
+async function freshSession(
+  tx: Tx,
+  deps: ResetDeps,
+  person: PersonRow,
+  { requestContext, now }: Reset,
+): Promise<ResetAnswer> {
+  const signIn = { user: person, method: "password_reset", requestContext, now } as const;
+  const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
+  const { enabled, brand_name } = answer.white_label;
+  if (isMailAddress(person.email))
+    await queueMails(
+      tx,
+      deps,
+      [passwordChangedMail(person.email, enabled ? brand_name : null)],
+      now,
+    );
+  return answer;
+}
+
+export interface ChangeDeps extends AttemptDeps, ResendDeps {
+  readonly config: AttemptDeps["config"] & ResendDeps["config"];
+}
+
+/**
+ * Handles `POST /change-password`. A correct password mails a code and changes nothing; a wrong one counts towards
+ * the sign-in lock (contract 4). A user who knows the password has no cooldown between codes, only the daily limit.
+ */
+export async function requestPasswordChange(
+  deps: ChangeDeps,
+  { principal, requestContext }: Caller,
+  currentPassword: string,
+): Promise<void> {
+  const person = await findPerson(deps.db, principal.userId);
+  if (person === undefined) throw new Problem("unauthenticated");
+  const { email } = person;
+  const outcome = await attemptSignIn(
+    deps,
+    { email, password: currentPassword, method: "change_password", requestContext },
+    (tx, user, now) => mailCode(tx, deps, { email, userId: user.id, now }),
+  );
+  if (outcome.kind === "wrong") throw invalid({ current_password: ["is wrong"] });
+  if (outcome.kind === "locked") {
+    const retryAfter = String(outcome.retryAfterS);
+    throw new Problem("account_locked", {
+      headers: { "Retry-After": retryAfter },
+      errors: {
+        current_password: [`is locked after too many wrong ones; try again in ${retryAfter} s`],
+      },
+    });
+  }
+  if (outcome.value !== undefined) await deps.schedule.wake([outcome.value]);
+}
+
+async function mailCode(
+  tx: Tx,
+  deps: ChangeDeps,
+  { email, userId, now }: { email: string; userId: number; now: Date },
+): Promise<Wake | undefined> {
+  // A correct password is stronger evidence than a known address, so the code uses the budget of known addresses.
+  const request = { type: "change_password", email } as const;
+  const held = await holdCodes(tx, request, { isKnownAddress: true, now });
+  if (!hasCodesLeft(held.budget, now)) return undefined;
+  const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
+  return issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });
+}

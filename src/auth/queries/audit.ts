@@ -1,0 +1,170 @@
+import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
+
+import type { DbOrTx } from "../../../db/client.ts";
+import { anyOf, idBefore } from "../../../db/conditions.ts";
+import { auditLog, companies, users } from "../../../db/schema/companies.ts";
+import { prepared } from "../../../db/session.ts";
+import type { Page } from "../../http/list.ts";
+import type { Principal } from "../../http/principal.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { parseInstant } from "../../lib/clock.ts";
+import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "../audit-model.ts";
+
+interface AuditEntry {
+  readonly at: Date;
+  readonly action: AuditAction;
+  /** The acting user; null if nobody is signed in or a command line tool acted. */
+  readonly actor: AuditActor | null;
+  readonly requestContext: Pick<RequestContext, "ip" | "userAgent" | "requestId"> | null;
+  /** Must never hold a secret, a password, or an email address that somebody typed. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId"> &
+  Partial<Pick<Principal, "tokenKind" | "familyId">>;
+
+/**
+ * Writes one row of the audit log. It must run in the transaction of the change that it records, so that both are
+ * committed or neither.
+ */
+export async function recordAudit(
+  tx: DbOrTx,
+  { at, action, actor, requestContext, details }: AuditEntry,
+): Promise<void> {
+  await insertAuditRow(tx, {
+    at,
+    action,
+    actorId: actor?.userId ?? null,
+    impersonatorId: actor?.impersonatorId ?? null,
+    companyId: actor?.companyId ?? null,
+    ip: requestContext?.ip ?? null,
+    userAgent: requestContext?.userAgent ?? null,
+    requestId: requestContext?.requestId ?? null,
+    // A portal session acts in the name of the link's maker, but somebody else may be using it. The session id tells
+    // the two apart.
+    details:
+      actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
+  });
+}
+
+/** Handles `GET /admin/audit-log`. */
+export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
+  return withNames(db, await auditRows(db, filterOf(query), page));
+}
+
+/** Handles `GET /partner/audit-log`: lists the actions of the users of a partner and of its accounts. */
+export async function listAuditOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  query: AuditQuery,
+  page: Page,
+): Promise<AuditRow[]> {
+  return withNames(db, await auditRowsOfTenant(db, partnerId, filterOf(query), page));
+}
+
+function filterOf({ action, actor_id: actorId, company_id: companyId, since, until }: AuditQuery) {
+  return {
+    action,
+    actorId,
+    companyId,
+    since: since === undefined ? undefined : parseInstant(since),
+    until: until === undefined ? undefined : parseInstant(until),
+  };
+}
+
+async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<AuditRow[]> {
+  const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
+  const employers = rows.map((row) => row.companyId);
+  const [userNames, companyNames] = await Promise.all([
+    namesOfUsers(db, people),
+    namesOfCompanies(db, employers),
+  ]);
+  return rows.map((row) => ({
+    ...row,
+    actorName: userNames.get(row.actorId) ?? null,
+    impersonatorName: userNames.get(row.impersonatorId) ?? null,
+    companyName: companyNames.get(row.companyId) ?? null,
+  }));
+}
+
+const { id, ...columns } = getTableColumns(auditLog);
+const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
+
+async function insertAuditRow(
+  tx: DbOrTx,
+  row: Omit<typeof auditLog.$inferSelect, "id">,
+): Promise<void> {
+  await insertion(tx, row);
+}
+
+interface AuditFilter {
+  readonly action: string | undefined;
+  readonly actorId: number | undefined;
+  readonly companyId: number | undefined;
+  readonly since: Date | undefined;
+  readonly until: Date | undefined;
+}
+
+function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter, page: Page) {
+  return and(
+    action === undefined ? undefined : eq(auditLog.action, action),
+    actorId === undefined ? undefined : eq(auditLog.actorId, actorId),
+    companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
+    since && gte(auditLog.at, since),
+    until && lt(auditLog.at, until),
+    idBefore(id, page.after),
+  );
+}
+
+/** Lists rows by descending id, which is the reverse order of writing. */
+function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
+  return db
+    .select()
+    .from(auditLog)
+    .where(conditionsOf(filter, page))
+    .orderBy(desc(id))
+    .limit(page.limit + 1);
+}
+
+/**
+ * Lists the rows of a partner and its accounts, newest first. The query takes the newest rows of each company from
+ * the index on the company and merges them, so it reads no row of another tenant.
+ */
+async function auditRowsOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  filter: AuditFilter,
+  page: Page,
+): Promise<StoredAuditRow[]> {
+  const own = db
+    .select()
+    .from(auditLog)
+    .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
+    .orderBy(desc(id))
+    .limit(page.limit + 1)
+    .as("own");
+  const found = await db
+    .select()
+    .from(companies)
+    .crossJoinLateral(own)
+    .where(or(eq(companies.id, partnerId), eq(companies.partnerId, partnerId)))
+    .orderBy(desc(own.id))
+    .limit(page.limit + 1);
+  return found.map((row) => row.own);
+}
+
+type Ids = readonly (number | null)[];
+type Names = Promise<ReadonlyMap<number | null, string>>;
+
+const namesOfUsers = (db: DbOrTx, ids: Ids): Names => namesIn(db, users, ids);
+const namesOfCompanies = (db: DbOrTx, ids: Ids): Names => namesIn(db, companies, ids);
+
+async function namesIn(db: DbOrTx, table: typeof users | typeof companies, ids: Ids): Names {
+  const known = new Set(ids.filter((one) => one !== null));
+  if (known.size === 0) return new Map();
+  const found = await db
+    .select({ id: table.id, name: table.name })
+    .from(table)
+    .where(anyOf(table.id, known));
+  return new Map(found.map((one) => [one.id, one.name]));
+}

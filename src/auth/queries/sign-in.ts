@@ -1,0 +1,283 @@
+// Contains two raw statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the query of the
+// login object is measured as hot.
+
+import { and, eq, gt, not, notExists, or, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import {
+  isPartnerOfCompany,
+  isTenantActive,
+  isUserActive,
+  partners,
+} from "../../../db/conditions.ts";
+import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
+import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
+import { prepared } from "../../../db/session.ts";
+import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
+import { addMs } from "../../lib/clock.ts";
+import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
+import { emailDomain } from "../email.ts";
+
+/** Returns the condition that the company's identity provider lets the user sign in with a password. */
+export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
+  const refusing = db
+    .select({ domain: ssoDomains.domain })
+    .from(ssoDomains)
+    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
+    .where(
+      and(
+        eq(ssoDomains.domain, domain),
+        eq(ssoConnections.companyId, users.companyId),
+        ssoConnections.isActive,
+        not(ssoConnections.passwordLogin),
+      ),
+    );
+  return notExists(refusing);
+}
+
+export const ofEmail = { email: users.email, domain: ssoDomains.domain };
+
+const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
+  db
+    .select({
+      id: users.id,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      passwordHash: users.passwordHash,
+      takesPassword: takesPassword(db, domain).mapWith(Boolean),
+      isActive: isUserActive,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, email)),
+);
+
+/** The user with an email, and the facts that decide whether a sign-in is possible. */
+export interface SignInUser {
+  readonly id: number;
+  readonly companyId: number;
+  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  readonly partnerId: number | null;
+  /**
+   * Null for users who can sign in only through an identity provider: they have no password, or their domain allows
+   * none.
+   */
+  readonly passwordHash: string | null;
+  /** Whether the user, the company and the company's partner are all active. */
+  readonly isActive: boolean;
+}
+
+export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
+  const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
+  if (row === undefined) return undefined;
+  const { id, companyId, isActive } = row;
+  const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
+  const passwordHash = row.takesPassword ? row.passwordHash : null;
+  return { id, companyId, partnerId, passwordHash, isActive };
+}
+
+const personsWithPassword = prepared(
+  { id: users.id, passwordHash: users.passwordHash },
+  (db, given) =>
+    db
+      .select({ id: users.id })
+      .from(users)
+      .where(
+        and(eq(users.id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive),
+      )
+      .for("no key update"),
+);
+
+/**
+ * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
+ * sign-in against a password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or
+ * the sign-in sees the new hash.
+ */
+export async function holdPassword(
+  tx: Tx,
+  user: { id: number; passwordHash: string },
+): Promise<boolean> {
+  const rows = await personsWithPassword(tx, user);
+  return rows.length > 0;
+}
+
+/** Replaces a hash by another hash of the same password, unless the password was changed meanwhile. */
+export async function replaceHash(
+  db: DbOrTx,
+  { userId, from, to }: { userId: number; from: string; to: string },
+): Promise<void> {
+  await db
+    .update(users)
+    .set({ passwordHash: to })
+    .where(and(eq(users.id, userId), eq(users.passwordHash, from)));
+}
+
+type LockTime = Pick<SignInLock, "lockedUntil">;
+
+const { emailDigest, failures, locks, lockedUntil } = signInLocks;
+
+const lockTimes = prepared({ digest: emailDigest }, (db, { digest }) =>
+  db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest)),
+);
+
+export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime | undefined> {
+  const [row] = await lockTimes(db, { digest });
+  return row;
+}
+
+const wrongAttempt = statement({
+  name: "settleWrongAttempt",
+  // Drizzle's builder cannot set several columns from one subselect, which lets the rule be written once.
+  params: {
+    digest: emailDigest,
+    now: instant,
+    forgottenBefore: instant,
+    schedule: value("integer[]"),
+  },
+  columns: { lockedUntil },
+  text: ({ digest, now, forgottenBefore, schedule }) => sql`
+    insert into sign_in_locks as l (email_digest, failures, locks, locked_until, last_failure_at)
+    values (${digest}, 1, 0, null, ${now})
+    on conflict (email_digest) do update set (failures, locks, locked_until, last_failure_at) = (
+      select
+        case when locks_now then 0 else known.failures + 1 end,
+        case when locks_now then known.locks + 1 else known.locks end,
+        case when locks_now then ${now}::timestamptz + interval '1 second'
+          * schedule[least(known.locks + 1, cardinality(schedule))] end,
+        ${now}::timestamptz
+      from
+        (select case when l.last_failure_at <= ${forgottenBefore} then 0 else l.failures end as failures,
+                case when l.last_failure_at <= ${forgottenBefore} then 0 else l.locks end as locks) as known,
+        lateral (select known.failures + 1 >= ${WRONG_ATTEMPTS_TO_LOCK}::int as locks_now,
+                        ${schedule}::int[] as schedule) as rule
+    )
+    where l.locked_until is null or l.locked_until <= ${now}
+    returning locked_until as "lockedUntil"`,
+});
+
+/**
+ * Applies the rule of `decideWrongAttempt` in one statement, so that each of several parallel attempts sees the ones
+ * before it. Returns the row, with `lockedUntil` set if this attempt caused a lock. Returns undefined if sign-in was
+ * locked already; then nothing was counted.
+ */
+export async function settleWrongAttempt(
+  tx: DbOrTx,
+  attempt: { digest: string; now: Date; scheduleS: readonly number[] },
+): Promise<LockTime | undefined> {
+  const { digest, now, scheduleS } = attempt;
+  const forgottenBefore = addMs(now, -FORGET_FAILURES_AFTER_MS);
+  const [row] = await tx.run(wrongAttempt, { digest, now, forgottenBefore, schedule: scheduleS });
+  return row;
+}
+
+const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { digest, now }) => {
+  const isLocked = gt(lockedUntil, now);
+  return db
+    .update(signInLocks)
+    .set({
+      failures: sql`case when ${isLocked} then ${failures} else 0 end`,
+      locks: sql`case when ${isLocked} then ${locks} else 0 end`,
+      lockedUntil: sql`case when ${isLocked} then ${lockedUntil} end`,
+    })
+    .where(and(eq(emailDigest, digest), or(gt(failures, 0), gt(locks, 0))))
+    .returning({ lockedUntil });
+});
+
+/**
+ * Resets the wrong attempts before a correct one. If sign-in is locked, the row stays unchanged and is returned: a
+ * correct password does not lift a lock.
+ */
+export async function settleRightAttempt(
+  tx: DbOrTx,
+  attempt: { digest: string; now: Date },
+): Promise<LockTime | undefined> {
+  const [row] = await rightAttempt(tx, attempt);
+  return row;
+}
+
+export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
+  await tx.delete(signInLocks).where(eq(emailDigest, digest));
+}
+
+const context = statement({
+  name: "findContext",
+  // Written whole, because Drizzle's builder has no CASE expression.
+  params: { userId: users.id },
+  columns: {
+    id: users.id,
+    email: users.email,
+    name: users.name,
+    role: users.role,
+    companyId: companies.id,
+    companyType: companies.type,
+    companyName: companies.name,
+    partnerId: companies.partnerId,
+    primaryColor: companies.primaryColor,
+    logoUrl: companies.logoUrl,
+    whiteLabelEnabled: companies.whiteLabelEnabled,
+    brandName: companies.brandName,
+    whiteLabelDomain: companies.whiteLabelDomain,
+    planId: nullable(plans.id),
+    planName: nullable(plans.name),
+    planFeatures: nullable(plans.features),
+    storeIds: list(stores.id),
+    tenantStores: value("bigint"),
+  },
+  text: ({ userId }) => sql`
+    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
+      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
+      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
+      b.white_label_domain as "whiteLabelDomain",
+      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
+      case when u.role = 'location_user'
+          then array(select store_id from user_stores where user_id = u.id order by store_id)
+        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
+      case c.type
+        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
+          where a.partner_id = c.id)
+        when 'platform' then (select count(*) from stores)
+        else 0 end as "tenantStores"
+    from users u
+    join companies c on c.id = u.company_id
+    -- An account shows the white label of its partner.
+    join companies b on b.id = coalesce(c.partner_id, c.id)
+    left join plans on plans.id = c.plan_id
+    where u.id = ${userId}`,
+});
+
+/** The columns from which the login object is built. */
+export type ContextRow = ValuesOf<typeof context.columns>;
+
+export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
+  const [row] = await db.run(context, { userId });
+  return row;
+}
+
+interface DomainPolicy {
+  readonly connectionId: string;
+  readonly passwordLogin: boolean;
+}
+
+const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) =>
+  db
+    .select({ connectionId: ssoConnections.id, passwordLogin: ssoConnections.passwordLogin })
+    .from(ssoDomains)
+    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
+    .innerJoin(companies, eq(companies.id, ssoConnections.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
+);
+
+/**
+ * Returns how addresses of this domain sign in; undefined means with a password, as addresses of all other domains
+ * do.
+ */
+export async function findDomainPolicy(
+  db: DbOrTx,
+  domain: string,
+): Promise<DomainPolicy | undefined> {
+  const [policy] = await domainPolicies(db, { domain });
+  return policy;
+}

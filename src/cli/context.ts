@@ -1,0 +1,49 @@
+import type { Clock } from "../lib/clock.ts";
+
+/** Everything that a command uses of its environment, so that tests can replace it. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Standard output, for results. */
+  readonly out: (text: string) => void;
+  /** Standard error, for progress and errors. */
+  readonly say: (text: string) => void;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Aborts on Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+/** Removes empty variables: shells and compose files use them to leave a setting out. */
+export function withoutEmpty(env: CommandContext["env"]): CommandContext["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+}
+
+export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Exit statuses; those above 1 are from sysexits.h. */
+export const EXIT = { ok: 0, failed: 1, usage: 64, unavailable: 69, signedOut: 77 } as const;
+
+/** Ends the command with a message for people and a status for scripts. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+export function usage(message: string): Failure {
+  return new Failure(EXIT.usage, message);
+}
+
+/** Returns the text if it is a ULID; throws a usage failure otherwise. */
+export function ulid(text: string): string {
+  if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text)) return text;
+  throw usage(`${text} is not an id: an id has 26 characters, such as 01JWNB9PR0ZV8X2D3F4G5H6J00.`);
+}

@@ -1,0 +1,188 @@
+import { ColorInput, NativeSelect, Switch, Textarea, TextInput } from "@mantine/core";
+import "@mantine/core/styles/ColorInput.css";
+import "@mantine/core/styles/ColorPicker.css";
+import "@mantine/core/styles/ColorSwatch.css";
+
+import { Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { counted } from "../../ui/format.ts";
+import { notify } from "../../ui/notify.ts";
+import {
+  type AccountDraft,
+  COMPANY_FIELDS,
+  type CompanyDraft,
+  EMPTY_ACCOUNT,
+  EMPTY_PARTNER,
+  type PartnerDraft,
+  storeNames,
+} from "./company-drafts.ts";
+import { CompanySelect } from "./company-select.tsx";
+import { useCompanyActions, usePlans } from "./data.ts";
+
+function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
+  return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
+}
+
+/** The fields for the theme of a company. */
+function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
+  return (
+    <>
+      <ColorInput
+        label="Colour"
+        description="Of buttons and links; the platform's blue if left out."
+        placeholder="#1f6feb"
+        format="hex"
+        withEyeDropper={false}
+        value={form.draft.primaryColor}
+        error={form.errorOf("primaryColor")}
+        onChange={(primaryColor) => form.edit({ primaryColor })}
+      />
+      <TextInput
+        label="Logo"
+        description="An https address; shown in the header."
+        type="url"
+        placeholder="https://"
+        {...form.text("logoUrl")}
+      />
+    </>
+  );
+}
+
+interface AccountFormProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+export function AccountForm({ opened, onClose }: AccountFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="New account" size="lg">
+      <NewAccount onClose={onClose} />
+    </Dialog>
+  );
+}
+
+function NewAccount({ onClose }: { readonly onClose: () => void }) {
+  const { createAccount } = useCompanyActions();
+  const plans = usePlans().data ?? [];
+  // The first plan is preselected, even if the plans load after the form has opened.
+  const withPlan = (draft: AccountDraft) => ({
+    ...draft,
+    planId: draft.planId || plans[0]?.id || 0,
+  });
+  const form = useForm({
+    name: "new account",
+    initial: EMPTY_ACCOUNT,
+    names: { ...COMPANY_FIELDS, partnerId: "partner_id", planId: "plan_id", stores: "stores" },
+    send: (draft) => createAccount(withPlan(draft)),
+    onDone: ({ name }) => {
+      notify.done(`${name} is created. Give it an owner next, in Users.`);
+      onClose();
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Create account" onCancel={onClose} />}
+    >
+      <NameField form={form} />
+      <CompanySelect
+        label="Partner"
+        types={["partner"]}
+        required
+        value={form.draft.partnerId}
+        error={form.errorOf("partnerId") && "Choose a partner."}
+        onChange={(partner) => form.edit({ partnerId: partner?.id })}
+      />
+      <NativeSelect
+        label="Plan"
+        required
+        value={withPlan(form.draft).planId}
+        error={form.errorOf("planId")}
+        data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
+        onChange={(event) => form.edit({ planId: Number(event.currentTarget.value) })}
+      />
+      <StoresField form={form} />
+      <BrandingFields form={form} />
+    </Form>
+  );
+}
+
+function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
+  const { length } = storeNames(form.draft.stores);
+  return (
+    <Textarea
+      label="Stores"
+      description={`One name per line; none can be added later. ${counted(length, "store")} so far.`}
+      autosize
+      minRows={3}
+      maxRows={10}
+      {...form.text("stores")}
+    />
+  );
+}
+
+interface PartnerFormProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+export function PartnerForm({ opened, onClose }: PartnerFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="New partner" size="lg">
+      <NewPartner onClose={onClose} />
+    </Dialog>
+  );
+}
+
+function NewPartner({ onClose }: { readonly onClose: () => void }) {
+  const { createPartner } = useCompanyActions();
+  const form = useForm({
+    name: "new partner",
+    initial: EMPTY_PARTNER,
+    names: {
+      ...COMPANY_FIELDS,
+      brandName: "white_label.brand_name",
+      domain: "white_label.domain",
+    },
+    send: createPartner,
+    onDone: ({ name }) => {
+      notify.done(`${name} is created. Give it an owner next, in Users.`);
+      onClose();
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Create partner" onCancel={onClose} />}
+    >
+      <NameField form={form} />
+      <BrandingFields form={form} />
+      <WhiteLabelFields form={form} />
+    </Form>
+  );
+}
+
+function WhiteLabelFields({ form }: { readonly form: FormState<PartnerDraft> }) {
+  const { isWhiteLabel } = form.draft;
+  return (
+    <>
+      <Switch
+        label="White label"
+        description="The partner's people and accounts see its own name instead of ours."
+        checked={isWhiteLabel}
+        onChange={(event) => form.edit({ isWhiteLabel: event.currentTarget.checked })}
+      />
+      {isWhiteLabel && (
+        <>
+          <TextInput label="Brand name" required {...form.text("brandName")} />
+          <TextInput
+            label="Domain"
+            description="Such as reviews.partner.example; no two partners share one."
+            required
+            {...form.text("domain")}
+          />
+        </>
+      )}
+    </>
+  );
+}

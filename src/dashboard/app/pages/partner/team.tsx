@@ -1,0 +1,149 @@
+import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+import { roleName } from "../../session/identity.ts";
+import { useSession } from "../../session/session.tsx";
+import { StateBadge } from "../../ui/badges.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader } from "../../ui/layout.tsx";
+import { rowsOf, TableList } from "../../ui/list.tsx";
+import { notify } from "../../ui/notify.ts";
+import type { PagedList } from "../../ui/pages.ts";
+import { Time } from "../../ui/time.tsx";
+import {
+  type Teammate,
+  type TeamRole,
+  type TeamUser,
+  useTeam,
+  useTeamActions,
+} from "./team-data.ts";
+import { TeamActions } from "./team-actions.tsx";
+
+/** Returns the only active owner; undefined if there are several owners, or if the team is not fully loaded. */
+function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
+  const owners = rowsOf(team).filter((one) => one.is_active && one.role === "partner_owner");
+  const isWhole = !team.pages.hasNextPage && !team.slots.includes(undefined);
+  return isWhole && owners.length === 1 ? owners[0] : undefined;
+}
+
+/** The team of a partner. Owners manage it; admins can only read it. */
+export function Page() {
+  const [isInviting, setInviting] = useState(false);
+  const { user: me } = useSession();
+  const isOwner = me.role === "partner_owner";
+  const team = useTeam();
+  return (
+    <>
+      <PageHeader
+        title="Team"
+        description={
+          isOwner
+            ? "Everybody who manages webhooks, keys and accounts with you."
+            : "Everybody who manages webhooks, keys and accounts with you. An owner invites people and changes roles."
+        }
+        actions={
+          isOwner && (
+            <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setInviting(true)}>
+              Invite
+            </Button>
+          )
+        }
+      />
+      <TableList
+        list={team}
+        noun={["person", "people"]}
+        table={{
+          caption: "The team, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: (
+              <>
+                <Text fw={600} size="sm">
+                  {one.name}
+                  {one.id === me.id && " (you)"}
+                </Text>
+                <Text size="xs" c="dimmed">
+                  {one.email}
+                </Text>
+              </>
+            ),
+            Role: roleName(one.role),
+            State: (
+              <>
+                <StateBadge state={one.is_active ? "active" : "inactive"} />
+                {one.is_active && !one.has_password && (
+                  <Text size="xs" c="dimmed">
+                    Has set no password
+                  </Text>
+                )}
+              </>
+            ),
+            Since: <Time at={one.created_at} />,
+            ...(isOwner && { Change: <TeamActions user={one} lastOwner={lastOwnerOf(team)} /> }),
+          }),
+        }}
+      />
+      <InviteForm opened={isInviting} onClose={() => setInviting(false)} />
+    </>
+  );
+}
+
+const ROLES: readonly TeamRole[] = ["partner_admin", "partner_owner"];
+
+const MEANING: Readonly<Record<TeamRole, string>> = {
+  partner_admin: "Manages webhooks, keys and accounts.",
+  partner_owner: "The same, and says who is in the team. Gets the warnings by mail.",
+};
+
+const EMPTY: Teammate = { name: "", email: "", role: "partner_admin" };
+
+interface InviteFormProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+function InviteForm({ opened, onClose }: InviteFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="Invite to the team">
+      <Invitation onClose={onClose} />
+    </Dialog>
+  );
+}
+
+function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
+  const { invite } = useTeamActions();
+  const form = useForm({
+    name: "invitation",
+    initial: EMPTY,
+    names: { name: "name", email: "email", role: "role" },
+    send: invite,
+    onDone: ({ email }) => {
+      notify.done(`${email} is invited.`);
+      onClose();
+    },
+  });
+  const { role } = form.draft;
+  return (
+    <Form form={form} buttons={<DialogButtons form={form} action="Invite" onCancel={onClose} />}>
+      <Text size="sm">
+        We mail a link that sets the first password, or that leads to your identity provider. It
+        works for seven days.
+      </Text>
+      <TextInput label="Name" required data-autofocus {...form.text("name")} />
+      <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
+      <NativeSelect
+        label="Role"
+        description={MEANING[role]}
+        value={role}
+        error={form.errorOf("role")}
+        data={ROLES.map((one) => ({ value: one, label: roleName(one) }))}
+        onChange={(event) => {
+          const next = ROLES.find((one) => one === event.currentTarget.value);
+          if (next !== undefined) form.edit({ role: next });
+        }}
+      />
+    </Form>
+  );
+}

@@ -1,0 +1,126 @@
+import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+
+import { useSession } from "../../session/session.tsx";
+import { useFilters } from "../../ui/filters.tsx";
+import { counted } from "../../ui/format.ts";
+import { PageHeader } from "../../ui/layout.tsx";
+import { StateBadge, Verdict } from "../../ui/badges.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { Day } from "../../ui/time.tsx";
+import { byStore, errorText, isBroken, type StoreGroup } from "./site-words.ts";
+import { useSites, type StoreReviewSite } from "./data.ts";
+
+import "./sites.css";
+
+export function Page() {
+  return (
+    <>
+      <PageHeader
+        title="Review sites"
+        description="Where your stores are reviewed. Each connection works in two directions: we read reviews from the site, and post your responses to it."
+      />
+      <Loaded query={useSites()}>{(sites) => <Sites sites={sites} />}</Loaded>
+    </>
+  );
+}
+
+function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
+  const { get, set } = useFilters(["show"]);
+  const broken = sites.filter(isBroken);
+  if (sites.length === 0) return <NoSites />;
+  const isBrokenOnly = get("show") === "broken" && broken.length > 0;
+  return (
+    <Stack gap="lg">
+      <Verdict
+        isWell={broken.length === 0}
+        title={
+          broken.length === 0
+            ? `${counted(sites.length, "connection")}, and all of them work`
+            : `${broken.length} of ${counted(sites.length, "connection")} ${broken.length === 1 ? "needs" : "need"} attention`
+        }
+        action={
+          broken.length > 0 && (
+            <Button
+              size="xs"
+              variant="default"
+              aria-pressed={isBrokenOnly}
+              onClick={() => set({ show: isBrokenOnly ? undefined : "broken" })}
+            >
+              {isBrokenOnly ? "Show all" : "Show only these"}
+            </Button>
+          )
+        }
+      >
+        {broken.length === 0
+          ? "New reviews arrive by themselves."
+          : "They come first, each with what to do about it."}
+      </Verdict>
+      {byStore(isBrokenOnly ? broken : sites).map((store) => (
+        <Store key={store.id} store={store} />
+      ))}
+    </Stack>
+  );
+}
+
+function Store({ store }: { readonly store: StoreGroup<StoreReviewSite> }) {
+  return (
+    <Paper withBorder p="lg" component="section" aria-label={store.name}>
+      <Title order={2} size="h4" mb="xs">
+        {store.name}
+      </Title>
+      <ul className="plain-list divided">
+        {store.connections.map((one) => (
+          <li key={one.id} className="site-row">
+            <Text fw={600}>{one.name}</Text>
+            <Axis title="Reading reviews" axis={one.pull} />
+            <Axis title="Posting responses" axis={one.post} />
+          </li>
+        ))}
+      </ul>
+    </Paper>
+  );
+}
+
+function Axis({ title, axis }: { readonly title: string; readonly axis: StoreReviewSite["pull"] }) {
+  const { connected, error_code: code, since } = axis;
+  const { reason, advice } = errorText(code);
+  return (
+    <div>
+      <Group gap="xs">
+        <Text size="sm">{title}</Text>
+        <StateBadge state={connected ? "connected" : "disconnected"} />
+        <Text size="sm" c="dimmed" span>
+          {since === null ? (
+            "since it was set up"
+          ) : (
+            <>
+              since <Day at={since} />
+            </>
+          )}
+        </Text>
+      </Group>
+      {!connected && (
+        <Text size="sm" mt={4}>
+          {reason}{" "}
+          <Text span fw={600} inherit>
+            {advice}
+          </Text>{" "}
+          <Text span c="dimmed" inherit>
+            ({code})
+          </Text>
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function NoSites() {
+  const { white_label: whiteLabel } = useSession();
+  const brand = whiteLabel.brand_name ?? "your agency";
+  return (
+    <EmptyState icon="plug" title="No review site is connected">
+      Once a store is connected with a review site, its reviews arrive here by themselves. Ask{" "}
+      {brand} to connect your stores.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,151 @@
+import { Alert, VisuallyHidden } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
+
+import { apiErrorOf } from "../../api/client.ts";
+import { useCredentials } from "../../session/credentials.ts";
+import { useSessionState } from "../../session/session.tsx";
+import type { SsoCallback } from "../../session/single-sign-on.ts";
+import { explain } from "../../ui/explain.ts";
+import { counted, minutes } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { ErrorNotice } from "../../ui/states.tsx";
+
+/** A message above the sign-in form, shown before the user does anything. */
+export interface Notice {
+  readonly title: string;
+  readonly advice: string;
+  readonly isError: boolean;
+}
+
+/** Returns the notice for the sign-in: the result of an SSO flow, or the reason why the last session ended. */
+export function useNotice() {
+  const { ssoCallback, ended } = useSessionState();
+  const { isExchanging, failure } = useCodeExchange();
+  const [isDismissed, setDismissed] = useState(false);
+  const ofFlow = failure === undefined ? ofCallback(ssoCallback) : ofFailure(failure);
+  const notice = ended === undefined ? ofFlow : NOTICE_BY_REASON[ended];
+  const dismiss = () => setDismissed(true);
+  return { notice: isDismissed ? undefined : notice, isExchanging, dismiss };
+}
+
+/** Exchanges the code of an SSO callback for a session. A code is used once. */
+function useCodeExchange() {
+  const { ssoCallback, signIn } = useSessionState();
+  const { exchangeCode } = useCredentials();
+  const [failure, setFailure] = useState<unknown>();
+  const isBegun = useRef(false);
+  const isExchanging = ssoCallback.kind === "code" && failure === undefined;
+  useEffect(() => {
+    if (ssoCallback.kind !== "code" || isBegun.current) return;
+    isBegun.current = true;
+    const { code, flow } = ssoCallback;
+    exchangeCode(code, flow.verifier)
+      .then((session) => signIn(session, { remember: flow.remember }))
+      .catch(setFailure);
+  }, [ssoCallback, exchangeCode, signIn]);
+  return { isExchanging, failure };
+}
+
+const NOTICE_BY_REASON = {
+  expired: {
+    title: "You were signed out",
+    advice: "Your session ended: it was over a day old, or ended elsewhere. Sign in to go on.",
+    isError: false,
+  },
+  signed_out: { title: "You are signed out", advice: "See you soon.", isError: false },
+  unconfirmed: {
+    title: "You are signed out here",
+    advice:
+      "But the server could not be told, so that the session may live for up to a day. Sign in again and end it under Security.",
+    isError: true,
+  },
+} as const satisfies Record<string, Notice>;
+
+function ofCallback(ssoCallback: SsoCallback): Notice | undefined {
+  if (ssoCallback.kind === "rejected")
+    return {
+      title: "Single sign-on did not work",
+      advice:
+        "Your company's identity provider did not let you in here. Try again; if it stays like this, ask whoever looks after your company's accounts.",
+      isError: true,
+    };
+  if (ssoCallback.kind === "unexpected")
+    return {
+      title: "Nobody was signed in",
+      advice:
+        "The link carried a sign-in that did not begin in this tab, so it was not used: it might be somebody else's. Begin here.",
+      isError: true,
+    };
+  return undefined;
+}
+
+function ofFailure(error: unknown): Notice {
+  if (apiErrorOf(error)?.code === "invalid_code")
+    return {
+      title: "Single sign-on did not work",
+      advice: "It took longer than a minute to come back, or was used already. Try again.",
+      isError: true,
+    };
+  const { title, advice } = explain(error);
+  return { title, advice, isError: true };
+}
+
+interface SignInErrorProps {
+  readonly error: unknown;
+  /** The seconds until the server accepts another try. */
+  readonly wait: number;
+}
+
+/** Explains why a sign-in failed. The text discloses no more than the API's error. */
+export function SignInError({ error, wait }: SignInErrorProps) {
+  const answer = apiErrorOf(error);
+  if (answer?.status === 429)
+    return (
+      <Wait isLock={answer.code === "account_locked"} whole={answer.retryAfterS} wait={wait} />
+    );
+  if (answer?.code !== "invalid_credentials") return <ErrorNotice error={error} />;
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      role="alert"
+      icon={<Icon name="alert" />}
+      title="Wrong email or password"
+    >
+      Five wrong passwords in a row lock the sign-in for a while.
+    </Alert>
+  );
+}
+
+interface WaitProps {
+  readonly isLock: boolean;
+  /** The seconds that the server returned. */
+  readonly whole: number | undefined;
+  readonly wait: number;
+}
+
+/** Shows a countdown. Screen readers announce the whole wait once and its end, but not each second. */
+function Wait({ isLock, whole, wait }: WaitProps) {
+  if (wait === 0)
+    return (
+      <Alert color="teal" variant="light" component="output" icon={<Icon name="check" />}>
+        You can try again now.
+      </Alert>
+    );
+  return (
+    <Alert
+      color={isLock ? "red" : "yellow"}
+      variant="light"
+      role="alert"
+      icon={<Icon name={isLock ? "lock" : "clock"} />}
+      title={isLock ? "Sign-in is locked for a while" : "Too many requests"}
+    >
+      {isLock ? "There were too many wrong passwords for this address. " : ""}
+      You can try again in{" "}
+      <span aria-hidden className="tabular">
+        {minutes(wait)}
+      </span>
+      <VisuallyHidden>{counted(whole ?? wait, "second")}</VisuallyHidden>.
+    </Alert>
+  );
+}

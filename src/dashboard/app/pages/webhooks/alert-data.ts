@@ -1,0 +1,135 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+
+import { answerOf, type ApiClient } from "../../api/client.ts";
+import { useApi } from "../../session/session.tsx";
+
+const KEY = ["webhooks", "alerts"];
+
+function readAlerts(api: ApiClient) {
+  return answerOf(api.partner.alerts.get());
+}
+
+export type AlertSettings = Awaited<ReturnType<typeof readAlerts>>;
+export type AlertKind = AlertSettings["kinds"][number];
+
+export function useAlerts() {
+  const api = useApi();
+  return useQuery({ queryKey: KEY, queryFn: () => readAlerts(api) });
+}
+
+/** The draft of the alert settings. Recipients are one address per line. */
+export interface AlertDraft {
+  readonly toOwners: boolean;
+  readonly recipients: string;
+  readonly kinds: readonly AlertKind[];
+  readonly waitingMinutes: number;
+  readonly digestMinutes: number;
+  readonly url: string;
+}
+
+export const ALERT_FIELDS = {
+  recipients: "recipients",
+  kinds: "kinds",
+  waitingMinutes: "oldest_waiting_minutes",
+  digestMinutes: "digest_minutes",
+  url: "webhook_url",
+} as const;
+
+export function alertDraftOf(one: AlertSettings): AlertDraft {
+  return {
+    toOwners: one.recipients === null,
+    recipients: (one.recipients ?? []).join("\n"),
+    kinds: one.kinds,
+    waitingMinutes: one.oldest_waiting_minutes,
+    digestMinutes: one.digest_minutes,
+    url: one.webhook_url ?? "",
+  };
+}
+
+/** Converts a draft to the body of the request. */
+function alertsBody(draft: AlertDraft) {
+  const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
+  const url = draft.url.trim();
+  return {
+    recipients: draft.toOwners ? null : lines,
+    kinds: [...draft.kinds],
+    oldest_waiting_minutes: draft.waitingMinutes,
+    digest_minutes: draft.digestMinutes,
+    webhook_url: url === "" ? null : url,
+  };
+}
+
+export function useAlertActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const { alerts } = api.partner;
+  const keep = ({ secret, ...settings }: AlertSettings & { readonly secret: string | null }) => {
+    queries.setQueryData(KEY, settings);
+    return secret;
+  };
+  return {
+    /** Saves the settings. Returns the signing secret if this request created one, otherwise null. */
+    update: async (draft: AlertDraft) => keep(await answerOf(alerts.patch(alertsBody(draft)))),
+    rotateSecret: async () => keep(await answerOf(alerts["rotate-secret"].post())),
+    /** Reads the signing secret. The API writes each read into the audit log. */
+    readSecret: async () => (await answerOf(alerts.secret.post())).secret,
+  };
+}
+
+interface AlertWords {
+  readonly kind: AlertKind;
+  readonly label: string;
+  readonly description: string;
+  /** The alert as a phrase that follows a time, for the list of sent alerts. */
+  readonly phrase: string;
+}
+
+/** The alerts in order of severity. */
+export const ALERT_WORDS: readonly AlertWords[] = [
+  {
+    kind: "head_retrying",
+    label: "An event failed twice and waits",
+    description: "It holds back those behind it: the earliest sign of trouble.",
+    phrase: "an event failed twice and waits",
+  },
+  {
+    kind: "oldest_waiting",
+    label: "An event waits too long",
+    description: "Also where nothing fails, but your endpoint is slower than events come.",
+    phrase: "events wait too long",
+  },
+  {
+    kind: "failures_5",
+    label: "5 failures in a row",
+    description: "Each is an event that was given up after its four attempts, or answered 410.",
+    phrase: "5 failures in a row",
+  },
+  {
+    kind: "failures_10",
+    label: "10 failures in a row",
+    description: "Half of what disables a subscription.",
+    phrase: "10 failures in a row",
+  },
+  {
+    kind: "failures_18",
+    label: "18 failures in a row",
+    description: "Two more disable it.",
+    phrase: "18 failures in a row",
+  },
+  {
+    kind: "disabled",
+    label: "Disabled",
+    description: "Always told: nothing is sent from then on.",
+    phrase: "disabled",
+  },
+  {
+    kind: "recovered",
+    label: "Recovered",
+    description: "Your endpoint has answered 2xx again.",
+    phrase: "recovered",
+  },
+];
+
+export function alertPhrase(kind: string): string {
+  return ALERT_WORDS.find((one) => one.kind === kind)?.phrase ?? kind;
+}

@@ -1,0 +1,151 @@
+import type { Attempt } from "./reads.ts";
+
+/** An attempt in a list. It has no bodies, because the list may hold thousands of attempts. */
+export type AttemptRow = Pick<
+  Attempt,
+  | "id"
+  | "event_id"
+  | "event"
+  | "attempt"
+  | "round"
+  | "sequence"
+  | "started_at"
+  | "duration_ms"
+  | "outcome"
+  | "status_code"
+  | "error_code"
+  | "next_attempt_at"
+>;
+
+export interface AttemptFilter {
+  readonly event?: string;
+  readonly event_id?: string;
+  readonly outcome?: string;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export const FILTER_NAMES = ["event", "event_id", "outcome", "since", "until"] as const;
+type FilterName = (typeof FILTER_NAMES)[number];
+export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
+export const isUlid = (text: string): boolean => ULID.test(text);
+
+/** Reads the filter of attempts from the address. Values that the API would reject are left out. */
+export function filterOf(params: URLSearchParams): AttemptFilter {
+  const given = FILTER_NAMES.flatMap((name) => {
+    const value = params.get(name)?.trim() ?? "";
+    return value !== "" && isAllowed(name, value) ? [[name, value] as const] : [];
+  });
+  return Object.fromEntries(given);
+}
+
+function isAllowed(name: FilterName, value: string): boolean {
+  if (name === "event_id") return isUlid(value);
+  if (name === "outcome") return OUTCOMES.some((one) => one === value);
+  if (name === "since" || name === "until") return !Number.isNaN(Date.parse(value));
+  return true;
+}
+
+/** Returns whether a live attempt matches the filter of the list. `until` is exclusive. */
+export function isMatch(row: AttemptRow, filter: AttemptFilter): boolean {
+  const at = Date.parse(row.started_at);
+  return (
+    (filter.event === undefined || filter.event === row.event) &&
+    (filter.event_id === undefined || filter.event_id.toUpperCase() === row.event_id) &&
+    (filter.outcome === undefined || filter.outcome === row.outcome) &&
+    (filter.since === undefined || at >= Date.parse(filter.since)) &&
+    (filter.until === undefined || at < Date.parse(filter.until))
+  );
+}
+
+export function rowOf(one: AttemptRow): AttemptRow {
+  return {
+    id: one.id,
+    event_id: one.event_id,
+    event: one.event,
+    attempt: one.attempt,
+    round: one.round,
+    sequence: one.sequence,
+    started_at: one.started_at,
+    duration_ms: one.duration_ms,
+    outcome: one.outcome,
+    status_code: one.status_code,
+    error_code: one.error_code,
+    next_attempt_at: one.next_attempt_at,
+  };
+}
+
+/** Merges live rows with loaded ones, newest first and without duplicates. Ids are ULIDs of the start time. */
+export function mergeRows(
+  liveRows: readonly AttemptRow[],
+  read: readonly AttemptRow[],
+): AttemptRow[] {
+  if (liveRows.length === 0) return [...read];
+  const byId = new Map([...liveRows, ...read].map((row) => [row.id, row]));
+  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1));
+}
+
+export const MESSAGE_FILTER_NAMES = [
+  "review_id",
+  "external_review_id",
+  "event",
+  "event_id",
+  "state",
+  "outcome",
+  "status",
+  "q",
+  "within",
+  "since",
+  "until",
+] as const;
+type Name = (typeof MESSAGE_FILTER_NAMES)[number];
+
+export type MessageFilter = { readonly [K in Name]?: string };
+
+export const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
+/** The API's value for all outcomes except `delivered`. */
+export const ALL_FAILURES = "not_delivered";
+/** Preset in the address → its length in ms, up to now. */
+export const PRESETS = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 } as const;
+type Preset = keyof typeof PRESETS;
+
+const MAX_REVIEW_ID = 2_147_483_647;
+const STATUS = /^([1-5]xx|[1-5]\d\d|none)$/;
+
+/** Reads the filter of messages from the address. Values that the API would reject are left out. */
+export function messageFilterOf(params: URLSearchParams): MessageFilter {
+  const given = MESSAGE_FILTER_NAMES.flatMap((name) => {
+    const value = params.get(name)?.trim() ?? "";
+    return value !== "" && isMessageValue(name, value) ? [[name, value] as const] : [];
+  });
+  return Object.fromEntries(given);
+}
+
+function isMessageValue(name: Name, value: string): boolean {
+  if (name === "review_id") return isReviewId(value);
+  if (name === "event_id") return isUlid(value);
+  if (name === "state") return STATES.some((one) => one === value);
+  if (name === "outcome") return value === ALL_FAILURES || OUTCOMES.some((one) => one === value);
+  if (name === "status") return isStatus(value);
+  if (name === "within") return isPreset(value);
+  if (name === "since" || name === "until") return !Number.isNaN(Date.parse(value));
+  return value.length <= (name === "q" ? 200 : 255);
+}
+
+const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
+export const isStatus = (value: string): boolean => STATUS.test(value);
+
+/** Returns whether a text may be our id of a review. Any other text is taken as the review site's id. */
+export function isReviewId(text: string): boolean {
+  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_REVIEW_ID;
+}
+
+/** Converts the filter to the API's query. A preset becomes a period that ends at `now`. */
+export function messageQuery({ within, ...filter }: MessageFilter, now: number) {
+  if (within === undefined || !isPreset(within)) return filter;
+  const { since: _, until: __, ...others } = filter;
+  return { ...others, since: new Date(now - PRESETS[within]).toISOString() };
+}

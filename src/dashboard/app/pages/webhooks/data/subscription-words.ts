@@ -1,0 +1,98 @@
+import { counted } from "../../../ui/format.ts";
+import type { DeliveryKind, Health, Subscription } from "./reads.ts";
+
+interface Kind {
+  readonly kind: DeliveryKind;
+  readonly title: string;
+  readonly short: string;
+  /** The use case of the kind, shown in an empty slot. */
+  readonly purpose: string;
+}
+
+/** The kinds of subscriptions. Each partner has one slot per kind. */
+export const KINDS: readonly Kind[] = [
+  {
+    kind: "immediate",
+    title: "Immediate",
+    short: "Each event as soon as it happens, in order.",
+    purpose:
+      "We POST every event to your endpoint within moments, strictly in order, and try again when it fails. Right for live dashboards, alerts and anything that reacts to a review.",
+  },
+  {
+    kind: "batch",
+    title: "Batch",
+    short: "All review events of the last hours, at fixed times.",
+    purpose:
+      "Every few hours we POST what happened to reviews since the last time, one event per request. Right for nightly imports, reports and quiet systems.",
+  },
+];
+
+export function kindTitle(kind: DeliveryKind): string {
+  return kind === "batch" ? "Batch" : "Immediate";
+}
+
+type Facts = Pick<
+  Subscription,
+  "delivery_kind" | "batch_interval_hours" | "events" | "payload_mode" | "ordering"
+>;
+
+/** Summarizes in a phrase the events that a subscription receives. */
+export function eventsInWords(one: Facts): string {
+  if (one.delivery_kind === "batch")
+    return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
+  const events = one.events === null ? "all events" : counted(one.events.length, "event");
+  const ordering = one.ordering === "review" ? "strict order per review" : "strict order";
+  return `${events}, ${one.payload_mode} body, ${ordering}`;
+}
+
+/** Describes why a subscription is disabled. */
+export function disabledBecause({
+  disabled_reason: reason,
+  consecutive_failure_count: failures,
+}: Pick<Subscription, "disabled_reason" | "consecutive_failure_count">): string {
+  if (reason === "consecutive_failures")
+    return `${failures} events in a row could not be delivered`;
+  if (reason === "manual") return "it was disabled by hand";
+  return reason?.replaceAll("_", " ") ?? "it was switched off";
+}
+
+type Blocking = Pick<Health, "blocked_attempts" | "blocked_since" | "last_success_at">;
+
+/**
+ * The number of failed attempts from which an event counts as a problem. A single failure is usually resolved
+ * by the first retry.
+ */
+const TROUBLE_FROM = 2;
+
+/**
+ * Returns the state for the badge. An active subscription is failing after a permanent failure until the next
+ * 2xx. It is also failing when an event has failed twice and nothing was delivered since its first attempt.
+ */
+export function stateInWord(
+  one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
+  health: Blocking | undefined,
+): "active" | "failing" | "disabled" {
+  if (!one.is_active) return "disabled";
+  const isStuck =
+    health !== undefined && health.blocked_attempts >= TROUBLE_FROM && !hasDeliveredSince(health);
+  return one.consecutive_failure_count > 0 || isStuck ? "failing" : "active";
+}
+
+function hasDeliveredSince({ blocked_since: since, last_success_at: last }: Blocking): boolean {
+  return since !== null && last !== null && Date.parse(last) >= Date.parse(since);
+}
+
+/**
+ * Returns whether a page shows the event that waits for a retry. In strict order it always does, because the
+ * event blocks all later ones. In order by review it does after the second failed attempt.
+ */
+export function isRetryShown(
+  { ordering }: Pick<Subscription, "ordering">,
+  health: Pick<Health, "blocked_attempts">,
+): boolean {
+  return health.blocked_attempts >= (ordering === "review" ? TROUBLE_FROM : 1);
+}
+
+/** Shown in place of controls that would send something, because the API rejects them for a disabled subscription. */
+export const NOTHING_SENT =
+  "The subscription is disabled, and sends nothing until it is enabled. Enable it first; the button is above.";

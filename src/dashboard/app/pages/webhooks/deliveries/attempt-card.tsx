@@ -1,0 +1,237 @@
+import {
+  Alert,
+  Button,
+  CopyButton,
+  Paper,
+  SimpleGrid,
+  Stack,
+  Switch,
+  Table,
+  Text,
+  Title,
+} from "@mantine/core";
+import { type ReactNode, useState } from "react";
+
+import { CodeBlock } from "../../../ui/copy.tsx";
+import { inLines, milliseconds } from "../../../ui/format.ts";
+import { Icon } from "../../../ui/icon.tsx";
+import { ExactTime } from "../../../ui/time.tsx";
+import { asCurl, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import type { Attempt } from "../data/reads.ts";
+import { ATTEMPTS } from "./attempt-words.ts";
+
+interface AttemptProps {
+  readonly attempt: Attempt;
+}
+
+interface RequestProps extends AttemptProps {
+  /** The current URL of the subscription; undefined while it loads. */
+  readonly url: string | undefined;
+}
+
+interface AttemptCardProps extends RequestProps {
+  /** True if there is a later attempt of the same event. */
+  readonly isFollowed: boolean;
+  readonly isOpenAtFirst: boolean;
+}
+
+/** Shows the result of an attempt, and on request the full request and response. */
+export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: AttemptCardProps) {
+  const [isOpen, setOpen] = useState(isOpenAtFirst);
+  return (
+    <Paper
+      withBorder
+      component="li"
+      p="md"
+      className="timeline-item"
+      data-outcome={attempt.outcome}
+    >
+      <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <Glance attempt={attempt} isFollowed={isFollowed} />
+        </summary>
+        {isOpen && (
+          <Stack mt="md" gap="md">
+            <Advice attempt={attempt} />
+            <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
+              <Request attempt={attempt} url={url} />
+              <Response attempt={attempt} />
+            </SimpleGrid>
+          </Stack>
+        )}
+      </details>
+    </Paper>
+  );
+}
+
+function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isFollowed">) {
+  const { outcome, round } = attempt;
+  const word = outcome === "retry" && isFollowed ? "Tried again" : OUTCOME_WORDS[outcome];
+  return (
+    <span className="attempt-glance">
+      <Text span fw={650}>
+        Attempt {attempt.attempt} of {ATTEMPTS}
+        {round > 1 && `, round ${round}`}
+      </Text>
+      <span className="outcome" data-outcome={outcome}>
+        {word}
+        <span className="finding"> · {diagnosisOf(attempt).title}</span>
+      </span>
+      <Text span size="sm" c="dimmed" className="tabular">
+        <ExactTime at={attempt.started_at} /> · {milliseconds(attempt.duration_ms)}
+      </Text>
+    </span>
+  );
+}
+
+function Advice({ attempt }: AttemptProps) {
+  const { title, advice } = diagnosisOf(attempt);
+  if (advice === "") return null;
+  return (
+    <Alert
+      color={attempt.outcome === "interrupted" ? "gray" : "red"}
+      icon={<Icon name="alert" />}
+      title={title}
+      role="note"
+    >
+      {advice}
+    </Alert>
+  );
+}
+
+function Request({ attempt, url }: RequestProps) {
+  const { request_headers: headers, request_body: body } = attempt;
+  return (
+    <Direction title="Request">
+      {headers === null || body === null ? (
+        <Text size="sm" c="dimmed">
+          What was sent cannot be proved any more, so it is not shown.
+        </Text>
+      ) : (
+        <>
+          <HttpMessage name="Request" headers={headers} body={body} />
+          <CopyButton value={url === undefined ? "" : asCurl(url, headers, body)}>
+            {({ copied, copy }) => (
+              <Button
+                mt="xs"
+                size="xs"
+                variant="default"
+                disabled={url === undefined}
+                onClick={copy}
+                leftSection={<Icon name={copied ? "check" : "copy"} size={14} />}
+              >
+                {copied ? "Copied" : "Copy as cURL"}
+              </Button>
+            )}
+          </CopyButton>
+        </>
+      )}
+      {(attempt.possibly_repeated || attempt.resent) && (
+        <Text size="xs" c="dimmed" mt={4}>
+          {attempt.resent
+            ? "It went out twice, because the connection was closed without an answer."
+            : "It may have reached you once before: a process of ours was lost at that time."}
+        </Text>
+      )}
+    </Direction>
+  );
+}
+
+function Response({ attempt }: AttemptProps) {
+  const { status_code: status, response_headers: headers, response_excerpt: excerpt } = attempt;
+  return (
+    <Direction title={status === null ? "Response" : `Response ${status}`}>
+      {headers === null ? (
+        <Text size="sm" c="dimmed">
+          There was none: {diagnosisOf(attempt).title.toLowerCase()}.
+        </Text>
+      ) : (
+        <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />
+      )}
+      {headers !== null && attempt.response_truncated && (
+        <Text size="xs" c="dimmed" mt={4}>
+          The body was longer: only its beginning is kept.
+        </Text>
+      )}
+    </Direction>
+  );
+}
+
+interface DirectionProps {
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+function Direction({ title, children }: DirectionProps) {
+  return (
+    <div className="shrinks">
+      <Title order={3} size="h5" mb="xs">
+        {title}
+      </Title>
+      {children}
+    </div>
+  );
+}
+
+type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+interface HttpMessageProps {
+  /** `Request` or `Response`. */
+  readonly name: string;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** Shows headers and body as text. JSON is indented unless the user asks for the raw body. */
+function HttpMessage({ name, headers, body }: HttpMessageProps) {
+  return (
+    <Stack gap="sm">
+      <HeaderTable headers={headers} />
+      {body === "" ? (
+        <Text size="sm" c="dimmed">
+          The body was empty.
+        </Text>
+      ) : (
+        <Body name={name} body={body} />
+      )}
+    </Stack>
+  );
+}
+
+function HeaderTable({ headers }: { readonly headers: Headers }) {
+  return (
+    <Table fz="xs" layout="fixed" verticalSpacing={3} horizontalSpacing={0} withRowBorders={false}>
+      <Table.Tbody>
+        {Object.entries(headers).map(([header, value]) => (
+          <Table.Tr key={header}>
+            <Table.Th scope="row" w="42%" fw={600}>
+              {header}
+            </Table.Th>
+            <Table.Td ff="monospace">
+              {typeof value === "string" ? value : value.join(", ")}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Body({ name, body }: Pick<HttpMessageProps, "name" | "body">) {
+  const [isLaidOut, setLaidOut] = useState(true);
+  const pretty = inLines(body);
+  const shown = isLaidOut ? (pretty ?? body) : body;
+  return (
+    <>
+      {pretty !== undefined && (
+        <Switch
+          size="xs"
+          label="Lay out JSON"
+          checked={isLaidOut}
+          onChange={(event) => setLaidOut(event.currentTarget.checked)}
+        />
+      )}
+      <CodeBlock label={`${name} body`} code={shown} copied={body} wraps />
+    </>
+  );
+}

@@ -1,0 +1,197 @@
+import { Button, Skeleton } from "@mantine/core";
+import { memo, useMemo, useRef, useState } from "react";
+
+import type { LiveState } from "../../../session/live.ts";
+import { counted, milliseconds } from "../../../ui/format.ts";
+import { type Follow, usePlainLinks } from "../../../ui/plain-links.ts";
+import { EmptyState, ErrorNotice } from "../../../ui/states.tsx";
+import { VirtualTable } from "../../../ui/virtual-table.tsx";
+import { AT, ATTEMPTS, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
+import { type AttemptRow, filterOf } from "../data/filters.ts";
+import type { FollowAttempts } from "../data/data.ts";
+import { useAttempts } from "./use-attempts.ts";
+
+interface AttemptListProps {
+  readonly id: string;
+  readonly live: LiveState;
+  readonly follow: FollowAttempts;
+  readonly search: string;
+}
+
+/** The list of deliveries with one row per attempt. */
+export function AttemptList({ id, live, follow, search }: AttemptListProps) {
+  const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
+  const top = useRef<HTMLDivElement>(null);
+  const [isPaused, setPaused] = useState(false);
+  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
+  const stream = { live, follow, isAtTop };
+  const { pages, rows, onView, waiting, isOutdated, showNewest } = useAttempts(id, filter, stream);
+  const jump = () => {
+    top.current?.scrollIntoView({ block: "center" });
+    setPaused(false);
+    void showNewest();
+  };
+  return (
+    <div>
+      <div ref={top} />
+      <UpdatesBar
+        isShown={rows.length > 0}
+        isPaused={isPaused}
+        onPause={() => setPaused(true)}
+        onShow={jump}
+        updates={updatesLabel(waiting, isOutdated)}
+      />
+      {pages.isPending && <Skeleton height={480} />}
+      {pages.error !== null && rows.length === 0 && (
+        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
+      )}
+      {pages.isSuccess && rows.length === 0 && (
+        <NoAttempts isFiltered={Object.keys(filter).length > 0} />
+      )}
+      {rows.length > 0 && (
+        <AttemptTable
+          subscriptionId={id}
+          rows={rows}
+          hasMore={pages.hasNextPage}
+          isLoading={pages.isFetchingNextPage}
+          error={pages.error}
+          onMore={() => void pages.fetchNextPage()}
+          onView={onView}
+        />
+      )}
+    </div>
+  );
+}
+
+function updatesLabel(waiting: number, isOutdated: boolean): string | undefined {
+  if (waiting > 0) return `Show ${counted(waiting, "new attempt")}`;
+  return isOutdated ? "Look for newer attempts" : undefined;
+}
+
+function NoAttempts({ isFiltered }: { readonly isFiltered: boolean }) {
+  if (isFiltered)
+    return (
+      <EmptyState icon="inbox" title="No attempt fits these filters">
+        Widen the time, or clear the filters. Attempts are kept for 30 days.
+      </EmptyState>
+    );
+  return (
+    <EmptyState icon="inbox" title="No attempts yet">
+      Send a test event with the button above, or wait for the first review. Each attempt appears
+      here by itself, with what was sent and what was answered.
+    </EmptyState>
+  );
+}
+
+const LINE_PX = 44;
+const CARD_PX = 104;
+
+interface TableProps {
+  readonly subscriptionId: string;
+  readonly rows: readonly (AttemptRow | undefined)[];
+  readonly hasMore: boolean;
+  readonly isLoading: boolean;
+  readonly error: unknown;
+  readonly onMore: () => void;
+  readonly onView: (first: number, last: number) => void;
+}
+
+function AttemptTable({ subscriptionId, ...list }: TableProps) {
+  const { base, follow } = usePlainLinks();
+  const root = `${base}/webhooks/${subscriptionId}/deliveries`;
+  return (
+    <VirtualTable
+      label="Attempts"
+      kind="attempt"
+      noun="attempts"
+      columns={COLUMNS}
+      keyOf={idOf}
+      heightOf={heightOf}
+      renderLine={(row) => <AttemptLine root={root} follow={follow} row={row} />}
+      {...list}
+    />
+  );
+}
+
+const idOf = ({ id }: AttemptRow): string => id;
+const heightOf = (_row: unknown, isNarrow: boolean): number => (isNarrow ? CARD_PX : LINE_PX);
+
+const COLUMNS = ["Time", "Event", "Result", "Attempt", "Took", "Order", "Next"];
+
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+
+interface AttemptLineProps {
+  /** The path of the delivery pages. */
+  readonly root: string;
+  readonly follow: Follow;
+  readonly row: AttemptRow;
+}
+
+/** The cells of one attempt. */
+const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLineProps) {
+  const { outcome, round, next_attempt_at: next } = row;
+  return (
+    <>
+      <td className="cell-time tabular">
+        <time dateTime={row.started_at}>{AT.format(new Date(row.started_at))}</time>
+      </td>
+      <td className="cell-event">
+        <a className="line-link" href={`${root}/${row.event_id}`} onClick={follow}>
+          {row.event}
+        </a>
+        <code>{row.event_id}</code>
+      </td>
+      <td className="cell-result">
+        <span className="outcome" data-outcome={outcome}>
+          {OUTCOME_WORDS[outcome]}
+        </span>
+        {outcome !== "interrupted" && <span className="finding">{diagnosisOf(row).title}</span>}
+      </td>
+      <td className="cell-attempt tabular">
+        {row.attempt} of {ATTEMPTS}
+        {round > 1 && ` · round ${round}`}
+      </td>
+      <td className="cell-took tabular">{milliseconds(row.duration_ms)}</td>
+      <td className="cell-order tabular" title="Place in the order of the subscription">
+        #{row.sequence}
+      </td>
+      <td className="cell-next tabular">
+        {next === null ? "" : <time dateTime={next}>{CLOCK.format(new Date(next))}</time>}
+      </td>
+    </>
+  );
+});
+
+interface UpdatesBarProps {
+  readonly isShown: boolean;
+  readonly isPaused: boolean;
+  readonly onPause: () => void;
+  /** Shows the newest row and resumes live updates. */
+  readonly onShow: () => void;
+  /** The label of the button that shows new rows; undefined if there are none. */
+  readonly updates: string | undefined;
+}
+
+/** Pauses and resumes a live list, and shows the number of new rows. */
+export function UpdatesBar({ isShown, isPaused, onPause, onShow, updates }: UpdatesBarProps) {
+  return (
+    <div className="news">
+      {isShown && (
+        <Button size="xs" variant="default" onClick={isPaused ? onShow : onPause}>
+          {isPaused ? "Resume updates" : "Pause updates"}
+        </Button>
+      )}
+      <div aria-live="polite">
+        {updates !== undefined && (
+          <Button size="xs" onClick={onShow}>
+            {updates}
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}

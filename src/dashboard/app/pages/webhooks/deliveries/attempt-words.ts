@@ -1,0 +1,156 @@
+import type { Outcome } from "../data/filters.ts";
+import type { Attempt, Delivery } from "../data/reads.ts";
+
+/** The highest number of attempts in one round (contract 7.7). */
+export const ATTEMPTS = 4;
+
+export const AT = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+
+export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
+  delivered: "Delivered",
+  retry: "Tries again",
+  failed: "Failed",
+  interrupted: "Interrupted",
+};
+
+/** State of a delivery → its explanation and the next step. */
+export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
+  pending: "It is in the queue. Its attempt comes as soon as those before it are done.",
+  waiting: "An attempt failed; the next one comes by itself.",
+  held: "The subscription is disabled. The event is kept until it is enabled.",
+  delivered: "Your endpoint took it.",
+  failed: "All attempts failed, and no more come. Redeliver sends it again.",
+  skipped: "It was taken out of the queue and is not sent. Redeliver sends it after all.",
+};
+
+interface Diagnosis {
+  /** The result in a few words, for a row. */
+  readonly title: string;
+  /** The next step for the owner of the endpoint. */
+  readonly advice: string;
+}
+
+type AttemptResult = Pick<Attempt, "outcome" | "status_code" | "error_code">;
+
+const BY_CODE: Readonly<Record<string, Diagnosis>> = {
+  timeout: {
+    title: "No answer in time",
+    advice:
+      "Your endpoint has 15 seconds for connection, request and answer. Answer with a 2xx first and do the work afterwards.",
+  },
+  dns: {
+    title: "The host name has no address",
+    advice:
+      "Check the spelling of the URL, and that its DNS record is published to the whole Internet.",
+  },
+  connect: {
+    title: "No connection",
+    advice:
+      "Nothing listens at that host and port, or a firewall drops us. Try the URL from a machine outside your network.",
+  },
+  tls: {
+    title: "No secure connection",
+    advice:
+      "Check that the certificate is valid, names this host, and is sent with its whole chain.",
+  },
+  blocked_address: {
+    title: "The address is not public",
+    advice:
+      "The host name leads to a private, loopback or metadata address, and we never connect to these. Point it to a public address.",
+  },
+  invalid_url: {
+    title: "The URL cannot be called",
+    advice: "Correct the URL in the settings of the subscription.",
+  },
+  proxy: {
+    title: "Our proxy did not connect",
+    advice:
+      "The fault is on our side of the connection, or the host cannot be reached through it. If it lasts, tell us the event id.",
+  },
+  reset: {
+    title: "The connection was cut",
+    advice:
+      "Your server, or something before it, closed the connection before it answered. Look for crashes and limits in its log.",
+  },
+  protocol: {
+    title: "The answer was not HTTP",
+    advice:
+      "What came back could not be read as an HTTP/1.1 answer, or its headers were larger than 16 KiB. Check that the port speaks HTTP.",
+  },
+};
+
+const INTERRUPTED: Diagnosis = {
+  title: "Interrupted by us",
+  advice:
+    "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
+};
+
+/** Explains the result of an attempt. */
+export function diagnosisOf({
+  outcome,
+  status_code: status,
+  error_code: code,
+}: AttemptResult): Diagnosis {
+  if (outcome === "delivered") return { title: `Answered ${status ?? "2xx"}`, advice: "" };
+  if (outcome === "interrupted") return INTERRUPTED;
+  if (status !== null) return { title: `Answered ${status}`, advice: adviceOnStatus(status) };
+  return (
+    BY_CODE[code ?? ""] ?? {
+      title: code === null ? "Not delivered" : `Not delivered (${code})`,
+      advice:
+        "Look into the log of your endpoint at this time. If nothing is there, tell us the event id.",
+    }
+  );
+}
+
+function adviceOnStatus(status: number): string {
+  if (status >= 300 && status < 400)
+    return "Redirects are not followed. Enter the final address in the settings.";
+  if (status === 401 || status === 403)
+    return "Your endpoint refused us. If it checks the signature, compare its secret with the one in the settings; otherwise let the path through without a login.";
+  if (status === 404 || status === 405)
+    return "The host is right, but nothing takes a POST at this path. Check the path of the URL.";
+  if (status === 410)
+    return "410 says that the endpoint is gone for good, so the event was given up at once. If it is not gone, answer with another status.";
+  if (status === 413)
+    return "Your server limits the size of bodies. Raise the limit for this path.";
+  if (status === 429)
+    return "Your endpoint limits how often it may be called. Let our requests through; the time of the next attempt does not depend on Retry-After.";
+  if (status >= 500)
+    return "Your endpoint, or a proxy before it, failed. The log of your server at this time says why.";
+  return "Only a 2xx counts as delivered. The answer below may say what was wrong.";
+}
+
+type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+/** Headers that curl sets itself. */
+const OWN = ["host", "content-length", "connection", "accept-encoding"];
+
+/**
+ * Formats a request as a curl command. It carries the signature of the attempt, which is valid for this body
+ * only; the secret is not included.
+ */
+export function asCurl(url: string, headers: Headers, body: string): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) => {
+    if (OWN.includes(name.toLowerCase())) return [];
+    const values = typeof value === "string" ? [value] : value;
+    return values.map((one) => `  -H ${quoted(`${name}: ${one}`)} \\`);
+  });
+  return [
+    "# The signature is that of this attempt. For another body, with your secret in the place of SECRET:",
+    "# printf '%s' \"$BODY\" | openssl dgst -sha256 -hmac SECRET",
+    `curl -X POST ${quoted(url)} \\`,
+    ...lines,
+    `  --data-raw ${quoted(body)}`,
+  ].join("\n");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

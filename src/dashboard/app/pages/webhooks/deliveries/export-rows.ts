@@ -1,0 +1,97 @@
+import type { AttemptRow } from "../data/filters.ts";
+import type { Message } from "../data/reads.ts";
+
+export type Format = "csv" | "json";
+
+/** The highest number of rows in a file. The page reports when a file was cut. */
+export const EXPORTED_AT_MOST = 10_000;
+
+interface Part<Row> {
+  readonly rows: readonly Row[];
+  readonly next: string | null;
+}
+
+interface Export<Row> {
+  readonly format: Format;
+  readonly read: (cursor: string | undefined) => Promise<Part<Row>>;
+  /** Returns the columns of a row for CSV. JSON contains the whole row. */
+  readonly lineOf: (row: Row) => Line;
+  readonly onProgress: (count: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads a list page by page. Each page is serialized before the next one is read, so that only one page is in
+ * memory as objects.
+ */
+export async function exportRows<Row>({ format, read, lineOf, onProgress, signal }: Export<Row>) {
+  const parts: Blob[] = [];
+  let count = 0;
+  let cursor: string | undefined;
+  do {
+    const { rows, next } = await read(cursor);
+    signal.throwIfAborted();
+    const taken = rows.slice(0, EXPORTED_AT_MOST - count);
+    parts.push(new Blob([written(format, taken, lineOf, count === 0)]));
+    count += taken.length;
+    cursor = next ?? undefined;
+    if (taken.length < rows.length) break;
+    onProgress(count);
+  } while (cursor !== undefined && count < EXPORTED_AT_MOST);
+  if (format === "json") parts.push(new Blob([count === 0 ? "[]\n" : "\n]\n"]));
+  return { parts, count, isCut: cursor !== undefined };
+}
+
+function written<Row>(
+  format: Format,
+  rows: readonly Row[],
+  lineOf: (row: Row) => Line,
+  isFirst: boolean,
+): string {
+  const [first] = rows;
+  if (first === undefined) return "";
+  if (format === "csv") {
+    const lines = rows.map((row) => csvLine(lineOf(row)));
+    return (isFirst ? csvHead(lineOf(first)) : "") + lines.join("");
+  }
+  return (isFirst ? "[\n" : ",\n") + rows.map((row) => JSON.stringify(row)).join(",\n");
+}
+
+type Cell = string | number | null;
+type Line = Readonly<Record<string, Cell>>;
+
+/** Returns the CSV columns of an event: the number of its attempts and the details of the last one. */
+export function lineOfMessage({ attempts, ...message }: Message): Line {
+  const last = attempts.at(-1);
+  return {
+    ...message,
+    attempts: attempts.length,
+    last_attempt_at: last?.started_at ?? null,
+    last_outcome: last?.outcome ?? null,
+    last_status_code: last?.status_code ?? null,
+    last_error_code: last?.error_code ?? null,
+    last_duration_ms: last?.duration_ms ?? null,
+  };
+}
+
+export function lineOfAttempt(row: AttemptRow): Line {
+  return { ...row };
+}
+
+/** Returns the header line. Lines end with CRLF (RFC 4180). */
+export function csvHead(line: Line): string {
+  return `${Object.keys(line).map(csvCell).join(",")}\r\n`;
+}
+
+export function csvLine(line: Line): string {
+  return `${Object.values(line).map(csvCell).join(",")}\r\n`;
+}
+
+/** Escapes a cell. A text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
+function csvCell(value: Cell): string {
+  if (value === null) return "";
+  if (typeof value === "number") return String(value);
+  const text =
+    /^[=+\-@\t\r\n|%]/.test(value.trimStart()) || /^\s/.test(value) ? `'${value}` : value;
+  return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,173 @@
+import { Button, Group, NumberInput, Stack, Text } from "@mantine/core";
+import "@mantine/core/styles/NumberInput.css";
+import { useState } from "react";
+
+import { SecretField } from "../../../ui/copy.tsx";
+import { ConfirmedAction } from "../../../ui/dialog.tsx";
+import { Icon } from "../../../ui/icon.tsx";
+import { Section } from "../../../ui/layout.tsx";
+import { notify } from "../../../ui/notify.ts";
+import { useFocusFallback } from "../../../ui/panel.tsx";
+import { Countdown, ExactTime } from "../../../ui/time.tsx";
+import { useCountdown } from "../../../ui/use-time.ts";
+import type { Subscription } from "../data/reads.ts";
+import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { Secret, VerifyCode } from "./verify-code.tsx";
+
+interface PanelProps {
+  readonly subscription: Subscription;
+}
+
+/**
+ * Shows the signing secret, the signatures that deliveries carry, and the end of the grace period after a
+ * rotation.
+ */
+export function SecretPanel({ subscription }: PanelProps) {
+  const { id, secret_fingerprint: fingerprint } = subscription;
+  return (
+    <Section title="Signing secret">
+      <Text size="sm">
+        Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
+        without showing it. Each look is written to the audit log.
+      </Text>
+      <Signatures subscription={subscription} />
+      {/* The key remounts the component after a rotation, so that the old secret disappears. */}
+      <Group align="flex-start">
+        <Secret key={fingerprint} id={id} />
+        <RotateButton id={id} />
+      </Group>
+      <details>
+        <summary>Code that checks signatures</summary>
+        <VerifyCode />
+      </details>
+    </Section>
+  );
+}
+
+/** Lists the signature headers that deliveries carry now, for the developer of the receiver. */
+function Signatures({ subscription }: PanelProps) {
+  const { previous_secret_expires_at: until } = subscription;
+  const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
+  const container = useFocusFallback(String(isRunning));
+  return (
+    <section ref={container} tabIndex={-1} className="panel" aria-label="Signatures sent now">
+      <dl className="signatures">
+        <dt>
+          <code>X-SVC-Signature</code>
+        </dt>
+        <dd>made with the present secret</dd>
+        <dt>
+          <code>X-SVC-Signature-Previous</code>
+        </dt>
+        {isRunning && until !== null ? (
+          <dd>
+            made with the former secret, until <ExactTime at={until} />, <Countdown to={until} />
+          </dd>
+        ) : (
+          <dd>not sent</dd>
+        )}
+      </dl>
+      {isRunning && (
+        <>
+          <Text size="sm" my="sm">
+            Every delivery carries both, so that receivers with either secret take it. Which of the
+            two a receiver checks it does not tell us: look there before you end the former secret.
+            Rotating again ends it, too.
+          </Text>
+          <EndButton id={subscription.id} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function EndButton({ id }: { readonly id: string }) {
+  const { endPreviousSecret } = useSubscriptionActions(id);
+  return (
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button variant="default" onClick={ask}>
+          End the former secret now …
+        </Button>
+      )}
+      title="End the former secret"
+      action="End it"
+      danger
+      onConfirm={async () => {
+        await endPreviousSecret();
+        notify.done("Deliveries carry one signature now.");
+      }}
+    >
+      From the next attempt on deliveries carry <code>X-SVC-Signature</code> alone. A receiver that
+      knows only the former secret refuses them all. This cannot be taken back; it is written to the
+      audit log.
+    </ConfirmedAction>
+  );
+}
+
+const MAX_GRACE_HOURS = 72;
+const DEFAULT_GRACE_HOURS = 24;
+
+/**
+ * Rotates the secret. During the grace period deliveries carry both signatures, so that receivers can switch
+ * without downtime.
+ */
+function RotateButton({ id }: { readonly id: string }) {
+  const { rotateSecret } = useSubscriptionActions(id);
+  const [hours, setHours] = useState(DEFAULT_GRACE_HOURS);
+  const [secret, setSecret] = useState<string>();
+  return (
+    <>
+      {secret !== undefined && (
+        <div className="takes-line">
+          <SecretField label="New secret" value={secret} />
+        </div>
+      )}
+      <ConfirmedAction
+        renderButton={(ask) => (
+          <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
+            Rotate the secret …
+          </Button>
+        )}
+        title="Rotate the secret"
+        action="Rotate"
+        danger={hours === 0}
+        onConfirm={async () => setSecret(await rotateSecret(hours))}
+      >
+        <GracePeriod hours={hours} onChange={setHours} />
+      </ConfirmedAction>
+    </>
+  );
+}
+
+interface GracePeriodProps {
+  readonly hours: number;
+  readonly onChange: (hours: number) => void;
+}
+
+function GracePeriod({ hours, onChange }: GracePeriodProps) {
+  return (
+    <Stack>
+      <Text size="sm">
+        From the next attempt on, <code>X-SVC-Signature</code> is made with a new secret. During the
+        grace period <code>X-SVC-Signature-Previous</code> carries the signature of the secret until
+        now as well: accept either, until all of your receivers know the new one.
+      </Text>
+      <NumberInput
+        label="Grace period in hours"
+        description="0 to 72"
+        min={0}
+        max={MAX_GRACE_HOURS}
+        allowDecimal={false}
+        clampBehavior="strict"
+        value={hours}
+        onChange={(value) => onChange(Number(value))}
+      />
+      {hours === 0 && (
+        <Text size="sm">
+          Without one, receivers that know only the present secret refuse every delivery at once.
+        </Text>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,174 @@
+import { Button, Group, Paper, Stack, Text, TextInput, Title } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useState } from "react";
+import { useLocation } from "wouter";
+
+import { Confirm } from "../../../ui/dialog.tsx";
+import { Form, SubmitButton, useForm } from "../../../ui/form.tsx";
+import { counted, number } from "../../../ui/format.ts";
+import { Icon } from "../../../ui/icon.tsx";
+import { Section } from "../../../ui/layout.tsx";
+import { notify } from "../../../ui/notify.ts";
+import { ExactTime } from "../../../ui/time.tsx";
+import { useHealth } from "../data/data.ts";
+import { changesOf, DRAFT_FIELDS, draftOf, urlHint } from "../data/draft.ts";
+import type { Subscription } from "../data/reads.ts";
+import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
+import { DeliveryFields } from "./delivery-fields.tsx";
+import { EndpointFields } from "./endpoint-fields.tsx";
+import { SecretPanel } from "./secret-panel.tsx";
+
+interface SettingsProps {
+  readonly subscription: Subscription;
+}
+
+export function Settings({ subscription }: SettingsProps) {
+  const { id } = subscription;
+  return (
+    <Stack gap="lg">
+      <EditForm subscription={subscription} />
+      <SecretPanel subscription={subscription} />
+      <Section title="Delete">
+        <Text size="sm">
+          Deliveries stop at once, and the slot is free for another subscription.
+        </Text>
+        <DeleteButton subscription={subscription} />
+      </Section>
+      <Text size="sm" c="dimmed">
+        Created <ExactTime at={subscription.created_at} />, changed{" "}
+        <ExactTime at={subscription.updated_at} />. Id <code>{id}</code>
+      </Text>
+    </Stack>
+  );
+}
+
+/** The form of the settings. Fields that the user has not edited follow changes made by others. */
+function EditForm({ subscription }: SettingsProps) {
+  const { update } = useSubscriptionActions(subscription.id);
+  const form = useForm({
+    name: `subscription:${subscription.id}`,
+    initial: draftOf(subscription),
+    names: DRAFT_FIELDS,
+    send: (draft) => update(draft, subscription),
+    onDone: (_, changes) => {
+      changes.reset();
+      notify.done("Saved.");
+    },
+  });
+  const { draft } = form;
+  const changes = Object.keys(changesOf(draft, subscription)).length;
+  const isValid = draft.label.trim() !== "" && urlHint(draft.url.trim())?.kind !== "error";
+  return (
+    <Paper withBorder p="lg">
+      <Form
+        form={form}
+        gap="lg"
+        buttons={
+          <Group>
+            <SubmitButton form={form} isReady={changes > 0 && isValid}>
+              {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
+            </SubmitButton>
+            {changes > 0 && (
+              <Button variant="default" onClick={() => form.reset()}>
+                Discard
+              </Button>
+            )}
+          </Group>
+        }
+      >
+        <Title order={2} size="h4">
+          Delivery
+        </Title>
+        <EndpointFields form={form} />
+        <DeliveryFields form={form} />
+        <Text size="sm" c="dimmed">
+          {draft.kind === "batch"
+            ? "A new URL holds from the next attempt on; a new interval counts from the last batch."
+            : "A new URL and order hold from the next attempt on; events and body for what happens from now on."}
+        </Text>
+      </Form>
+    </Paper>
+  );
+}
+
+interface DeleteButtonProps {
+  readonly subscription: Subscription;
+}
+
+function DeleteButton({ subscription }: DeleteButtonProps) {
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <Group>
+      <Button
+        variant="light"
+        color="red"
+        onClick={open}
+        leftSection={<Icon name="trash" size={16} />}
+      >
+        Delete the subscription …
+      </Button>
+      {opened && <DeleteDialog subscription={subscription} onClose={close} />}
+    </Group>
+  );
+}
+
+interface DeleteDialogProps extends DeleteButtonProps {
+  readonly onClose: () => void;
+}
+
+/** Confirms the deletion. A deleted subscription cannot be restored, so the user must type its label. */
+function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProps) {
+  const { remove } = useSubscriptionActions(id);
+  const [, navigate] = useLocation();
+  const [typed, setTyped] = useState("");
+  const confirm = async () => {
+    await remove(() => navigate("/webhooks", { replace: true }));
+    notify.done(`“${label}” is deleted.`);
+  };
+  return (
+    <Confirm
+      opened
+      onClose={onClose}
+      title="Delete the subscription"
+      action="Delete for good"
+      danger
+      isReady={typed.trim() === label.trim()}
+      onConfirm={confirm}
+    >
+      <Stack>
+        <Losses id={id} />
+        <TextInput
+          label={
+            <>
+              Type <b>{label}</b> to confirm
+            </>
+          }
+          value={typed}
+          autoComplete="off"
+          data-autofocus
+          onChange={(event) => setTyped(event.currentTarget.value)}
+        />
+      </Stack>
+    </Confirm>
+  );
+}
+
+function Losses({ id }: { readonly id: string }) {
+  const health = useHealth(id).data;
+  const waiting = health === undefined ? undefined : health.pending + health.held;
+  return (
+    <div>
+      <Text size="sm">This is lost, and cannot be brought back:</Text>
+      <ul>
+        <li>
+          {waiting === undefined
+            ? "the events that are queued"
+            : `${number(waiting)} queued ${waiting === 1 ? "event" : "events"}`}
+          , which will never be sent
+        </li>
+        <li>the secret: a new subscription gets another one</li>
+        <li>the deliveries of the last 30 days with their charts</li>
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+import { Paper, SegmentedControl, SimpleGrid } from "@mantine/core";
+import { useMemo } from "react";
+
+import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
+import { Chart } from "../../../ui/chart/chart.tsx";
+import { milliseconds, number } from "../../../ui/format.ts";
+import { EmptyState } from "../../../ui/states.tsx";
+import { formatTime } from "../data/stats-range.ts";
+import { chartSeries, eventSeries, outcomeSeries, type ShownStats } from "./stats-series.ts";
+import { useStack } from "./use-shown-stats.ts";
+
+interface AttemptsChartProps {
+  readonly stats: ShownStats;
+  readonly disabledAt: string | null;
+  readonly onSelect: SelectPeriod;
+  readonly height?: number;
+}
+
+/** Attempts over time, stacked by outcome or by event. */
+export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProps) {
+  const [stack, setStack] = useStack();
+  const { times, step } = useMemo(() => chartSeries(stats), [stats]);
+  const series = useMemo(
+    () => (stack === "event" ? eventSeries(stats) : outcomeSeries(stats, disabledAt)),
+    [stats, stack, disabledAt],
+  );
+  return (
+    <Chart
+      title="Attempts"
+      {...{ times, step, series, formatTime, ...chart }}
+      format={number}
+      isStacked
+      actions={
+        <SegmentedControl
+          size="xs"
+          aria-label="Stacked by"
+          data={[
+            { value: "outcome", label: "By outcome" },
+            { value: "event", label: "By event" },
+          ]}
+          value={stack}
+          onChange={(value) => setStack(value === "event" ? "event" : "outcome")}
+        />
+      }
+    />
+  );
+}
+
+interface StatsChartsProps {
+  readonly stats: ShownStats;
+  readonly disabledAt: string | null;
+  readonly onSelect: SelectPeriod;
+}
+
+export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
+  const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
+  const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
+  if (isEmpty)
+    return (
+      <Paper withBorder>
+        <EmptyState icon="activity" title="No attempts in this time">
+          Choose a longer one above, or send a test event: it is drawn here at once.
+        </EmptyState>
+      </Paper>
+    );
+  const shared = { times, step, formatTime };
+  return (
+    <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
+      <div className="wide">
+        <AttemptsChart {...{ stats, disabledAt, onSelect }} />
+      </div>
+      <Chart {...shared} title="Answer time" series={latency} format={milliseconds} />
+      <Chart {...shared} title="Queue" series={backlog} format={number} />
+    </SimpleGrid>
+  );
+}

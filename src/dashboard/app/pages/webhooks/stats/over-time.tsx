@@ -1,0 +1,200 @@
+import { Anchor, Button, Group, SegmentedControl, Skeleton, Text, Title } from "@mantine/core";
+import { useId } from "react";
+import { Link, useSearchParams } from "wouter";
+
+import { page } from "../../../shell/page.tsx";
+import { useFilters } from "../../../ui/filters.tsx";
+import { Icon } from "../../../ui/icon.tsx";
+import { Loaded } from "../../../ui/states.tsx";
+import { useNow } from "../../../ui/use-time.ts";
+import { messageFilterOf } from "../data/filters.ts";
+import type { Subscription } from "../data/reads.ts";
+import {
+  formatPeriod,
+  type Period,
+  periodAt,
+  periodOf,
+  rangeOf,
+  type Span,
+  spanOf,
+  STATS_RANGES,
+} from "../data/stats-range.ts";
+import { useShownStats } from "./use-shown-stats.ts";
+
+// The charts are a separate chunk, so that lists and settings do not wait for the chart library.
+
+const StatsCharts = page(async () => {
+  const { StatsCharts: Page } = await import("./charts.tsx");
+  return { Page };
+});
+
+const AttemptsChart = page(async () => {
+  const { AttemptsChart: Page } = await import("./charts.tsx");
+  return { Page };
+});
+
+const MINUTE_MS = 60_000;
+/** A lower plot than elsewhere, because the list below it is the main content. */
+const PLOT_PX = 104;
+const TIMES = ["within", "since", "until"] as const;
+
+interface ListChartProps {
+  readonly subscription: Subscription;
+}
+
+interface ToggleProps {
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}
+
+export function ChartToggle({ isOpen, onToggle }: ToggleProps) {
+  return (
+    <Button
+      variant="subtle"
+      aria-expanded={isOpen}
+      leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
+      onClick={onToggle}
+    >
+      Chart
+    </Button>
+  );
+}
+
+/** Attempts over the period of the list's filter. A period that is selected in the chart becomes the filter. */
+export function ListChart({ subscription }: ListChartProps) {
+  const [params] = useSearchParams();
+  const { set } = useFilters(TIMES);
+  const filter = messageFilterOf(params);
+  const span = spanOf(filter, useNow(MINUTE_MS));
+  const hasPeriod = filter.since !== undefined || filter.until !== undefined;
+  const hasOthers = Object.keys(filter).some((name) => !TIMES.some((one) => one === name));
+  const id = useId();
+  return (
+    <section aria-labelledby={`${id}-title`}>
+      <Title order={2} className="unseen" id={`${id}-title`}>
+        Chart of the attempts
+      </Title>
+      {hasPeriod && (
+        <Group gap="sm" mb="xs">
+          {typeof span === "object" && <Text size="sm">{formatPeriod(span)}</Text>}
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            leftSection={<Icon name="x" size={14} />}
+            onClick={() => set({ since: undefined, until: undefined })}
+          >
+            Remove the period
+          </Button>
+        </Group>
+      )}
+      {hasOthers && (
+        <Text size="sm" c="dimmed" mb="xs">
+          The chart shows all attempts of the period. The other filters apply to the list only.
+        </Text>
+      )}
+      {span !== undefined && (
+        <Shown
+          subscription={subscription}
+          span={span}
+          onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
+        />
+      )}
+    </section>
+  );
+}
+
+interface ShownProps extends ListChartProps {
+  readonly span: Span;
+  readonly onSelect: (since: number, until: number) => void;
+}
+
+function Shown({ subscription, span, onSelect }: ShownProps) {
+  const { query, stats } = useShownStats(subscription.id, span);
+  if (query.isPending) return <Skeleton height={196} />;
+  return (
+    <Loaded query={query}>
+      {(read) => (
+        <AttemptsChart
+          stats={stats ?? read}
+          disabledAt={subscription.disabled_at}
+          onSelect={onSelect}
+          height={PLOT_PX}
+        />
+      )}
+    </Loaded>
+  );
+}
+
+interface OverTimeProps {
+  readonly subscription: Subscription;
+}
+
+/** The charts of a subscription for a range up to now, or for a period that was selected in a chart. */
+export function OverTime({ subscription: { id, disabled_at: disabledAt } }: OverTimeProps) {
+  const [params, setParams] = useSearchParams();
+  const range = rangeOf(params.get("range"));
+  const period = periodOf(params);
+  const { query, stats } = useShownStats(id, period ?? range);
+  const show = (changes: Readonly<Record<string, string>>) =>
+    setParams((before) => {
+      const kept = [...before].filter(([name]) => name === "stack" || name === "range");
+      return { ...Object.fromEntries(kept), ...changes };
+    });
+  return (
+    <section aria-label="Over time">
+      <Group justify="space-between" mb="sm">
+        <Text fw={650} component="h2" size="lg" m={0}>
+          Over time
+        </Text>
+        <SegmentedControl
+          aria-label="Range"
+          value={range}
+          onChange={(next) => show({ range: next })}
+          data={Object.entries(STATS_RANGES).map(([value, { label }]) => ({ value, label }))}
+        />
+      </Group>
+      <div aria-live="polite">
+        {period && <Selected id={id} period={period} onClear={() => show({})} />}
+      </div>
+      {query.isPending ? (
+        <Skeleton height={620} />
+      ) : (
+        <Loaded query={query}>
+          {(read) => (
+            <StatsCharts
+              stats={stats ?? read}
+              disabledAt={disabledAt}
+              onSelect={(since, until) => show(periodAt(since, until))}
+            />
+          )}
+        </Loaded>
+      )}
+    </section>
+  );
+}
+
+interface SelectedProps {
+  readonly id: string;
+  readonly period: Period;
+  readonly onClear: () => void;
+}
+
+function Selected({ id, period, onClear }: SelectedProps) {
+  const search = new URLSearchParams({ tab: "deliveries", ...period });
+  return (
+    <Group gap="sm" mb="sm">
+      <Text size="sm">{formatPeriod(period)}</Text>
+      <Anchor component={Link} href={`/webhooks/${id}?${search}`} size="sm">
+        Its deliveries
+      </Anchor>
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        leftSection={<Icon name="x" size={14} />}
+        onClick={onClear}
+      >
+        Remove the period
+      </Button>
+    </Group>
+  );
+}

@@ -1,0 +1,143 @@
+import { useEffect, useRef, useState } from "react";
+
+import { BASE_URL } from "../api/connect.ts";
+import { readIdentity } from "./identity.ts";
+import { useApi, useSession } from "./session.tsx";
+
+export type LiveState = "connecting" | "live" | "waiting";
+
+interface StreamReader {
+  readonly onState: (state: LiveState) => void;
+  readonly onMessage: (event: string, data: unknown) => void;
+  /** Called when the server answers the stream with 401. */
+  readonly onUnauthorized: () => void;
+}
+
+interface StreamRequest {
+  /** The path below `{base_url}`. */
+  readonly path: string;
+  readonly token: string;
+}
+
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+/**
+ * The server sends a message or a keep-alive every two seconds. After a longer silence the connection is
+ * considered dead.
+ */
+const SILENCE_MS = 15_000;
+
+/**
+ * Reads `text/event-stream` until `signal` is aborted, and reconnects with exponential backoff when the stream
+ * ends. It uses fetch because an EventSource cannot send the Bearer header.
+ */
+async function followStream(
+  signal: AbortSignal,
+  request: StreamRequest,
+  reader: StreamReader,
+): Promise<void> {
+  for (
+    let waitMs = FIRST_WAIT_MS;
+    !signal.aborted;
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+  ) {
+    const wasLive = await readStream(signal, request, reader).catch(() => false);
+    if (wasLive) waitMs = FIRST_WAIT_MS;
+    if (signal.aborted) return;
+    reader.onState("waiting");
+    await pause(waitMs, signal);
+  }
+}
+
+/** Reads one connection until it ends. Returns whether the connection was ever live. */
+async function readStream(
+  signal: AbortSignal,
+  { path, token }: StreamRequest,
+  { onState, onMessage, onUnauthorized }: StreamReader,
+): Promise<boolean> {
+  const silent = new AbortController();
+  const response = await fetch(BASE_URL + path, {
+    headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream" },
+    signal: AbortSignal.any([signal, silent.signal]),
+  });
+  if (response.status === 401) onUnauthorized();
+  if (!response.ok || response.body === null) return false;
+  onState("live");
+  const chunks = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const timer = setTimeout(() => silent.abort(), SILENCE_MS);
+      const { done, value } = await chunks.read().finally(() => clearTimeout(timer));
+      if (done) return true;
+      const messages = (rest + value).split("\n\n");
+      rest = messages.pop() ?? "";
+      for (const message of messages) dispatchMessage(message, onMessage);
+    }
+  } catch {
+    return true;
+  }
+}
+
+/** Parses one message. The server writes one `data` line per message (src/http/event-stream.ts). */
+function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]): void {
+  const lines = message.split("\n");
+  const field = (name: string) =>
+    lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+  const data = field("data");
+  if (data !== undefined) onMessage(field("event") ?? "message", JSON.parse(data));
+}
+
+/** Waits for the time, or until the browser is online again. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    window.addEventListener("online", end);
+    signal.addEventListener("abort", end);
+  });
+}
+
+/** Reads the event stream at a path below `{base_url}` while the component is mounted. */
+export function useLive(path: string, onMessage: StreamReader["onMessage"]): LiveState {
+  const { token } = useSession();
+  const api = useApi();
+  const [state, setState] = useState<LiveState>("connecting");
+  const latest = useRef(onMessage);
+  useEffect(() => {
+    latest.current = onMessage;
+  });
+  useEffect(() => {
+    const controller = new AbortController();
+    const reader: StreamReader = {
+      onState: setState,
+      onMessage: (event, data) => latest.current(event, data),
+      // This request is answered 401, too, and its client ends the session.
+      onUnauthorized: () => void readIdentity(api).catch(() => undefined),
+    };
+    void followStream(controller.signal, { path, token }, reader);
+    return () => controller.abort();
+  }, [api, path, token]);
+  return state;
+}
+
+/**
+ * Calls `onReconnect` when the stream is live again after an interruption. The stream does not replay missed
+ * messages, so the caller must read the list again.
+ */
+export function useReconnect(live: LiveState, onReconnect: () => void): void {
+  const wasAway = useRef(false);
+  const latest = useRef(onReconnect);
+  useEffect(() => {
+    latest.current = onReconnect;
+  });
+  useEffect(() => {
+    if (live === "live" && wasAway.current) latest.current();
+    if (live !== "connecting") wasAway.current = live === "waiting";
+  }, [live]);
+}

@@ -1,0 +1,191 @@
+import {
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+
+import { apiWith } from "../api/connect.ts";
+import { readIdentity, type Session } from "./identity.ts";
+import type { PortalLink } from "./links.ts";
+import { queryClient } from "./query-client.ts";
+import { SessionContext, type SessionState } from "./session.tsx";
+import { NO_CALLBACK } from "./links.ts";
+
+/*
+ * Messages from the portal to the page that frames it (guide "Embedding"). They contain only that the portal
+ * has opened, its height, and that it has ended. They are sent only to origins that may frame the portal.
+ */
+
+type HostMessage =
+  | { readonly type: "opened" }
+  | { readonly type: "height"; readonly height: number }
+  | { readonly type: "ended" };
+
+const SOURCE = "reviewrelay-portal";
+/** A dialog needs this height, even over a short page. */
+const MIN_HEIGHT = 400;
+/**
+ * Higher content scrolls inside the frame. Lists load the rows in view; in a frame of unlimited height that
+ * would be all rows.
+ */
+const MAX_HEIGHT = 1_600;
+
+/**
+ * Returns the origins that may frame the portal. The server writes them into the document and into
+ * `frame-ancestors`.
+ */
+function listedOrigins(): readonly string[] {
+  const meta = document.querySelector<HTMLMetaElement>('meta[name="framed-by"]');
+  return (meta?.content ?? "").split(" ").filter((one) => one !== "");
+}
+
+/**
+ * Returns the origins to notify. With `ancestorOrigins` it is the framing origin only; without it the browser
+ * drops messages for other origins.
+ */
+function hostOrigins(): readonly string[] {
+  const listed = listedOrigins();
+  const around = location.ancestorOrigins?.[0];
+  return around === undefined ? listed : listed.filter((one) => one === around);
+}
+
+const isFramed = () => window.parent !== window;
+
+function notifyHost(message: HostMessage): void {
+  if (!isFramed()) return;
+  for (const origin of hostOrigins())
+    window.parent.postMessage({ source: SOURCE, ...message }, origin);
+}
+
+/** Reports the height of the content to the host page at every change. */
+export function useReportedHeight(content: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const { current } = content;
+    if (current === null || !isFramed()) return undefined;
+    let last = 0;
+    const observer = new ResizeObserver(() => {
+      const full = Math.ceil(current.getBoundingClientRect().height);
+      const height = Math.min(Math.max(full, MIN_HEIGHT), MAX_HEIGHT);
+      if (height === last) return;
+      last = height;
+      notifyHost({ type: "height", height });
+    });
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [content]);
+}
+
+/** Returns whether the portal is framed. The framing page can open the portal again. */
+export function useHasHost(): boolean {
+  return useState(isFramed)[0];
+}
+
+/**
+ * `used` covers every rejected code (used, expired or unknown). `missing` means that the link has no code, as
+ * after a reload.
+ */
+type PortalEndReason = "used" | "missing" | "expired";
+
+export interface PortalState {
+  readonly session: Session | undefined;
+  readonly ended: PortalEndReason | undefined;
+  /**
+   * The error of the request that redeems the code, such as a network failure. The code may still be valid,
+   * so the request can be retried.
+   */
+  readonly error: unknown;
+  readonly retry: () => void;
+}
+
+interface PortalSessionProps {
+  readonly link: PortalLink;
+  readonly children: (state: PortalState) => ReactNode;
+}
+
+/** Redeems the one-time code of a portal link. The session is only in the memory of this page. */
+export function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
+  const [session, setSession] = useState<Session>();
+  const [ended, setEnded] = useState<PortalEndReason | undefined>(
+    code === undefined ? "missing" : undefined,
+  );
+  const [error, setError] = useState<unknown>();
+  const open = useCallback(() => {
+    if (code === undefined) return;
+    setError(undefined);
+    openSession(base, code).then(setSession, (failed: unknown) => {
+      if (failed instanceof CodeRejected) setEnded("used");
+      else setError(failed);
+    });
+  }, [base, code]);
+  const isBegun = useRef(false);
+  useEffect(() => {
+    if (isBegun.current) return;
+    isBegun.current = true;
+    open();
+  }, [open]);
+  useEffect(() => {
+    if (session !== undefined) notifyHost({ type: "opened" });
+  }, [session]);
+  useEffect(() => {
+    if (ended !== undefined) notifyHost({ type: "ended" });
+  }, [ended]);
+  const end = useCallback(() => {
+    queryClient.clear();
+    setSession(undefined);
+    setEnded("expired");
+  }, []);
+  const state = useSessionState(session, end);
+  return (
+    <SessionContext value={state}>
+      {children({ session, ended, error, retry: open })}
+    </SessionContext>
+  );
+}
+
+/** The server rejected the code. A retry would fail in the same way. */
+class CodeRejected extends Error {}
+
+async function openSession(base: string, code: string): Promise<Session> {
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ code });
+  const answer = await fetch(`${base}/session`, { method: "POST", headers, body });
+  if (answer.status === 400 || answer.status === 422) throw new CodeRejected();
+  if (!answer.ok) throw new Error(`The code was answered ${answer.status}.`);
+  const { token, pages, scope }: OpenedSession = await answer.json();
+  const identity = await readIdentity(apiWith(token));
+  const isReadOnly = !scope.split(" ").includes("webhooks:write");
+  return { ...identity, token, portal: { pages, isReadOnly } };
+}
+
+/** The part of the server's answer (`src/portal`) that the session needs. */
+interface OpenedSession {
+  readonly token: string;
+  readonly pages: readonly string[];
+  readonly scope: string;
+}
+
+const nothing = () => {};
+
+/**
+ * Builds the session state of a portal. It has no sign-in, sign-out or impersonation: a portal session begins
+ * with a link and ends when its token expires.
+ */
+function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
+  const token = session?.token;
+  const api = useMemo(() => apiWith(token, () => token !== undefined && onEnd()), [token, onEnd]);
+  return {
+    session,
+    isRemembered: false,
+    ended: undefined,
+    ssoCallback: NO_CALLBACK,
+    api,
+    signIn: nothing,
+    signOut: nothing,
+    actAs: nothing,
+    comeBack: nothing,
+  };
+}

@@ -1,0 +1,119 @@
+import { Group, Paper, Text, ThemeIcon, VisuallyHidden } from "@mantine/core";
+import { Fragment, type ReactNode } from "react";
+
+import { sentence } from "./format.ts";
+import { Icon } from "./icon.tsx";
+import { matchesIn } from "./text-query.ts";
+
+interface TagProps {
+  /** The name of a Mantine colour. */
+  readonly color?: string;
+  /** Renders the tag in a lighter style, for places with several tags side by side. */
+  readonly isQuiet?: boolean;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+/** Shows a word in a tinted box. It is one plain element, because long lists contain hundreds of tags. */
+export function Tag({ color = "gray", isQuiet = false, className = "", children }: TagProps) {
+  const tint = `--mantine-color-${color}-light`;
+  return (
+    <span
+      className={`tag ${className}`}
+      data-quiet={isQuiet || undefined}
+      style={{ background: `var(${tint})`, color: `var(${tint}-color)` }}
+    >
+      {children}
+    </span>
+  );
+}
+
+const COLORS: Readonly<Record<string, string>> = {
+  active: "teal",
+  connected: "teal",
+  delivered: "teal",
+  pending: "blue",
+  waiting: "yellow",
+  retry: "yellow",
+  held: "yellow",
+  under_review: "yellow",
+  interrupted: "gray",
+  skipped: "gray",
+  inactive: "gray",
+  locked: "yellow",
+  failing: "yellow",
+  disabled: "red",
+  disconnected: "red",
+  failed: "red",
+};
+
+/** Shows a state as a word. The colour only repeats the state, so that nobody depends on seeing it. */
+export function StateBadge({ state }: { readonly state: string }) {
+  return <Tag color={COLORS[state] ?? "gray"}>{sentence(state)}</Tag>;
+}
+
+/** Shows the overall state of a page in one sentence, above the details. */
+export function Verdict({
+  isWell,
+  title,
+  children,
+  action,
+}: {
+  readonly isWell: boolean;
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly action?: ReactNode;
+}) {
+  return (
+    <Paper withBorder p="md" className="verdict">
+      <Group gap="md" align="flex-start" className="grows" wrap="nowrap">
+        <ThemeIcon variant="light" color={isWell ? "teal" : "yellow"} size={36} radius="xl">
+          <Icon name={isWell ? "check" : "alert"} />
+        </ThemeIcon>
+        <output className="shrinks">
+          <Text fw={650} component="span" display="block">
+            {title}
+          </Text>
+          {children !== undefined && (
+            <Text size="sm" c="dimmed" component="span" display="block">
+              {children}
+            </Text>
+          )}
+        </output>
+      </Group>
+      {action}
+    </Paper>
+  );
+}
+
+const OF = 5;
+
+/** Shows filled and empty stars; screen readers announce the number. */
+export function Stars({ rate }: { readonly rate: number }) {
+  return (
+    <span className="stars">
+      <VisuallyHidden>{`${rate} of ${OF} stars`}</VisuallyHidden>
+      {Array.from({ length: OF }, (_, i) => (
+        <svg key={i} viewBox="0 0 24 24" width={16} height={16} aria-hidden data-filled={i < rate}>
+          <path d="m12 3 2.8 5.8 6.2.9-4.5 4.4 1 6.3-5.5-3-5.5 3 1-6.3L3 9.7l6.2-.9L12 3Z" />
+        </svg>
+      ))}
+    </span>
+  );
+}
+
+interface HighlightedProps {
+  readonly text: string;
+  /** The search text. */
+  readonly q: string | undefined;
+}
+
+/** Shows a text with all occurrences of the search text marked. */
+export function Highlighted({ text, q }: HighlightedProps) {
+  return matchesIn(text, q).map(({ from, before, found }) => (
+    <Fragment key={from}>
+      {before}
+      {found !== "" && <mark>{found}</mark>}
+    </Fragment>
+  ));
+}

@@ -1,0 +1,325 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../db/client.ts";
+import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { inBatches } from "../lib/batches.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+import type { FieldErrors } from "../lib/problem.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
+import type { WriterPool } from "../outbox/writer-pool.ts";
+import { MAIL_WAKE } from "../outbox/mail.ts";
+import { holdSequences, recordActions } from "../outbox/queries.ts";
+import type { Wake, Waker } from "../outbox/schedule.ts";
+import { queueHomeownerNotices, suppressingPartners } from "../reviews/actions/notices.ts";
+import { reviewFacts } from "../reviews/model.ts";
+import {
+  type BatchDecision,
+  decideBatch,
+  type ProviderRequest,
+  claimKey,
+  type BatchLookup,
+  isInvalid,
+} from "./decide-batch.ts";
+import { type Cause, decideEvents, type Recorded } from "./decide.ts";
+import { reasonOf, reviewKey } from "./model.ts";
+import { charsOf } from "./profanity.ts";
+import { lookUp, type ReviewState, type Site, waitForRows } from "./queries/look-up.ts";
+import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
+
+export interface ProviderDeps {
+  readonly db: Db;
+  readonly writerPool: WriterPool;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+  readonly log: Log;
+  /**
+   * Receives the instants of a request's events, which link the request's trace to its deliveries. Absent without
+   * tracing.
+   */
+  readonly traces?: { came(instants: readonly Date[]): void } | undefined;
+}
+
+export type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
+
+/** The result of one request. Nothing of it is written unless it was accepted. */
+export type RequestResult =
+  | { readonly kind: "accepted"; readonly accepted: number; readonly woken: Promise<void> }
+  | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors }
+  /**
+   * Deferred: another transaction holds a row or sequence that it needs, its provider's secret changed, or the batch
+   * could not be written.
+   */
+  | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" | "write" };
+
+/** Another transaction claims, inserts or locks a row that the batch writes. */
+class Collision extends Error {}
+
+/** The locks that a batch waits for. It skips all other locked rows and defers the requests that need them. */
+type LockWait = "nothing" | "sequences" | "rows and sequences";
+
+/**
+ * Writes requests in one transaction. It locks rows before sequences, in the same order as actions on reviews, and
+ * waits at most 100 ms for any lock after the look-up. Transactions can therefore not deadlock with each other.
+ */
+async function writeBatch(
+  deps: BatcherDeps,
+  requests: readonly ProviderRequest[],
+  lockWait: LockWait,
+): Promise<RequestResult[]> {
+  const now = deps.clock.now();
+  const writing = requests.filter(({ read }) => !isInvalid(read));
+  const partners = [...new Set(writing.flatMap((one) => one.partners))];
+  const work = async (tx: Tx) => {
+    const found = await findAll(tx, requests, { partners, lockWait });
+    const decisions = decideBatch(requests, found);
+    return { decisions, wakes: await writeAll(tx, deps, { requests, found, decisions, now }) };
+  };
+  try {
+    const { decisions, wakes } =
+      lockWait === "nothing"
+        ? await deps.writerPool.group(work)
+        : await deps.writerPool.transaction(partners, work, { readsFirst: true });
+    // Wakes the dispatcher after the commit, because an earlier wake could find the entries still invisible.
+    const woken = deps.schedule.wake(wakes);
+    return decisions.map((one) =>
+      one.kind === "accepted" ? { kind: "accepted", accepted: one.newEvents.length, woken } : one,
+    );
+  } catch (error) {
+    // A store failure leaves the result of the commit unknown, so it is thrown. After any other error the transaction
+    // is rolled back. A single request may have caused it, so each one is retried in its own transaction.
+    if (isStoreFailure(error) && !isDeadlock(error)) throw error;
+    const isCollision = error instanceof Collision || isDeadlock(error);
+    if (lockWait === "rows and sequences" && !isCollision) throw error;
+    const { cause = error } = Object(error);
+    deps.log.warn("ingest.batch_split", { requests: requests.length, ...errorFields(cause) });
+    return requests.map(() => ({ kind: "deferred", reason: "write" }));
+  }
+}
+
+async function findAll(
+  tx: Tx,
+  requests: readonly ProviderRequest[],
+  { partners, lockWait }: { readonly partners: readonly number[]; readonly lockWait: LockWait },
+): Promise<BatchLookup> {
+  const named = requests.flatMap(({ slug, read }) => {
+    const writes = !isInvalid(read);
+    return read.references.map(({ type, id = null, siteId = null, externalReviewId = null }) => ({
+      slug,
+      id,
+      siteId,
+      externalReviewId,
+      usesReview: writes,
+      createsReview: writes && type === "review.created",
+      changesSite: writes && type === "connection.changed",
+    }));
+  });
+  // Only response.posted leads to a mail of ours.
+  const posting = requests.filter(({ read }) =>
+    read.events.some(({ type }) => type === "response.posted"),
+  );
+  // The statements are pipelined in this order. The look-up therefore sees the commits of the transactions whose
+  // locks it waited for.
+  const [, heldPartners, known, suppressing] = await Promise.all([
+    lockWait === "rows and sequences" && waitForRows(tx, named),
+    holdSequences(tx, partners, lockWait !== "nothing"),
+    lookUp(tx, named),
+    suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
+  ]);
+  const found = {
+    sealedSecrets: new Map<string, string>(),
+    sites: new Map<number, Site>(),
+    heldSites: new Set<number>(),
+    heldPartners,
+    suppressing,
+    seen: new Set<string>(),
+    existing: new Set<string>(),
+    reviews: new Map<string, ReviewState>(),
+    newIds: new Map<string, number>(),
+  };
+  for (const one of known) {
+    const { site, review, newId, sealedSecret } = one;
+    if (sealedSecret !== null) found.sealedSecrets.set(one.slug, sealedSecret);
+    const siteId = one.siteId ?? 0;
+    const key = reviewKey(siteId, one.externalReviewId ?? "");
+    // The copy of a locked row is preferred, because it is the current one.
+    if (site !== undefined && (one.changesSite || !found.sites.has(siteId)))
+      found.sites.set(siteId, site);
+    if (one.changesSite && one.isOwnSite && site === undefined) found.heldSites.add(siteId);
+    if (one.isSeen && one.id !== null) found.seen.add(claimKey(one.slug, one.id));
+    if (one.isKnown) found.existing.add(key);
+    if (review !== undefined) found.reviews.set(key, review);
+    if (newId !== null) found.newIds.set(key, newId);
+  }
+  return found;
+}
+
+interface Batch {
+  readonly requests: readonly ProviderRequest[];
+  readonly found: BatchLookup;
+  readonly decisions: readonly BatchDecision[];
+  readonly now: Date;
+}
+
+/** Writes the events of all accepted requests, in order, and returns the wakes for the dispatcher. */
+async function writeAll(
+  tx: Tx,
+  deps: Pick<BatcherDeps, "box">,
+  { requests, found, decisions, now }: Batch,
+): Promise<Wake[]> {
+  const newEvents = decisions.map((one) => (one.kind === "accepted" ? one.newEvents : []));
+  const events = newEvents.flat();
+  if (events.length === 0) return [];
+  const profanity = new Map(requests.flatMap((one) => [...one.profanity]));
+  const claims = requests.flatMap(({ slug }, i) =>
+    (newEvents[i] ?? []).map(({ id }) => ({ slug, id })),
+  );
+  const { notices, ...outcome } = decideEvents(events, { ...found, profanity });
+  const actions = outcome.recorded.map((one) => toAction(one, now));
+  const finish = async () => {
+    await queueHomeownerNotices(tx, deps, notices, now);
+    const recorded = await recordActions(tx, actions, now);
+    return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
+  };
+  // The statements are pipelined together with the commit, unless mails must be sealed first.
+  const [, , , wakes] = await Promise.all([
+    insertNew(tx, claims, outcome.created, now),
+    outcome.reviews.length > 0 && updateReviews(tx, outcome.reviews, now),
+    outcome.sites.length > 0 && updateSites(tx, outcome.sites),
+    finish(),
+  ]).catch((error: unknown) => {
+    const isCollision = isUniqueViolation(error) || isLockTimeout(error);
+    throw isCollision ? new Collision("", { cause: error }) : error;
+  });
+  return wakes;
+}
+
+/** Converts a decided event to an action as the history and the webhook bodies show it. */
+function toAction(
+  { event, metadata, site, review, cause, occurredAt }: Recorded,
+  now: Date,
+): RecordedAction {
+  return {
+    eventId: ulid(now.getTime()),
+    event,
+    partnerId: site.partnerId,
+    accountId: site.accountId,
+    storeId: site.storeId,
+    storeReviewSiteId: site.id,
+    reviewId: review?.id ?? null,
+    actor: { type: "system", id: null, name: site.slug },
+    about:
+      cause === undefined
+        ? { review: reviewFacts({ ...site, ...review, sourcePlatform: site.slug }) }
+        : { site: siteFacts(site, cause) },
+    metadata,
+    occurredAt,
+  };
+}
+
+/** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
+function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
+  const isConnected = site[`${axis}Connected` as const];
+  return {
+    store: { id: site.storeId },
+    review_site: {
+      store_review_site_id: site.id,
+      review_site_id: site.reviewSiteId,
+      name: site.name,
+      connection_status: isConnected ? "connected" : "disconnected",
+      disconnect_reason: site[`${axis}ErrorCode` as const],
+    },
+    axis,
+    error_code: errorCode,
+    reason: reasonOf(errorCode),
+  };
+}
+
+export const EVENTS_PER_BATCH = 256;
+/**
+ * A few hundred reviews of usual length, or six of the longest. The bound exists because all requests of a batch wait
+ * for its statements.
+ */
+export const CHARS_PER_BATCH = 131_072;
+
+const LIMITS = {
+  questions: 64,
+  sizes: [
+    { sizeOf: ({ read }: ProviderRequest) => read.references.length, atMost: EVENTS_PER_BATCH },
+    { sizeOf: ({ read }: ProviderRequest) => charsOf(read.events), atMost: CHARS_PER_BATCH },
+  ],
+  waiting: 1_024,
+  waitMs: 6_000,
+};
+/** A larger request is written in its partner's queue, because it would delay the requests of other partners. */
+const MAX_EVENTS = 32;
+/** How long a deferred request is retried in its own transaction while others keep locking the same rows. */
+const AGAIN_MS = 2_000;
+
+/**
+ * **Group commit.** Requests that arrive while a transaction runs share the next batch, which locks with
+ * `SKIP LOCKED` and waits for nothing. Two kinds of requests leave it, so that they do not delay other partners:
+ *
+ * - A request that is large, or whose partner's sequence is locked, goes to a queue of its partners. The batches of
+ *   that queue wait for the sequence.
+ * - A request that needs a row locked by another transaction, or whose batch could not be written, is processed
+ *   individually and waits for all its locks.
+ */
+export function createBatcher(
+  deps: BatcherDeps,
+): (request: ProviderRequest) => Promise<RequestResult> {
+  const submit = inBatches(deps.clock, (requests) => writeBatch(deps, requests, "nothing"), {
+    ...LIMITS,
+    gatherMs: 3,
+  });
+  const queues = createPartnerQueues(deps.clock, (requests) =>
+    writeBatch(deps, requests, "sequences"),
+  );
+  return async (request) => {
+    const partners = request.partners.toSorted((a, b) => a - b).join();
+    const isBlocked = queues.has(partners) || deps.writerPool.isBlocked(request.partners);
+    let result: RequestResult = { kind: "deferred", reason: "sequence" };
+    if (!isBlocked && !isLarge(request)) result = await submit(request);
+    if (result.kind === "deferred" && result.reason === "sequence")
+      result = await queues.submit(partners, request);
+    const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
+    while (
+      result.kind === "deferred" &&
+      result.reason !== "secret" &&
+      deps.clock.monotonicMs() <= untilMs
+    )
+      [result = result] = await writeBatch(deps, [request], "rows and sequences");
+    return result;
+  };
+}
+
+function isLarge({ read }: ProviderRequest): boolean {
+  return read.references.length > MAX_EVENTS || charsOf(read.events) > CHARS_PER_BATCH;
+}
+
+/** Keeps one queue for each key while it has requests. A queue writes one batch at a time. */
+function createPartnerQueues(
+  clock: Clock,
+  write: (requests: readonly ProviderRequest[]) => Promise<readonly RequestResult[]>,
+) {
+  const queues = new Map<
+    string,
+    { submit: (request: ProviderRequest) => Promise<RequestResult>; requests: number }
+  >();
+  return {
+    has: (key: string) => queues.has(key),
+    async submit(key: string, request: ProviderRequest): Promise<RequestResult> {
+      const queue = queues.get(key) ?? { submit: inBatches(clock, write, LIMITS), requests: 0 };
+      queues.set(key, queue);
+      queue.requests++;
+      try {
+        return await queue.submit(request);
+      } finally {
+        queue.requests--;
+        if (queue.requests === 0) queues.delete(key);
+      }
+    },
+  };
+}

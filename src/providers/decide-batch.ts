@@ -1,0 +1,103 @@
+import type { FieldErrors } from "../lib/problem.ts";
+import { type Known, referenceErrors } from "./decide.ts";
+import type { ReadEvents } from "./input.ts";
+import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
+
+/** A request that waits for a batch. */
+export interface ProviderRequest {
+  readonly slug: string;
+  /** The sealed secret with which the signature was verified. */
+  readonly sealedSecret: string;
+  readonly read: ReadEvents;
+  /** Text → its profane words. */
+  readonly profanity: Known["profanity"];
+  /** The partners that own the connections named in the request. */
+  readonly partners: readonly number[];
+}
+
+/** Everything that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
+export interface BatchLookup extends Omit<Known, "profanity"> {
+  /** Provider slug → sealed secret. */
+  readonly sealedSecrets: ReadonlyMap<string, string>;
+  /** Connections that an event changes and another transaction has locked. */
+  readonly heldSites: ReadonlySet<number>;
+  /** Partners with a sequence that another transaction has locked. */
+  readonly heldPartners: ReadonlySet<number>;
+  /** Event ids that were claimed earlier, as `claimKey`. */
+  readonly seen: ReadonlySet<string>;
+  /** All existing reviews that the requests refer to, as `reviewKey`. */
+  readonly existing: ReadonlySet<string>;
+}
+
+export type BatchDecision =
+  | { readonly kind: "accepted"; readonly newEvents: readonly ProviderEvent[] }
+  /** The request needs a lock that another transaction holds, or the provider's secret has changed. */
+  | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" }
+  | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors };
+
+export function claimKey(slug: string, id: string): string {
+  return `${slug}:${id}`;
+}
+
+export function isInvalid({ fieldErrors }: ReadEvents): boolean {
+  return Object.keys(fieldErrors).length > 0;
+}
+
+/**
+ * Decides in order of arrival which requests of a batch are accepted. A later request sees the ids and reviews of the
+ * accepted ones before it, and nothing of deferred or rejected ones. A rejection lists the field errors of every
+ * event, including references that do not exist.
+ */
+export function decideBatch(
+  requests: readonly ProviderRequest[],
+  found: BatchLookup,
+): BatchDecision[] {
+  const claimed = new Set(found.seen);
+  const existing = new Set(found.existing);
+  return requests.map(({ slug, sealedSecret, read, partners }) => {
+    if (found.sealedSecrets.get(slug) !== sealedSecret)
+      return { kind: "deferred", reason: "secret" };
+    const isNew = newEventsIn(read, slug, claimed);
+    const newEvents = read.events.filter(isNew);
+    // Locks defer only a valid request, because a rejected one writes nothing.
+    if (!isInvalid(read)) {
+      if (newEvents.length > 0 && partners.some((one) => found.heldPartners.has(one)))
+        return { kind: "deferred", reason: "sequence" };
+      if (newEvents.some((event) => isHeld(event, found)))
+        return { kind: "deferred", reason: "row" };
+    }
+    const references = read.references.filter(isNew);
+    const siteOf = (id: number) => {
+      const site = found.sites.get(id);
+      return site?.slug === slug ? site : undefined;
+    };
+    const fieldErrors = { ...referenceErrors(references, siteOf, existing), ...read.fieldErrors };
+    if (Object.keys(fieldErrors).length > 0) return { kind: "rejected", fieldErrors };
+    for (const event of newEvents) {
+      claimed.add(claimKey(slug, event.id));
+      if (event.type !== "connection.changed")
+        existing.add(reviewKey(event.siteId, event.externalReviewId));
+    }
+    return { kind: "accepted", newEvents };
+  });
+}
+
+/**
+ * Returns a predicate for events whose id was never claimed; if several events share an id, only the first passes.
+ * The rest are duplicates and their references are not checked (contract 9.1).
+ */
+function newEventsIn(
+  { references }: ReadEvents,
+  slug: string,
+  claimed: ReadonlySet<string>,
+): (event: Pick<Reference, "id" | "index">) => boolean {
+  const first = new Map(references.toReversed().map(({ id, index }) => [id, index]));
+  return ({ id, index }) =>
+    id === undefined || (first.get(id) === index && !claimed.has(claimKey(slug, id)));
+}
+
+function isHeld(event: ProviderEvent, found: BatchLookup): boolean {
+  if (event.type === "connection.changed") return found.heldSites.has(event.siteId);
+  const key = reviewKey(event.siteId, event.externalReviewId);
+  return found.existing.has(key) && !found.reviews.has(key);
+}

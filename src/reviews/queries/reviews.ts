@@ -1,0 +1,310 @@
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  exists,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  ne,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf, idAfter, idBefore, nthId, someHas } from "../../../db/conditions.ts";
+import { stores, users, userStores } from "../../../db/schema/companies.ts";
+import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import type { Found, Page } from "../../http/list.ts";
+import type { ReviewChanges } from "../decide.ts";
+import type {
+  Colleague,
+  ColleagueQuery,
+  HistoryEntry,
+  Review,
+  ReviewQuery,
+  StoreReviewSite,
+} from "../model.ts";
+
+/** The reviews and stores that a caller sees: a whole account, or some of its stores. */
+export interface View {
+  readonly accountId: number;
+  readonly storeIds: readonly number[] | null;
+}
+
+/** Selects reviews joined with the facts of their sites that `Review` contains. */
+function selectReviews(db: DbOrTx) {
+  return db
+    .select({
+      id: reviews.id,
+      partnerId: reviews.partnerId,
+      accountId: reviews.accountId,
+      storeId: reviews.storeId,
+      storeReviewSiteId: reviews.storeReviewSiteId,
+      reviewSiteId: storeReviewSites.reviewSiteId,
+      sourcePlatform: reviewSites.slug,
+      externalReviewId: reviews.externalReviewId,
+      rate: reviews.rate,
+      reviewer: reviews.reviewer,
+      content: reviews.content,
+      reviewedAt: reviews.reviewedAt,
+      createdAt: reviews.createdAt,
+      updatedAt: reviews.updatedAt,
+      removedAt: reviews.removedAt,
+      responseBody: reviews.responseBody,
+      responseUserId: reviews.responseUserId,
+      respondedAt: reviews.respondedAt,
+      flagStatus: reviews.flagStatus,
+      flagReason: reviews.flagReason,
+      assignedUserId: reviews.assignedUserId,
+    })
+    .from(reviews)
+    .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId));
+}
+
+export async function reviewById(db: DbOrTx, id: number): Promise<Review | undefined> {
+  const [row] = await selectReviews(db).where(eq(reviews.id, id));
+  return row;
+}
+
+/** Locks the review until the commit, so that actions on it run one after the other. */
+export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
+  const [row] = await selectReviews(tx)
+    .where(eq(reviews.id, id))
+    .for("no key update", { of: reviews });
+  return row;
+}
+
+/** How many reviews a text search reads for one page; no index covers the texts. */
+const READ_FOR_TEXT = 5_000;
+
+/** Returns reviews, newest first. A text search stops after `READ_FOR_TEXT` reviews of the account. */
+export async function reviewsOf(
+  db: DbOrTx,
+  view: View,
+  query: ReviewQuery,
+  page: Page,
+): Promise<Found<Review>> {
+  const ofAccount = eq(reviews.accountId, view.accountId);
+  const end =
+    query.q === undefined
+      ? undefined
+      : await nthId(db, reviews, {
+          nth: READ_FOR_TEXT,
+          where: and(ofAccount, idBefore(reviews.id, page.after)),
+        });
+  const rows = await selectReviews(db)
+    .where(
+      and(
+        ofAccount,
+        ...reviewConditions(view, query, page),
+        end === undefined ? undefined : gte(reviews.id, end),
+      ),
+    )
+    .orderBy(desc(reviews.id))
+    .limit(page.limit + 1);
+  return { rows, end: end?.toString() };
+}
+
+function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | undefined)[] {
+  const { store_id, rate, source_platform, assigned_user_id, responded, flag_status } = query;
+  const { external_review_id: externalId, q } = query;
+  const { reviewer, content, responseBody } = reviews;
+  return [
+    q === undefined ? undefined : someHas([reviewer, content, responseBody], q),
+    externalId === undefined ? undefined : ofExternalId(view, externalId),
+    view.storeIds === null ? undefined : anyOf(reviews.storeId, view.storeIds),
+    store_id === undefined ? undefined : eq(reviews.storeId, store_id),
+    rate === undefined ? undefined : eq(reviews.rate, rate),
+    source_platform === undefined ? undefined : eq(reviewSites.slug, source_platform),
+    assigned_user_id === undefined ? undefined : eq(reviews.assignedUserId, assigned_user_id),
+    responded === undefined ? undefined : respondedIs(responded === "true"),
+    flag_status === undefined ? undefined : eq(reviews.flagStatus, flag_status),
+    idBefore(reviews.id, page.after),
+  ];
+}
+
+/**
+ * Matches the id at each connection of the account: an id is unique per site only, and the index begins with the
+ * site.
+ */
+function ofExternalId(view: View, externalId: string): SQL | undefined {
+  const sites = new QueryBuilder()
+    .select({ id: storeReviewSites.id })
+    .from(storeReviewSites)
+    .where(eq(storeReviewSites.accountId, view.accountId));
+  return and(eq(reviews.externalReviewId, externalId), inArray(reviews.storeReviewSiteId, sites));
+}
+
+function respondedIs(responded: boolean): SQL {
+  return responded ? isNotNull(reviews.responseBody) : isNull(reviews.responseBody);
+}
+
+/** Returns the history of a review, oldest first. */
+export function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
+  return db
+    .select({
+      id: reviewHistory.id,
+      eventId: reviewHistory.eventId,
+      event: reviewHistory.event,
+      actor: reviewHistory.actor,
+      metadata: reviewHistory.metadata,
+      occurredAt: reviewHistory.occurredAt,
+    })
+    .from(reviewHistory)
+    .where(eq(reviewHistory.reviewId, reviewId))
+    .orderBy(asc(reviewHistory.id));
+}
+
+export async function updateReview(
+  tx: Tx,
+  id: number,
+  changes: ReviewChanges,
+  now: Date,
+): Promise<void> {
+  await tx
+    .update(reviews)
+    .set({ ...changes, updatedAt: now })
+    .where(eq(reviews.id, id));
+}
+
+/** Literals instead of parameters, because a generic plan can use the partial index only if it sees the values. */
+const CHANGES = {
+  pull: sql`${reviewHistory.axis} = 'pull' and ${reviewHistory.event} in ('review_pull_connected', 'review_pull_disconnected')`,
+  post: sql`${reviewHistory.axis} = 'post' and ${reviewHistory.event} in ('response_post_connected', 'response_post_disconnected')`,
+};
+
+/** Selects when an axis of a store's review site last connected or disconnected. */
+function lastChange<A extends keyof typeof CHANGES>(db: DbOrTx, axis: A) {
+  return db
+    .select({ at: reviewHistory.occurredAt })
+    .from(reviewHistory)
+    .where(and(eq(reviewHistory.storeReviewSiteId, storeReviewSites.id), CHANGES[axis]))
+    .orderBy(desc(reviewHistory.id))
+    .limit(1)
+    .as(axis);
+}
+
+export function storeReviewSitesOf(db: DbOrTx, view: View, page: Page): Promise<StoreReviewSite[]> {
+  const pull = lastChange(db, "pull");
+  const post = lastChange(db, "post");
+  return db
+    .select({
+      id: storeReviewSites.id,
+      storeId: storeReviewSites.storeId,
+      storeName: stores.name,
+      reviewSiteId: storeReviewSites.reviewSiteId,
+      slug: reviewSites.slug,
+      name: reviewSites.name,
+      pullConnected: storeReviewSites.pullConnected,
+      pullErrorCode: storeReviewSites.pullErrorCode,
+      pullSince: pull.at,
+      postConnected: storeReviewSites.postConnected,
+      postErrorCode: storeReviewSites.postErrorCode,
+      postSince: post.at,
+    })
+    .from(storeReviewSites)
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
+    .innerJoin(stores, eq(stores.id, storeReviewSites.storeId))
+    .leftJoinLateral(pull, sql`true`)
+    .leftJoinLateral(post, sql`true`)
+    .where(
+      and(
+        eq(storeReviewSites.accountId, view.accountId),
+        view.storeIds === null ? undefined : anyOf(storeReviewSites.storeId, view.storeIds),
+        idAfter(storeReviewSites.id, page.after),
+      ),
+    )
+    .orderBy(asc(storeReviewSites.id))
+    .limit(page.limit + 1);
+}
+
+/** Matches users with access to one of the stores: all roles except location users of other stores. */
+function sees(db: DbOrTx, storeIds: readonly number[]): SQL | undefined {
+  const own = db
+    .select()
+    .from(userStores)
+    .where(and(eq(userStores.userId, users.id), anyOf(userStores.storeId, storeIds)));
+  return or(ne(users.role, "location_user"), exists(own));
+}
+
+/** Whether a review may be assigned to this user: an active user of its account with access to its store. */
+export async function maySee(
+  db: DbOrTx,
+  { accountId, storeId }: Pick<Review, "accountId" | "storeId">,
+  userId: number,
+): Promise<boolean> {
+  const rows = await db
+    .select({ id: users.id })
+    .from(users)
+    .where(
+      and(
+        eq(users.id, userId),
+        eq(users.companyId, accountId),
+        users.isActive,
+        sees(db, [storeId]),
+      ),
+    );
+  return rows.length > 0;
+}
+
+/** Lists the active users of the account; a location user sees only users with access to one of its own stores. */
+export async function colleaguesOf(
+  db: DbOrTx,
+  view: View,
+  query: ColleagueQuery,
+  page: Page,
+): Promise<Colleague[]> {
+  const seen = db
+    .select({ id: users.id, email: users.email, name: users.name, role: users.role })
+    .from(users)
+    .where(
+      and(
+        eq(users.companyId, view.accountId),
+        users.isActive,
+        view.storeIds === null ? undefined : sees(db, view.storeIds),
+        query.store_id === undefined ? undefined : seesOwn(db, query.store_id),
+        idAfter(users.id, page.after),
+      ),
+    )
+    .orderBy(asc(users.id))
+    .limit(page.limit + 1)
+    .as("seen");
+  const rows = await db
+    .select({
+      id: seen.id,
+      email: seen.email,
+      name: seen.name,
+      role: seen.role,
+      storeId: userStores.storeId,
+    })
+    .from(seen)
+    .leftJoin(userStores, and(eq(seen.role, "location_user"), eq(userStores.userId, seen.id)))
+    .orderBy(asc(seen.id), asc(userStores.storeId));
+  return [...Map.groupBy(rows, (row) => row.id).values()].flatMap(([user, ...others]) =>
+    user === undefined ? [] : [colleague(user, others)],
+  );
+}
+
+/** Matches users with access to the store, if the store belongs to their account. */
+function seesOwn(db: DbOrTx, storeId: number): SQL | undefined {
+  const own = db
+    .select()
+    .from(stores)
+    .where(and(eq(stores.id, storeId), eq(stores.accountId, users.companyId)));
+  return and(sees(db, [storeId]), exists(own));
+}
+
+type ColleagueRow = Omit<Colleague, "storeIds"> & { readonly storeId: number | null };
+
+/** Merges the rows of one user. A location user has one row per store; other roles have no stores assigned. */
+function colleague({ storeId, ...user }: ColleagueRow, others: readonly ColleagueRow[]): Colleague {
+  const storeIds = [storeId, ...others.map((row) => row.storeId)].filter((one) => one !== null);
+  return { ...user, storeIds: user.role === "location_user" ? storeIds : null };
+}

@@ -1,0 +1,242 @@
+import type { Tx } from "../../../db/client.ts";
+import { recordAccessDenied } from "../../auth/actions/access-denied.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import { inviteUser } from "../../auth/actions/invitations.ts";
+import { endAccess, liftLock } from "../../auth/actions/sessions.ts";
+import { authorityInPerson, excessOf } from "../../auth/authority.ts";
+import { normaliseEmail } from "../../auth/email.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { Found, Page } from "../../http/list.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import { MAIL_WAKE } from "../../outbox/mail.ts";
+import type { NewTeammate, NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
+import * as queries from "../queries/users.ts";
+import { EMAIL_TAKEN, userErrors } from "../user-rules.ts";
+import { existing, findRow, type AdminDeps } from "./deps.ts";
+
+type ReadingDeps = Pick<AdminDeps, "db">;
+
+export function listUsers({ db }: ReadingDeps, query: UserQuery, page: Page): Promise<Found<User>> {
+  const { email } = query;
+  const filter = email === undefined ? query : { ...query, email: normaliseEmail(email) };
+  return queries.usersOf(db, filter, page);
+}
+
+export function findUser({ db }: ReadingDeps, id: string | undefined): Promise<User> {
+  return findRow(id, (rowId) => queries.userById(db, rowId));
+}
+
+/** Validates the fields of a new user against the database, before `createUser` writes anything. */
+export async function newUserErrors(
+  { db }: ReadingDeps,
+  body: ValidParts<NewUser>,
+): Promise<RuleErrors> {
+  const { company_id: companyId } = body;
+  const email = body.email && normaliseEmail(body.email);
+  const [employer, isTaken] = await Promise.all([
+    companyId === undefined ? undefined : queries.employerOf(db, companyId),
+    email === undefined ? false : queries.hasEmail(db, email),
+  ]);
+  return userErrors({ ...body, email }, { employer, isTaken });
+}
+
+/**
+ * Creates a user, and mails an invitation if the body has no password. `body` has passed `newUserErrors`. If another
+ * request has taken the email since then, the answer is a 422 all the same.
+ */
+export async function createUser(
+  deps: AdminDeps,
+  { principal, requestContext }: Caller,
+  body: NewUser,
+): Promise<User> {
+  const { company_id: companyId, name, role, password, store_ids: storeIds = [] } = body;
+  const email = normaliseEmail(body.email);
+  const passwordHash =
+    password === undefined ? null : await deps.passwords.hash(password, requestContext.ip);
+  const now = deps.clock.now();
+  try {
+    const user = await deps.db.transaction(async (tx) => {
+      const row = { companyId, email, name, role, passwordHash, storeIds, createdAt: now };
+      const id = await queries.insertUser(tx, row);
+      const details = { user_id: id, company_id: companyId, role };
+      await recordAudit(tx, {
+        at: now,
+        action: "USER_CREATED",
+        actor: principal,
+        requestContext,
+        details,
+      });
+      if (passwordHash === null)
+        await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
+      return existing(await queries.userById(tx, id));
+    });
+    if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
+    return user;
+  } catch (error) {
+    if (!queries.isEmailTaken(error)) throw error;
+    throw invalid({ email: [EMAIL_TAKEN] });
+  }
+}
+
+/**
+ * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user or one with
+ * a password, because the link would not work.
+ */
+export async function inviteAgain(
+  deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
+  { principal, requestContext }: Caller,
+  { id, email, hasPassword, isActive }: User,
+): Promise<User> {
+  if (hasPassword || !isActive) throw new Problem("not_invitable");
+  const now = deps.clock.now();
+  const user = await deps.db.transaction(async (tx) => {
+    await inviteUser(tx, deps, { userId: id, email, actor: principal, requestContext, now });
+    return existing(await queries.userById(tx, id));
+  });
+  await deps.schedule.wake([MAIL_WAKE]);
+  return user;
+}
+
+/**
+ * Refuses a change that would lock all administrators or owners out. Throws `last_super_admin` for the last active
+ * super-admin, and `last_owner` for the last active owner of a partner. An operator may remove the last owner, and
+ * can appoint another.
+ */
+async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
+  const isLast = async () => {
+    const active = await queries.holdActive(tx, { role, companyId });
+    return active.length === 1 && active.includes(id);
+  };
+  if (role === "super_admin" && (await isLast())) throw new Problem("last_super_admin");
+  if (role === "partner_owner" && companyType === "partner" && (await isLast()))
+    throw new Problem("last_owner");
+}
+
+/** Changes the role of a partner's user. Tokens stay valid, because each request reads the role again. */
+export async function setUserRole(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  user: User,
+  role: (typeof ROLES_OF.partner)[number],
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    if (role !== user.role) await refuseLast(tx, principal, user);
+    if (await queries.setUserRole(tx, user.id, { role, now })) {
+      const details = { user_id: user.id, from: user.role, to: role };
+      const action = "USER_ROLE_CHANGED";
+      await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
+    }
+    return existing(await queries.userById(tx, user.id));
+  });
+}
+
+/** Deactivates a user and deletes all their tokens (contract 10.1). Throws `last_super_admin` or `last_owner`. */
+export async function deactivateUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  user: User,
+): Promise<User> {
+  const now = clock.now();
+  const { id } = user;
+  return db.transaction(async (tx) => {
+    await refuseLast(tx, principal, user);
+    if (await queries.setUserActive(tx, id, false, now)) {
+      const details = { user_id: id, revoked: await endAccess(tx, [id], now) };
+      const action = "USER_DEACTIVATED";
+      await recordAudit(tx, { at: now, action, actor: principal, requestContext, details });
+    }
+    return existing(await queries.userById(tx, id));
+  });
+}
+
+export async function activateUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  { id }: User,
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    if (await queries.setUserActive(tx, id, true, now)) {
+      const details = { user_id: id };
+      await recordAudit(tx, {
+        at: now,
+        action: "USER_ACTIVATED",
+        actor: principal,
+        requestContext,
+        details,
+      });
+    }
+    return existing(await queries.userById(tx, id));
+  });
+}
+
+/** Removes the sign-in lock (contract 4.8) before it expires. */
+export async function unlockUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  { id, email }: User,
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    await liftLock(tx, email);
+    const details = { user_id: id };
+    await recordAudit(tx, {
+      at: now,
+      action: "USER_UNLOCKED",
+      actor: principal,
+      requestContext,
+      details,
+    });
+    return existing(await queries.userById(tx, id));
+  });
+}
+
+/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
+export function partnerOf({ partnerId }: Pick<Principal, "partnerId">): number {
+  if (partnerId === null) throw new Problem("forbidden");
+  return partnerId;
+}
+
+export function listTeam(
+  deps: ReadingDeps,
+  principal: Principal,
+  { is_active }: { readonly is_active?: "true" | "false" },
+  page: Page,
+): Promise<Found<User>> {
+  const filter = { company_id: partnerOf(principal), ...(is_active && { is_active }) };
+  return listUsers(deps, filter, page);
+}
+
+/**
+ * Finds a user of the caller's own partner. For any other user, also one of the partner's accounts, it records
+ * AUTHZ_DENIED and throws `forbidden`, because a partner manages only its own users (contract 3.9 and 10.5).
+ */
+export async function findTeammate(
+  deps: Pick<AdminDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  id: string | undefined,
+): Promise<User> {
+  const user = await findUser(deps, id);
+  const authority = { ...authorityInPerson(principal), partnerId: user.companyId };
+  const isOfTeam = user.companyType === "partner" && excessOf(principal, authority) === undefined;
+  if (isOfTeam) return user;
+  const details = { user_id: user.id, reason: "foreign_record" };
+  await recordAccessDenied(deps, principal, { requestContext, details });
+  throw new Problem("forbidden");
+}
+
+export function newTeammateErrors(
+  deps: ReadingDeps,
+  principal: Principal,
+  body: ValidParts<NewTeammate>,
+) {
+  return newUserErrors(deps, { ...body, company_id: partnerOf(principal) });
+}
+
+/** Creates a user of the caller's partner without a password: the invited person chooses it. */
+export function inviteTeammate(deps: AdminDeps, caller: Caller, body: NewTeammate): Promise<User> {
+  return createUser(deps, caller, { ...body, company_id: partnerOf(caller.principal) });
+}

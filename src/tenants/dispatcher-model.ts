@@ -1,0 +1,325 @@
+import { type Static, Type } from "@sinclair/typebox";
+
+import { pageQuery } from "../http/list.ts";
+import { literals } from "../http/principal.ts";
+import { instantAnswer } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+
+/** Limits of one answer about the dispatcher. If there is more of anything, `truncated` is true. */
+export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
+
+export interface DispatcherRow {
+  readonly id: string;
+  readonly startedAt: Date;
+  readonly renewedAt: Date;
+  /**
+   * Time since the last renewal of its leases. The clock is that of PostgreSQL, which also decides when leases
+   * expire.
+   */
+  readonly silentMs: number;
+  /** Null if the dispatcher does not report its memory. */
+  readonly memoryMb: number | null;
+}
+
+export interface ShardRow {
+  readonly id: number;
+  readonly dispatcherId: string | null;
+  readonly epoch: number;
+}
+
+/** The first queued event of a subscription. */
+export interface HeadRow {
+  readonly shard: number;
+  readonly subscriptionId: string;
+  readonly isActive: boolean;
+  readonly isWaiting: boolean;
+  readonly recordedAt: Date;
+}
+
+export interface BlockedRow {
+  readonly subscriptionId: string;
+  readonly partnerId: number;
+  readonly shard: number;
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly attempt: number;
+  readonly dueAt: Date;
+  readonly recordedAt: Date;
+}
+
+export interface DisabledRow {
+  readonly id: string;
+  readonly partnerId: number;
+  readonly label: string;
+  readonly disabledAt: Date;
+  readonly reason: string;
+  readonly failures: number;
+}
+
+export interface QueueCounts {
+  /** Counting stops at one more than `STATE_LIMITS.counted`. */
+  readonly entries: number;
+  readonly mails: number;
+  readonly mailDueAt: Date | null;
+}
+
+export interface DispatcherState {
+  readonly at: Date;
+  readonly dispatchers: readonly DispatcherRow[];
+  readonly shards: readonly ShardRow[];
+  readonly heads: readonly HeadRow[];
+  readonly blocked: readonly BlockedRow[];
+  readonly disabled: readonly DisabledRow[];
+  readonly counts: QueueCounts;
+}
+
+const idOrNull = Type.Union([Type.String(), Type.Null()]);
+const instantOrNull = Type.Union([instantAnswer(), Type.Null()]);
+const seconds = Type.Number({ minimum: 0 });
+
+export const DispatcherObject = Type.Object(
+  {
+    dispatchers: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        started_at: instantAnswer(),
+        renewed_at: instantAnswer(),
+        silent_ms: Type.Integer(),
+        shards: Type.Integer(),
+        subscriptions: Type.Integer(),
+        lag_s: seconds,
+        memory_mb: Type.Union([Type.Integer(), Type.Null()]),
+      }),
+    ),
+    shards: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        dispatcher_id: idOrNull,
+        epoch: Type.Integer(),
+        subscriptions: Type.Integer(),
+        lag_s: seconds,
+      }),
+    ),
+    lag: Type.Object({
+      lag_s: seconds,
+      oldest_recorded_at: instantOrNull,
+      entries: Type.Integer(),
+      subscriptions: Type.Integer(),
+    }),
+    blocked_heads: Type.Array(
+      Type.Object({
+        subscription_id: Type.String(),
+        partner_id: Type.Integer(),
+        shard: Type.Integer(),
+        sequence: Type.Integer(),
+        event_id: Type.String(),
+        event: Type.String(),
+        attempt: Type.Integer(),
+        due_at: instantAnswer(),
+        recorded_at: instantAnswer(),
+      }),
+    ),
+    disabled_subscriptions: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        partner_id: Type.Integer(),
+        label: Type.String(),
+        disabled_at: instantAnswer(),
+        disabled_reason: Type.String(),
+        consecutive_failure_count: Type.Integer(),
+      }),
+    ),
+    mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
+    /** True if a list or a count above was cut at its limit. */
+    truncated: Type.Boolean(),
+  },
+  { title: "Dispatcher" },
+);
+
+/**
+ * Renders the state with its lag: the age of the oldest event that could be sent now. Such an event is the first of
+ * an active subscription and does not wait for a retry.
+ */
+export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
+  const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
+  const { subscriptions, rows, counted } = STATE_LIMITS;
+  const oldest = oldestOf(heads);
+  return {
+    dispatchers: dispatchers.map((one) => {
+      const held = new Set(shards.flatMap((s) => (s.dispatcherId === one.id ? [s.id] : [])));
+      return {
+        id: one.id,
+        started_at: isoInstant(one.startedAt),
+        renewed_at: isoInstant(one.renewedAt),
+        silent_ms: one.silentMs,
+        shards: held.size,
+        ...lagOf(
+          heads.filter(({ shard }) => held.has(shard)),
+          at,
+        ),
+        memory_mb: one.memoryMb,
+      };
+    }),
+    shards: shards.map(({ id, dispatcherId, epoch }) => {
+      const lag = lagOf(
+        heads.filter(({ shard }) => shard === id),
+        at,
+      );
+      return { id, dispatcher_id: dispatcherId, epoch, ...lag };
+    }),
+    lag: {
+      lag_s: secondsSince(oldest, at),
+      oldest_recorded_at: oldest === undefined ? null : isoInstant(oldest),
+      entries: Math.min(counts.entries, counted),
+      subscriptions: Math.min(heads.length, subscriptions),
+    },
+    blocked_heads: blocked.slice(0, rows).map(showBlocked),
+    disabled_subscriptions: disabled.slice(0, rows).map(showDisabled),
+    mails: {
+      queued: Math.min(counts.mails, counted),
+      next_due_at: counts.mailDueAt && isoInstant(counts.mailDueAt),
+    },
+    truncated:
+      heads.length > subscriptions ||
+      Math.max(blocked.length, disabled.length) > rows ||
+      Math.max(counts.entries, counts.mails) > counted,
+  };
+}
+
+function showBlocked(one: BlockedRow) {
+  return {
+    subscription_id: one.subscriptionId,
+    partner_id: one.partnerId,
+    shard: one.shard,
+    sequence: one.sequence,
+    event_id: one.eventId,
+    event: one.event,
+    attempt: one.attempt,
+    due_at: isoInstant(one.dueAt),
+    recorded_at: isoInstant(one.recordedAt),
+  };
+}
+
+function showDisabled(one: DisabledRow) {
+  return {
+    id: one.id,
+    partner_id: one.partnerId,
+    label: one.label,
+    disabled_at: isoInstant(one.disabledAt),
+    disabled_reason: one.reason,
+    consecutive_failure_count: one.failures,
+  };
+}
+
+function lagOf(heads: readonly HeadRow[], at: Date) {
+  return { subscriptions: heads.length, lag_s: secondsSince(oldestOf(heads), at) };
+}
+
+function oldestOf(heads: readonly HeadRow[]): Date | undefined {
+  const sendable = heads.filter(({ isActive, isWaiting }) => isActive && !isWaiting);
+  const [first] = sendable.toSorted((a, b) => a.recordedAt.getTime() - b.recordedAt.getTime());
+  return first?.recordedAt;
+}
+
+function secondsSince(from: Date | undefined, at: Date): number {
+  return from === undefined ? 0 : Math.max(0, at.getTime() - from.getTime()) / 1_000;
+}
+
+/**
+ * Limits of one request for backlogs. It ranks up to `ranked` subscriptions with queued events, counts up to `counted`
+ * entries of each, and searches the newest `attempts` of each subscription on the page for an error.
+ */
+export const BACKLOG_LIMITS = { ranked: 10_000, counted: 1_000, attempts: 100 } as const;
+
+const ORDERS = ["depth", "age"] as const;
+
+/** The cursor of the list of backlogs: the rank of a row and its subscription. */
+const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(key);
+
+export const backlogQuery = Type.Object({
+  ...pageQuery(isBacklogKey),
+  order: Type.Optional(
+    literals(ORDERS, { description: "The deepest queue first, or the one that waits longest." }),
+  ),
+});
+export type BacklogOrder = (typeof ORDERS)[number];
+
+export interface Backlog {
+  readonly rank: number;
+  readonly subscriptionId: string;
+  readonly label: string;
+  readonly partnerId: number;
+  readonly partnerName: string;
+  readonly isActive: boolean;
+  readonly queued: number;
+  readonly oldestRecordedAt: Date;
+  /** Due time of the first event; null unless it waits for a retry. */
+  readonly dueAt: Date | null;
+  readonly shard: number;
+  readonly dispatcherId: string | null;
+  readonly errorAt: Date | null;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+}
+
+const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
+
+export const BacklogObject = Type.Object(
+  {
+    subscription_id: Type.String(),
+    label: Type.String(),
+    partner_id: Type.Integer(),
+    partner_name: Type.String(),
+    is_active: Type.Boolean(),
+    queued: Type.Integer({
+      description:
+        "Queued events. Exact up to 1,000; above that each further sequence number counts as an event.",
+    }),
+    oldest_recorded_at: instantAnswer(),
+    due_at: orNull(instantAnswer()),
+    shard: Type.Integer(),
+    dispatcher_id: orNull(Type.String()),
+    last_error: orNull(
+      Type.Object({
+        at: instantAnswer(),
+        status_code: orNull(Type.Integer()),
+        error_code: orNull(Type.String()),
+      }),
+    ),
+  },
+  { title: "Backlog" },
+);
+
+export function backlogKey({ rank, subscriptionId }: Backlog): string {
+  return `${rank}.${subscriptionId}`;
+}
+
+/** Parses the cursor of the last row of the previous page; `backlogQuery` has validated it. */
+export function readBacklogKey(key: string | undefined) {
+  const [rank = "", subscriptionId = ""] = key?.split(".") ?? [];
+  return key === undefined
+    ? { afterRank: null, afterId: null }
+    : { afterRank: Number(rank), afterId: subscriptionId };
+}
+
+export function showBacklog(one: Backlog): Static<typeof BacklogObject> {
+  return {
+    subscription_id: one.subscriptionId,
+    label: one.label,
+    partner_id: one.partnerId,
+    partner_name: one.partnerName,
+    is_active: one.isActive,
+    queued: one.queued,
+    oldest_recorded_at: isoInstant(one.oldestRecordedAt),
+    due_at: one.dueAt && isoInstant(one.dueAt),
+    shard: one.shard,
+    dispatcher_id: one.dispatcherId,
+    last_error: one.errorAt && {
+      at: isoInstant(one.errorAt),
+      status_code: one.statusCode,
+      error_code: one.errorCode,
+    },
+  };
+}

@@ -1,0 +1,284 @@
+import { type Static, Type } from "@sinclair/typebox";
+
+import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
+import { literals, type Role } from "../http/principal.ts";
+import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+
+const NAME_CHARS = 200;
+const URL_CHARS = 2_000;
+const DOMAIN_CHARS = 253;
+/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
+const EMAIL_CHARS = 254;
+const STORES = 500;
+
+export const closed = { additionalProperties: false };
+export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
+  title: "DisplayName",
+  description: "The name.",
+});
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+const booleanText = literals(["true", "false"]);
+
+// ------------------------------------------------------------------------------------------------ companies
+
+/** Appearance of a company to its users. A missing field takes the platform's default. */
+const branding = {
+  primary_color: Type.Optional(
+    Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
+  ),
+  logo_url: Type.Optional(
+    Type.Union(
+      [Type.String({ pattern: "^https://[^\\s\"'<>\\\\]+$", maxLength: URL_CHARS }), Type.Null()],
+      { explain: "must be an https URL, or null" },
+    ),
+  ),
+};
+
+export const PartnerBody = Type.Object(
+  {
+    name: displayName,
+    ...branding,
+    white_label: Type.Optional(
+      Type.Object(
+        {
+          brand_name: storableText([1, NAME_CHARS]),
+          domain: Type.String({
+            pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
+            maxLength: DOMAIN_CHARS,
+            explain: "must be a domain in lower case, such as reviews.partner.example",
+          }),
+        },
+        closed,
+      ),
+    ),
+  },
+  { ...closed, title: "NewPartner" },
+);
+export type NewPartner = Static<typeof PartnerBody>;
+
+export const AccountBody = Type.Object(
+  {
+    name: displayName,
+    partner_id: rowId(),
+    plan_id: rowId(),
+    ...branding,
+    /** Names of the stores that are created with the account. */
+    stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
+  },
+  { ...closed, title: "NewAccount" },
+);
+export type NewAccount = Static<typeof AccountBody>;
+
+/** `name` matches a part of the company's name, regardless of case. */
+const companyFilters = {
+  ...pageQuery(isRowId),
+  name: Type.Optional(displayName),
+  is_active: Type.Optional(booleanText),
+};
+export const partnerQuery = Type.Object(companyFilters);
+export const accountQuery = Type.Object({
+  ...companyFilters,
+  partner_id: Type.Optional(rowId()),
+});
+export type AccountQuery = Static<typeof accountQuery>;
+/** The accounts of the caller's own partner. */
+export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
+
+export interface Named {
+  readonly id: number;
+  readonly name: string;
+}
+const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
+
+export interface Company {
+  readonly id: number;
+  readonly type: "partner" | "account";
+  readonly name: string;
+  readonly isActive: boolean;
+  readonly primaryColor: string;
+  readonly logoUrl: string | null;
+  readonly createdAt: Date;
+  /** `brandName` and `domain` are null, and `whiteLabelEnabled` false, for an account. */
+  readonly brandName: string | null;
+  readonly domain: string | null;
+  readonly whiteLabelEnabled: boolean;
+  /** The fields from here on are null or empty for a partner. */
+  readonly partnerId: number | null;
+  readonly partnerName: string | null;
+  readonly planId: number | null;
+  readonly planName: string | null;
+  readonly stores: readonly Named[];
+}
+
+/** A company of any type, also the platform. Pages that know only the id of a company show its name by it. */
+export const CompanyName = Type.Object(
+  {
+    id: Type.Integer(),
+    type: Type.String(),
+    name: Type.String(),
+  },
+  { title: "CompanyName", description: "A company." },
+);
+
+const companyFields = {
+  id: Type.Integer(),
+  name: Type.String(),
+  is_active: Type.Boolean(),
+  primary_color: Type.String(),
+  logo_url: nullableText,
+  created_at: instantAnswer(),
+};
+
+export const PartnerObject = Type.Object(
+  {
+    ...companyFields,
+    white_label: whiteLabelObject,
+  },
+  { title: "Partner" },
+);
+export const AccountObject = Type.Object(
+  {
+    ...companyFields,
+    partner_id: Type.Union([Type.Integer(), Type.Null()]),
+    partner_name: nullableText,
+    plan: NamedObject,
+    store_ids: Type.Array(Type.Integer()),
+    stores: Type.Array(NamedObject),
+  },
+  { title: "Account" },
+);
+
+const showCompany = (one: Company) => ({
+  id: one.id,
+  name: one.name,
+  is_active: one.isActive,
+  primary_color: one.primaryColor,
+  logo_url: one.logoUrl,
+  created_at: isoInstant(one.createdAt),
+});
+
+export function showPartner(one: Company): Static<typeof PartnerObject> {
+  const { whiteLabelEnabled: enabled, brandName, domain } = one;
+  return { ...showCompany(one), white_label: { enabled, brand_name: brandName, domain } };
+}
+
+export function showAccount(one: Company): Static<typeof AccountObject> {
+  const { partnerId, partnerName, planId, planName, stores } = one;
+  return {
+    ...showCompany(one),
+    partner_id: partnerId,
+    partner_name: partnerName,
+    plan: { id: planId ?? 0, name: planName ?? "" },
+    store_ids: stores.map(({ id }) => id),
+    stores: [...stores],
+  };
+}
+
+// ------------------------------------------------------------------------------------------------ users
+
+/** Roles of users, by the type of their company. */
+export const ROLES_OF = {
+  platform: ["super_admin"],
+  partner: ["partner_owner", "partner_admin"],
+  account: ["account_owner", "account_user", "location_user"],
+} as const satisfies Record<string, readonly Role[]>;
+/** Facts about a company that decide which roles and stores its users may have. */
+export interface Employer {
+  readonly type: keyof typeof ROLES_OF;
+  readonly storeIds: readonly number[];
+}
+
+const ROLES = Object.values(ROLES_OF).flat();
+const role = literals(ROLES);
+
+export const UserBody = Type.Object(
+  {
+    company_id: rowId(),
+    email,
+    name: displayName,
+    role,
+    /** Absent to have an invitation mailed instead. */
+    password: Type.Optional(newPassword),
+    /** Required for a location user, not allowed for any other role. */
+    store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
+  },
+  { ...closed, title: "NewUser" },
+);
+export type NewUser = Static<typeof UserBody>;
+
+export const userQuery = Type.Object({
+  ...pageQuery(isRowId),
+  company_id: Type.Optional(rowId()),
+  role: Type.Optional(role),
+  email: Type.Optional(storableText([1, EMAIL_CHARS])),
+  q: Type.Optional(searchText()),
+  is_active: Type.Optional(booleanText),
+});
+export type UserQuery = Static<typeof userQuery>;
+
+export interface User {
+  readonly id: number;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly companyId: number;
+  readonly companyType: keyof typeof ROLES_OF;
+  readonly companyName: string;
+  readonly isActive: boolean;
+  readonly hasPassword: boolean;
+  readonly storeIds: readonly number[];
+  /** End of the sign-in lock that wrong passwords caused; may be in the past. */
+  readonly lockedUntil: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export const UserObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    company_id: Type.Integer(),
+    company: CompanyName,
+    store_ids: Type.Array(Type.Integer()),
+    is_active: Type.Boolean(),
+    has_password: Type.Boolean(),
+    locked_until: Type.Union([instantAnswer(), Type.Null()]),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "AdminUser" },
+);
+
+export function showUser(one: User): Static<typeof UserObject> {
+  return {
+    id: one.id,
+    email: one.email,
+    name: one.name,
+    role: one.role,
+    company_id: one.companyId,
+    company: { id: one.companyId, type: one.companyType, name: one.companyName },
+    store_ids: [...one.storeIds],
+    is_active: one.isActive,
+    has_password: one.hasPassword,
+    locked_until: one.lockedUntil && isoInstant(one.lockedUntil),
+    created_at: isoInstant(one.createdAt),
+    updated_at: isoInstant(one.updatedAt),
+  };
+}
+
+const teamRole = literals(ROLES_OF.partner);
+
+/** A new user of the caller's own partner. There is no password: a partner invites its users and sets none for them. */
+export const TeammateBody = Type.Object(
+  { email, name: displayName, role: teamRole },
+  { ...closed, title: "NewTeammate" },
+);
+export type NewTeammate = Static<typeof TeammateBody>;
+
+export const RoleBody = Type.Object({ role: teamRole }, { ...closed, title: "TeamRole" });
+
+export const teamQuery = Type.Pick(userQuery, ["limit", "cursor", "is_active"]);

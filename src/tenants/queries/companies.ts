@@ -1,0 +1,157 @@
+import { and, desc, eq, ne, or, sql } from "drizzle-orm";
+
+import { arrayOf, idBefore, isPartnerOfCompany, partners } from "../../../db/conditions.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { violatesUnique } from "../../../db/errors.ts";
+import { onlyRow } from "../../../db/statement.ts";
+import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
+import type { Page } from "../../http/list.ts";
+import type { AccountQuery, Company, Named } from "../model.ts";
+
+function selectCompanies(db: DbOrTx) {
+  const { id, name, isActive, primaryColor, logoUrl, createdAt } = companies;
+  const { brandName, whiteLabelDomain, whiteLabelEnabled, partnerId, planId } = companies;
+  const ownStores = eq(stores.accountId, id);
+  return db
+    .select({
+      id,
+      name,
+      isActive,
+      primaryColor,
+      logoUrl,
+      createdAt,
+      brandName,
+      domain: whiteLabelDomain,
+      whiteLabelEnabled,
+      partnerId,
+      partnerName: partners.name,
+      planId,
+      planName: planTable.name,
+      storeIds: arrayOf(
+        db.select({ id: stores.id }).from(stores).where(ownStores).orderBy(stores.id),
+      ),
+      storeNames: arrayOf(
+        db.select({ name: stores.name }).from(stores).where(ownStores).orderBy(stores.id),
+      ),
+    })
+    .from(companies)
+    .leftJoin(planTable, eq(planTable.id, planId))
+    .leftJoin(partners, isPartnerOfCompany);
+}
+
+type CompanyRow = Awaited<ReturnType<typeof selectCompanies>>[number];
+
+function companyOf({ storeIds, storeNames, ...row }: CompanyRow, type: Company["type"]): Company {
+  return { ...row, type, stores: storeIds.map((id, i) => ({ id, name: storeNames[i] ?? "" })) };
+}
+
+/** Lists companies, the newest first. */
+export async function companiesOf(
+  db: DbOrTx,
+  type: Company["type"],
+  {
+    partner_id: partnerId,
+    name,
+    is_active: isActive,
+  }: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
+  page: Page,
+): Promise<Company[]> {
+  const conditions = [
+    partnerId === undefined ? undefined : eq(companies.partnerId, partnerId),
+    name === undefined ? undefined : sql`position(lower(${name}) in lower(${companies.name})) > 0`,
+    isActive === undefined ? undefined : eq(companies.isActive, isActive === "true"),
+    idBefore(companies.id, page.after),
+  ];
+  const rows = await selectCompanies(db)
+    .where(and(eq(companies.type, type), ...conditions))
+    .orderBy(desc(companies.id))
+    .limit(page.limit + 1);
+  return rows.map((row) => companyOf(row, type));
+}
+
+export async function companyById(
+  db: DbOrTx,
+  type: Company["type"],
+  id: number,
+): Promise<Company | undefined> {
+  const [row] = await selectCompanies(db).where(
+    and(eq(companies.id, id), eq(companies.type, type)),
+  );
+  return row && companyOf(row, type);
+}
+
+export async function nameOfCompany(
+  db: DbOrTx,
+  wanted: number,
+): Promise<(Named & { readonly type: string }) | undefined> {
+  const { id, type, name } = companies;
+  const [row] = await db.select({ id, type, name }).from(companies).where(eq(id, wanted));
+  return row;
+}
+
+export interface NewCompanyRow {
+  readonly type: Company["type"];
+  readonly name: string;
+  readonly primaryColor: string;
+  readonly logoUrl: string | null;
+  readonly brandName: string | null;
+  readonly domain: string | null;
+  readonly partnerId: number | null;
+  readonly planId: number | null;
+  readonly createdAt: Date;
+}
+
+export async function insertCompany(tx: Tx, { domain, ...one }: NewCompanyRow): Promise<number> {
+  const whiteLabelEnabled = one.brandName !== null;
+  const rows = await tx
+    .insert(companies)
+    .values({ ...one, whiteLabelEnabled, whiteLabelDomain: domain })
+    .returning({ id: companies.id });
+  return onlyRow(rows).id;
+}
+
+export function isDomainTaken(error: unknown): boolean {
+  return violatesUnique(error, "companies_white_label_domain_key");
+}
+
+export async function hasDomain(db: DbOrTx, domain: string): Promise<boolean> {
+  const rows = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(eq(companies.whiteLabelDomain, domain));
+  return rows.length > 0;
+}
+
+export async function insertStores(
+  tx: Tx,
+  { id: accountId, partnerId }: { id: number; partnerId: number },
+  names: readonly string[],
+): Promise<void> {
+  const rows = names.map((name) => ({ accountId, partnerId, name }));
+  if (rows.length > 0) await tx.insert(stores).values(rows);
+}
+
+/** Returns false if the company is already in that state. */
+export async function setCompanyActive(
+  tx: Tx,
+  { id, type }: Pick<Company, "id" | "type">,
+  isActive: boolean,
+): Promise<boolean> {
+  const isOther = ne(companies.isActive, isActive);
+  const { count } = await tx
+    .update(companies)
+    .set({ isActive })
+    .where(and(eq(companies.id, id), eq(companies.type, type), isOther));
+  return count > 0;
+}
+
+/** Returns the ids of a company and, if it is a partner, of its accounts. They are deactivated together. */
+export async function treeOf(tx: Tx, wanted: number): Promise<number[]> {
+  const { id, partnerId } = companies;
+  const rows = await tx
+    .select({ id })
+    .from(companies)
+    .where(or(eq(id, wanted), eq(partnerId, wanted)))
+    .orderBy(id);
+  return rows.map((row) => row.id);
+}

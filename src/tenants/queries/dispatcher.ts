@@ -1,0 +1,244 @@
+import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
+
+import type { DbOrTx } from "../../../db/client.ts";
+import { firstQueued, NO_LIMIT, queueLength, queuesOf, skippedThrough } from "../../../db/log.ts";
+import { mails } from "../../../db/schema/alerts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import {
+  dispatchers as dispatcherTable,
+  shards as shardTable,
+} from "../../../db/schema/dispatchers.ts";
+import { outbox } from "../../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { neverNull, nullable, statement, value } from "../../../db/statement.ts";
+import type { Page } from "../../http/list.ts";
+import {
+  type Backlog,
+  BACKLOG_LIMITS,
+  type BacklogOrder,
+  type BlockedRow,
+  type DisabledRow,
+  type DispatcherRow,
+  type DispatcherState,
+  type HeadRow,
+  type QueueCounts,
+  readBacklogKey,
+  type ShardRow,
+  STATE_LIMITS,
+} from "../dispatcher-model.ts";
+
+const { subscriptions, rows, counted } = STATE_LIMITS;
+
+/**
+ * Reads the state of all dispatchers and queues from PostgreSQL alone, so that it needs no dispatcher (contract
+ * 10.4).
+ */
+export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
+  const [processes, ownedShards, heads, blocked, disabled, counts] = await Promise.all([
+    dispatchers(db),
+    shards(db),
+    queueHeads(db),
+    blockedHeads(db),
+    disabledSubscriptions(db),
+    queueCounts(db),
+  ]);
+  return { at, dispatchers: processes, shards: ownedShards, heads, blocked, disabled, counts };
+}
+
+// These states are literals, because the planner uses a partial index only if the statement repeats its condition.
+const isWaiting = sql`${outbox.state} = 'waiting'`;
+const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
+const isQueued = sql`${mails.state} = 'queued'`;
+
+function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
+  const { id, startedAt, renewedAt, memoryMb } = dispatcherTable;
+  const silence = sql`greatest(0, extract(epoch from now() - ${renewedAt}) * 1000)::int`;
+  return db
+    .select({ id, startedAt, renewedAt, memoryMb, silentMs: silence.mapWith(Number) })
+    .from(dispatcherTable)
+    .orderBy(id)
+    .limit(rows);
+}
+
+function shards(db: DbOrTx): Promise<ShardRow[]> {
+  return db.select().from(shardTable).orderBy(shardTable.id);
+}
+
+const headsStatement = statement({
+  name: "headsOfOutbox",
+  // Drizzle's builder has no recursive `with`.
+  params: { limit: value("integer") },
+  columns: {
+    shard: webhookSubscriptions.shard,
+    subscriptionId: webhookSubscriptions.id,
+    isActive: value("boolean"),
+    isWaiting: value("boolean"),
+    recordedAt: outbox.recordedAt,
+  },
+  text: ({ limit }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+    select s.shard, s.id as "subscriptionId", s.state = 'active' as "isActive", e.state = 'waiting' as "isWaiting",
+           e.recorded_at as "recordedAt"
+      from (select subscription_id from queues limit ${limit}::integer) q
+      join webhook_subscriptions s on s.id = q.subscription_id
+     cross join lateral (${firstQueued()}) e`,
+});
+
+/** Reads the first queued event of each subscription by one index probe, however long the queue is. */
+function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
+  return db.run(headsStatement, { limit: subscriptions + 1 });
+}
+
+/**
+ * Reads entries that wait for a retry and block the events behind them. Tests are left out, because they block
+ * nothing.
+ */
+async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
+  const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
+  const { id, partnerId } = webhookSubscriptions;
+  const isActive = eq(webhookSubscriptions.state, "active");
+  const entry = { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt };
+  const found = await db
+    .select({ ...entry, partnerId })
+    .from(outbox)
+    .innerJoin(webhookSubscriptions, eq(id, subscriptionId))
+    .where(
+      and(
+        isWaiting,
+        not(outbox.isTest),
+        isNull(outbox.skippedAt),
+        isActive,
+        gt(sequence, skippedThrough(sql`${id}`)),
+      ),
+    )
+    .orderBy(subscriptionId, sequence)
+    .limit(rows + 1);
+  return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
+}
+
+/** Reads disabled subscriptions, the most recently disabled first. */
+async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
+  const { id, partnerId, label, disabledAt, disabledReason } = webhookSubscriptions;
+  const { consecutiveFailureCount: failures } = webhookSubscriptions;
+  const found = await db
+    .select({ id, partnerId, label, disabledAt, reason: disabledReason, failures })
+    .from(webhookSubscriptions)
+    .where(isDisabled)
+    .orderBy(desc(disabledAt), asc(id))
+    .limit(rows + 1);
+  return found.map((one) => ({
+    ...one,
+    disabledAt: neverNull(one.disabledAt),
+    reason: neverNull(one.reason),
+  }));
+}
+
+const countOfQueues = statement({
+  name: "countOfQueues",
+  // Drizzle's builder has no recursive `with`.
+  params: { limit: value("integer") },
+  columns: { entries: value("bigint") },
+  text: ({ limit }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+    select coalesce(sum(${queueLength(counted)}), 0)::bigint as entries
+      from queues q cross join lateral (
+             select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
+});
+
+async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
+  const someMails = db
+    .select({ id: mails.id })
+    .from(mails)
+    .where(isQueued)
+    .limit(counted + 1);
+  const [[found], queued, [next]] = await Promise.all([
+    db.run(countOfQueues, { limit: NO_LIMIT }),
+    db.$count(someMails.as("queued")),
+    db.select({ dueAt: mails.dueAt }).from(mails).where(isQueued).orderBy(mails.dueAt).limit(1),
+  ]);
+  return {
+    entries: Math.min(found?.entries ?? 0, counted + 1),
+    mails: queued,
+    mailDueAt: next?.dueAt ?? null,
+  };
+}
+
+/**
+ * The year 10000 in ms. The rank by age is the distance from the oldest event to this instant, so that an older event
+ * has the higher rank, as a deeper queue has.
+ */
+const LAST_MS = sql.raw("253402300800000");
+
+const ranked = statement({
+  name: "backlogs.ranked",
+  // Drizzle's builder has no recursive `with`.
+  params: {
+    byAge: value("boolean"),
+    afterRank: nullable(value("bigint")),
+    afterId: nullable(webhookSubscriptions.id),
+    limit: value("bigint"),
+    ranked: value("integer"),
+    attempts: value("bigint"),
+  },
+  columns: {
+    rank: value("bigint"),
+    subscriptionId: webhookSubscriptions.id,
+    label: webhookSubscriptions.label,
+    partnerId: webhookSubscriptions.partnerId,
+    partnerName: companies.name,
+    isActive: value("boolean"),
+    queued: value("integer"),
+    oldestRecordedAt: outbox.recordedAt,
+    dueAt: outbox.dueAt,
+    shard: webhookSubscriptions.shard,
+    dispatcherId: shardTable.dispatcherId,
+    errorAt: nullable(deliveryAttempts.startedAt),
+    statusCode: deliveryAttempts.statusCode,
+    errorCode: deliveryAttempts.errorCode,
+  },
+  text: ({ byAge, afterRank, afterId, limit, ranked: most, attempts }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(most)}, sized as materialized (
+      select s.shard, s.id as subscription_id, first.recorded_at, first.due_at,
+             ${queueLength(BACKLOG_LIMITS.counted)} as queued
+        from (select subscription_id from queues limit ${most}::integer) f
+       cross join lateral (
+               select id, shard, number from webhook_subscriptions where id = f.subscription_id offset 0) s
+       cross join lateral (${firstQueued()}) first
+    ), page as materialized (
+      select * from (
+        select *, case when ${byAge}::boolean
+                       then ${LAST_MS}::bigint - (extract(epoch from recorded_at) * 1000)::bigint
+                       else queued end as rank from sized) r
+       where ${afterRank}::bigint is null or (rank, subscription_id) < (${afterRank}::bigint, ${afterId}::text collate "C")
+       order by rank desc, subscription_id desc limit ${limit}
+    )
+    select p.rank, p.subscription_id as "subscriptionId", s.label, s.partner_id as "partnerId",
+           c.name as "partnerName", s.state = 'active' as "isActive", p.queued::int as queued,
+           p.recorded_at as "oldestRecordedAt", p.due_at as "dueAt", p.shard, h.dispatcher_id as "dispatcherId",
+           error.started_at as "errorAt", error.status_code as "statusCode", error.error_code as "errorCode"
+      from page p
+      join webhook_subscriptions s on s.id = p.subscription_id
+      join companies c on c.id = s.partner_id
+      join shards h on h.id = p.shard
+      left join lateral (
+             select started_at, status_code, error_code
+               from (select id, outcome, started_at, status_code, error_code from delivery_attempts
+                      where subscription_id = p.subscription_id order by id desc limit ${attempts}) a
+              where outcome <> 'delivered' order by id desc limit 1) error on true
+     order by p.rank desc, p.subscription_id desc`,
+});
+
+/**
+ * Lists subscriptions by the depth or the age of their queues, the worst first (contract 10.4). The queues change
+ * while a client pages, so a row may occur twice or not at all.
+ */
+export function listBacklogs(
+  db: DbOrTx,
+  order: BacklogOrder,
+  { limit, after }: Page,
+): Promise<Backlog[]> {
+  const { ranked: most, attempts } = BACKLOG_LIMITS;
+  const range = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
+  return db.run(ranked, { ...range, ranked: most, attempts });
+}

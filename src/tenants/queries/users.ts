@@ -1,0 +1,171 @@
+import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
+
+import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { violatesUnique } from "../../../db/errors.ts";
+import { onlyRow } from "../../../db/statement.ts";
+import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
+import { signInLocks } from "../../../db/schema/sign-in.ts";
+import type { Role } from "../../http/principal.ts";
+import type { Found, Page } from "../../http/list.ts";
+import type { Employer, User, UserQuery } from "../model.ts";
+
+/** Computes in SQL the same digest as `emailDigest` in src/auth/email.ts. */
+const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
+
+function selectUsers(db: DbOrTx) {
+  const ownStores = db
+    .select({ id: userStores.storeId })
+    .from(userStores)
+    .where(eq(userStores.userId, users.id))
+    .orderBy(userStores.storeId);
+  return db
+    .select({
+      id: users.id,
+      email: users.email,
+      name: users.name,
+      role: users.role,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyName: companies.name,
+      isActive: users.isActive,
+      hasPassword: isNotNull(users.passwordHash).mapWith(Boolean),
+      storeIds: arrayOf(ownStores),
+      lockedUntil: signInLocks.lockedUntil,
+      createdAt: users.createdAt,
+      updatedAt: users.updatedAt,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(signInLocks, eq(signInLocks.emailDigest, digestOfEmail));
+}
+
+/** The number of users that one page of a search by text reads, because no index finds parts of names. */
+const READ_FOR_TEXT = 20_000;
+
+/**
+ * Lists users, the newest first. A search by text reads at most `READ_FOR_TEXT` users, and `end` then says where it
+ * stopped.
+ */
+export async function usersOf(
+  db: DbOrTx,
+  query: Omit<UserQuery, "limit" | "cursor">,
+  page: Page,
+): Promise<Found<User>> {
+  const { company_id: companyId, role, email, is_active: isActive, q } = query;
+  const walked = [
+    companyId === undefined ? undefined : eq(users.companyId, companyId),
+    idBefore(users.id, page.after),
+  ];
+  const end =
+    q === undefined
+      ? undefined
+      : await nthId(db, users, { nth: READ_FOR_TEXT, where: and(...walked) });
+  const conditions = [
+    ...walked,
+    end === undefined ? undefined : gte(users.id, end),
+    q === undefined ? undefined : someHas([users.name, users.email], q),
+    role === undefined ? undefined : eq(users.role, role),
+    email === undefined ? undefined : eq(users.email, email),
+    isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
+  ];
+  const rows = await selectUsers(db)
+    .where(and(...conditions))
+    .orderBy(desc(users.id))
+    .limit(page.limit + 1);
+  return { rows, end: end?.toString() };
+}
+
+export async function userById(db: DbOrTx, id: number): Promise<User | undefined> {
+  const [row] = await selectUsers(db).where(eq(users.id, id));
+  return row;
+}
+
+export async function employerOf(db: DbOrTx, companyId: number): Promise<Employer | undefined> {
+  const ownStores = db
+    .select({ id: stores.id })
+    .from(stores)
+    .where(eq(stores.accountId, companies.id));
+  const [row] = await db
+    .select({ type: companies.type, storeIds: arrayOf(ownStores) })
+    .from(companies)
+    .where(eq(companies.id, companyId));
+  return row;
+}
+
+export async function hasEmail(db: DbOrTx, email: string): Promise<boolean> {
+  const rows = await db.select({ id: users.id }).from(users).where(eq(users.email, email));
+  return rows.length > 0;
+}
+
+interface NewUserRow {
+  readonly companyId: number;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly passwordHash: string | null;
+  readonly storeIds: readonly number[];
+  readonly createdAt: Date;
+}
+
+export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {
+  const rows = await tx
+    .insert(users)
+    .values({ ...one, updatedAt: one.createdAt })
+    .returning({ id: users.id });
+  const { id: userId } = onlyRow(rows);
+  const links = storeIds.map((storeId) => ({ userId, storeId }));
+  if (links.length > 0) await tx.insert(userStores).values(links);
+  return userId;
+}
+
+export function isEmailTaken(error: unknown): boolean {
+  return violatesUnique(error, "users_email_key");
+}
+
+/**
+ * Locks the active users of a company with a role. All callers lock in the order of ids. So if two users deactivate
+ * each other at the same time, there is no deadlock, and the second transaction finds that its user is the last one.
+ */
+export async function holdActive(
+  tx: Tx,
+  { role, companyId }: Pick<User, "role" | "companyId">,
+): Promise<number[]> {
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.companyId, companyId), eq(users.role, role), users.isActive))
+    .orderBy(users.id)
+    .for("no key update");
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Sets whether a user is active. Waits for transactions that issue tokens to the user. Returns false if the user is
+ * already in that state.
+ */
+export async function setUserActive(
+  tx: Tx,
+  id: number,
+  isActive: boolean,
+  now: Date,
+): Promise<boolean> {
+  const { count } = await tx
+    .update(users)
+    .set({ isActive, updatedAt: now })
+    .where(and(eq(users.id, id), ne(users.isActive, isActive)));
+  return count > 0;
+}
+
+/** Returns false if the user already has that role. */
+export async function setUserRole(
+  tx: Tx,
+  id: number,
+  { role, now }: { readonly role: Role; readonly now: Date },
+): Promise<boolean> {
+  const { count } = await tx
+    .update(users)
+    .set({ role, updatedAt: now })
+    .where(and(eq(users.id, id), ne(users.role, role)));
+  return count > 0;
+}

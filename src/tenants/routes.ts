@@ -1,0 +1,48 @@
+import { Elysia } from "elysia";
+
+import { listAudit } from "../auth/queries/audit.ts";
+import { auditEntry, auditQuery, showAuditEntry } from "../auth/audit-model.ts";
+import { listOf, listSchema, pageOf } from "../http/list.ts";
+import { administrating, type AdminRouteDeps, adminRoutesBase } from "./routes/base.ts";
+import { accountRoutes, companyRoutes, partnerRoutes } from "./routes/companies.ts";
+import { type DispatcherRouteDeps, dispatcherRoutes } from "./routes/dispatcher.ts";
+import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
+import { userRoutes } from "./routes/users.ts";
+
+/**
+ * Serves the administration of the platform to super-admins (contract 10). The routes of identity providers are in
+ * src/sso.
+ */
+export function adminRoutes(deps: DispatcherRouteDeps) {
+  return new Elysia({ name: "admin" })
+    .use(partnerRoutes(deps))
+    .use(accountRoutes(deps))
+    .use(companyRoutes(deps))
+    .use(storeRoutes(deps))
+    .use(userRoutes(deps))
+    .use(providerAdminRoutes(deps))
+    .use(dispatcherRoutes(deps))
+    .use(auditRoutes(deps));
+}
+
+/** Serves the audit log of the whole platform (contract 3.8). */
+function auditRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "").get(
+    "/audit-log",
+    async ({ query }) => {
+      const page = pageOf(query);
+      const rows = await listAudit(deps.db, query, page);
+      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+    },
+    {
+      access: administrating,
+      query: auditQuery,
+      response: { 200: listSchema(auditEntry) },
+      detail: {
+        operationId: "listAuditLog",
+        summary: "List the audit log, newest first",
+        description: "Sign-ins, denied requests, tokens, secrets and changes of clients and keys.",
+      },
+    },
+  );
+}

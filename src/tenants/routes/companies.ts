@@ -1,0 +1,208 @@
+import { Elysia } from "elysia";
+
+import { NO_FIELDS } from "../../http/fields.ts";
+import { loads } from "../../http/request-state.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import {
+  createAccount,
+  createPartner,
+  findCompany,
+  nameOfCompany,
+  newAccountErrors,
+  newPartnerErrors,
+  setCompanyActive,
+} from "../actions/companies.ts";
+import {
+  AccountBody,
+  AccountObject,
+  accountQuery,
+  CompanyName,
+  PartnerBody,
+  PartnerObject,
+  partnerQuery,
+  showAccount,
+  showPartner,
+} from "../model.ts";
+import { companiesOf } from "../queries/companies.ts";
+import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./base.ts";
+
+/** Serves the name of a company of any type (contract 10.1). */
+export function companyRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "")
+    .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
+    .get("/companies/:id", ({ company }) => company, {
+      access: administrating,
+      company: true,
+      response: { 200: CompanyName },
+      detail: {
+        operationId: "getCompany",
+        summary: "Name a company of any type",
+        description: "What it is called, and of which type it is.",
+      },
+    });
+}
+
+/** Descriptions that the routes of partners and of accounts share. */
+const ACTIVATING = "Its users sign in again; tokens of before stay ended.";
+const DEACTIVATING = "Ends every token of its users, and of a partner's accounts, at once.";
+
+/** Serves the partners (contract 10). */
+export function partnerRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
+}
+
+function partnerListRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await companiesOf(deps.db, "partner", query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showPartner });
+      },
+      {
+        access: administrating,
+        query: partnerQuery,
+        response: { 200: listSchema(PartnerObject) },
+        detail: {
+          operationId: "listPartners",
+          summary: "List partners, newest first",
+          description: "Filtered by name and state.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, showPartner(await createPartner(deps, { principal, requestContext }, body))),
+      {
+        access: changing,
+        body: PartnerBody,
+        rules: ({ body }: RuleInput<typeof PartnerBody>) => newPartnerErrors(deps, body),
+        response: { 201: PartnerObject },
+        detail: {
+          operationId: "createPartner",
+          summary: "Create a partner",
+          description: "With its branding, and active.",
+        },
+      },
+    );
+}
+
+function partnerStateRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .macro(loads("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .post(
+      "/:id/activate",
+      async ({ principal, requestContext, partner }) =>
+        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, true)),
+      {
+        access: changing,
+        partner: true,
+        body: NO_FIELDS,
+        response: { 200: PartnerObject },
+        detail: {
+          operationId: "activatePartner",
+          summary: "Activate a partner again",
+          description: ACTIVATING,
+        },
+      },
+    )
+    .post(
+      "/:id/deactivate",
+      async ({ principal, requestContext, partner }) =>
+        showPartner(await setCompanyActive(deps, { principal, requestContext }, partner, false)),
+      {
+        access: changing,
+        partner: true,
+        body: NO_FIELDS,
+        response: { 200: PartnerObject },
+        detail: {
+          operationId: "deactivatePartner",
+          summary: "Deactivate a partner",
+          description: DEACTIVATING,
+        },
+      },
+    );
+}
+
+/** Serves the accounts of partners (contract 10). */
+export function accountRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
+}
+
+function accountListRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/accounts")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await companiesOf(deps.db, "account", query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showAccount });
+      },
+      {
+        access: administrating,
+        query: accountQuery,
+        response: { 200: listSchema(AccountObject) },
+        detail: {
+          operationId: "listAccounts",
+          summary: "List accounts, newest first",
+          description: "Of every partner, or of one.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, showAccount(await createAccount(deps, { principal, requestContext }, body))),
+      {
+        access: changing,
+        body: AccountBody,
+        rules: ({ body }: RuleInput<typeof AccountBody>) => newAccountErrors(deps, body),
+        response: { 201: AccountObject },
+        detail: {
+          operationId: "createAccount",
+          summary: "Create an account of a partner, with its stores",
+          description: "All of it or nothing.",
+        },
+      },
+    );
+}
+
+function accountStateRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/accounts")
+    .macro(loads("account", ({ params }) => findCompany(deps, "account", params["id"])))
+    .post(
+      "/:id/activate",
+      async ({ principal, requestContext, account }) =>
+        showAccount(await setCompanyActive(deps, { principal, requestContext }, account, true)),
+      {
+        access: changing,
+        account: true,
+        body: NO_FIELDS,
+        response: { 200: AccountObject },
+        detail: {
+          operationId: "activateAccount",
+          summary: "Activate an account again",
+          description: ACTIVATING,
+        },
+      },
+    )
+    .post(
+      "/:id/deactivate",
+      async ({ principal, requestContext, account }) =>
+        showAccount(await setCompanyActive(deps, { principal, requestContext }, account, false)),
+      {
+        access: changing,
+        account: true,
+        body: NO_FIELDS,
+        response: { 200: AccountObject },
+        detail: {
+          operationId: "deactivateAccount",
+          summary: "Deactivate an account",
+          description: DEACTIVATING,
+        },
+      },
+    );
+}

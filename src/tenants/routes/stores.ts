@@ -1,0 +1,213 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import { planObject } from "../../auth/model.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { loads } from "../../http/request-state.ts";
+import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import * as actions from "../actions/stores.ts";
+import * as queries from "../queries/stores.ts";
+import {
+  PlanBody,
+  ProviderBody,
+  ProviderObject,
+  ProviderWithSecret,
+  showProvider,
+  showStore,
+  showStoreReviewSite,
+  StoreBody,
+  StoreObject,
+  storeQuery,
+  StoreReviewSiteBody,
+  StoreReviewSiteObject,
+  storeReviewSiteQuery,
+} from "../store-model.ts";
+import {
+  administrating,
+  type AdminRouteDeps,
+  adminRoutesBase,
+  changing,
+  provisioning,
+} from "./base.ts";
+
+/** Serves plans, stores, and the connections of stores to review sites (contract 10.1 and 10.2). */
+export function storeRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(planRoutes(deps)).use(ownStoreRoutes(deps)).use(linkRoutes(deps));
+}
+
+function planRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/plans")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await queries.plansOf(deps.db, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: (plan) => plan });
+      },
+      {
+        access: administrating,
+        query: Type.Object(pageQuery(isRowId)),
+        response: { 200: listSchema(planObject) },
+        detail: {
+          operationId: "listPlans",
+          summary: "List plans, newest first",
+          description: "What an account can have.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, await actions.createPlan(deps, { principal, requestContext }, body)),
+      {
+        access: provisioning,
+        body: PlanBody,
+        rules: ({ body }: RuleInput<typeof PlanBody>) => actions.newPlanErrors(deps, body),
+        response: { 201: planObject },
+        detail: {
+          operationId: "createPlan",
+          summary: "Create a plan",
+          description: "Accounts made later can have it.",
+        },
+      },
+    );
+}
+
+function ownStoreRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/stores")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await queries.storesOf(deps.db, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+      },
+      {
+        access: administrating,
+        query: storeQuery,
+        response: { 200: listSchema(StoreObject) },
+        detail: {
+          operationId: "listStores",
+          summary: "List stores, newest first",
+          description: "Of every account, or of one.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(
+          201,
+          showStore(await actions.createStore(deps, { principal, requestContext }, body)),
+        ),
+      {
+        access: provisioning,
+        body: StoreBody,
+        rules: ({ body }: RuleInput<typeof StoreBody>) => actions.newStoreErrors(deps, body),
+        response: { 201: StoreObject },
+        detail: {
+          operationId: "createStore",
+          summary: "Create a store of an account",
+          description: "Without review sites at first.",
+        },
+      },
+    );
+}
+
+function linkRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/store-review-sites")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await queries.storeReviewSitesOf(deps.db, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStoreReviewSite });
+      },
+      {
+        access: administrating,
+        query: storeReviewSiteQuery,
+        response: { 200: listSchema(StoreReviewSiteObject) },
+        detail: {
+          operationId: "listStoreReviewSites",
+          summary: "List the connections of stores to review sites, newest first",
+          description: "Of every account and store, or of one.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) => {
+        const made = await actions.createStoreReviewSite(deps, { principal, requestContext }, body);
+        return status(201, showStoreReviewSite(made));
+      },
+      {
+        access: provisioning,
+        body: StoreReviewSiteBody,
+        rules: ({ body }: RuleInput<typeof StoreReviewSiteBody>) =>
+          actions.newStoreReviewSiteErrors(deps, body),
+        response: { 201: StoreReviewSiteObject },
+        detail: {
+          operationId: "createStoreReviewSite",
+          summary: "Connect a store to a review site",
+          description: "The review site reports under its id.",
+        },
+      },
+    );
+}
+
+/** Serves the providers, which are the review sites that report events, and rotates their secrets (contract 10.2). */
+export function providerAdminRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/providers")
+    .macro(loads("provider", ({ params }) => actions.findProvider(deps, params["id"])))
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await queries.providersOf(deps.db, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showProvider });
+      },
+      {
+        access: administrating,
+        query: Type.Object(pageQuery(isRowId)),
+        response: { 200: listSchema(ProviderObject) },
+        detail: {
+          operationId: "listProviders",
+          summary: "List providers, newest first",
+          description: "The review sites that report here.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, await actions.createProvider(deps, { principal, requestContext }, body)),
+      {
+        access: changing,
+        body: ProviderBody,
+        rules: ({ body }: RuleInput<typeof ProviderBody>) => actions.newProviderErrors(deps, body),
+        response: { 201: ProviderWithSecret },
+        detail: {
+          operationId: "createProvider",
+          summary: "Create a provider; its secret is shown once",
+          description: "What it reports is signed with the secret.",
+        },
+      },
+    )
+    .post(
+      "/:id/secret",
+      ({ principal, requestContext, provider }) =>
+        actions.rotateProviderSecret(deps, { principal, requestContext }, provider),
+      {
+        access: changing,
+        provider: true,
+        body: NO_FIELDS,
+        response: { 200: ProviderWithSecret },
+        detail: {
+          operationId: "rotateProviderSecret",
+          summary: "Rotate the secret of a provider; it is shown once",
+          description: "The secret until now stops working at once.",
+        },
+      },
+    );
+}

@@ -1,0 +1,305 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import {
+  apiTokenKey,
+  endTeamToken,
+  findEndableToken,
+  isApiTokenKey,
+  listTeamTokens,
+} from "../../auth/actions/api-tokens.ts";
+import { listAuditOfTenant } from "../../auth/queries/audit.ts";
+import { auditEntry, auditQuery, showAuditEntry } from "../../auth/audit-model.ts";
+import { inPerson, partnerAdmin, partnerOwner } from "../../auth/guard.ts";
+import { showTeamToken, teamTokenObject } from "../../auth/token-model.ts";
+import { type Access, BASE_PATH } from "../../http/access.ts";
+import type { Checks } from "../../http/checks.ts";
+import { errorResponse } from "../../http/errors.ts";
+import { loads } from "../../http/request-state.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { foundOf, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import type { AdminDeps } from "../actions/deps.ts";
+import * as users from "../actions/users.ts";
+import { partnerOf } from "../actions/users.ts";
+import {
+  AccountObject,
+  ownAccountQuery,
+  RoleBody,
+  showAccount,
+  showUser,
+  TeammateBody,
+  teamQuery,
+  UserObject,
+} from "../model.ts";
+import { companiesOf } from "../queries/companies.ts";
+import { storesOf } from "../queries/stores.ts";
+import { showStore, StoreObject, storeQuery } from "../store-model.ts";
+
+interface TeamAccess {
+  readonly reading: Access;
+  readonly managing: Access;
+}
+
+/** Serves the users of the partner itself (contract 10.5). */
+function teamRoutes(deps: PartnerRouteDeps, access: TeamAccess) {
+  return new Elysia()
+    .use(teamListRoutes(deps, access))
+    .use(roleAndInvitationRoutes(deps, access))
+    .use(stateRoutes(deps, access));
+}
+
+function teamBase(deps: PartnerRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner/users`, tags: ["Partner"] })
+    .use(deps.checks)
+    .macro(
+      loads("user", ({ principal, requestContext, params }) =>
+        users.findTeammate(deps, { principal, requestContext }, params["id"]),
+      ),
+    );
+}
+
+function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAccess) {
+  return teamBase(deps)
+    .get(
+      "",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const found = await users.listTeam(deps, principal, query, page);
+        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
+      },
+      {
+        access: reading,
+        query: teamQuery,
+        response: { 200: listSchema(UserObject) },
+        detail: {
+          operationId: "listTeam",
+          summary: "List the partner's own people, newest first",
+          description: "Not those of its accounts.",
+        },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(
+          201,
+          showUser(await users.inviteTeammate(deps, { principal, requestContext }, body)),
+        ),
+      {
+        access: managing,
+        body: TeammateBody,
+        rules: ({ body, principal }: RuleInput<typeof TeammateBody>) =>
+          users.newTeammateErrors(deps, principal, body),
+        response: { 201: UserObject },
+        detail: {
+          operationId: "inviteTeammate",
+          summary: "Invite somebody to the partner",
+          description: "By mail, to set a password or to sign in through the identity provider.",
+        },
+      },
+    );
+}
+
+function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
+  return teamBase(deps)
+    .post(
+      "/:id/role",
+      async ({ principal, requestContext, user, body }) =>
+        showUser(await users.setUserRole(deps, { principal, requestContext }, user, body.role)),
+      {
+        access: managing,
+        user: true,
+        body: RoleBody,
+        response: { 200: UserObject, 409: errorResponse("last_owner") },
+        detail: {
+          operationId: "setTeamRole",
+          summary: "Make somebody an owner or an admin of the partner",
+          description: "From the next request on. The last active owner stays one.",
+        },
+      },
+    )
+    .post(
+      "/:id/invite",
+      async ({ principal, requestContext, user }) =>
+        showUser(await users.inviteAgain(deps, { principal, requestContext }, user)),
+      {
+        access: managing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: errorResponse("not_invitable") },
+        detail: {
+          operationId: "inviteTeammateAgain",
+          summary: "Mail another invitation",
+          description: "The link of an earlier one ends.",
+        },
+      },
+    );
+}
+
+function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
+  return teamBase(deps)
+    .post(
+      "/:id/deactivate",
+      async ({ principal, requestContext, user }) =>
+        showUser(await users.deactivateUser(deps, { principal, requestContext }, user)),
+      {
+        access: managing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: errorResponse("last_owner") },
+        detail: {
+          operationId: "deactivateTeammate",
+          summary: "Deactivate one of the partner's people",
+          description: "Ends every token at once. The last active owner stays.",
+        },
+      },
+    )
+    .post(
+      "/:id/activate",
+      async ({ principal, requestContext, user }) =>
+        showUser(await users.activateUser(deps, { principal, requestContext }, user)),
+      {
+        access: managing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject },
+        detail: {
+          operationId: "activateTeammate",
+          summary: "Activate one of the partner's people again",
+          description: "Earlier tokens stay ended.",
+        },
+      },
+    );
+}
+
+export interface PartnerRouteDeps extends AdminDeps {
+  readonly checks: Checks;
+}
+
+const reading = partnerAdmin("*");
+/** Access rule for changes of the team: an owner in person, because these decide about access to the partner. */
+const managing = inPerson(partnerOwner());
+
+/** Serves a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */
+export function partnerRoutes(deps: PartnerRouteDeps) {
+  return new Elysia({ name: "partner" })
+    .use(teamRoutes(deps, { reading, managing }))
+    .use(companyRoutes(deps))
+    .use(auditRoutes(deps))
+    .use(tokenRoutes(deps));
+}
+
+function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] }).use(checks);
+}
+
+/** Serves the accounts of the partner and their stores. */
+function companyRoutes(deps: PartnerRouteDeps) {
+  return base(deps)
+    .get(
+      "/accounts",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const filter = { ...query, partner_id: partnerOf(principal) };
+        const rows = await companiesOf(deps.db, "account", filter, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showAccount });
+      },
+      {
+        access: reading,
+        query: ownAccountQuery,
+        response: { 200: listSchema(AccountObject) },
+        detail: {
+          operationId: "listOwnAccounts",
+          summary: "List the partner's accounts, newest first",
+          description: "With their stores.",
+        },
+      },
+    )
+    .get(
+      "/stores",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const filter = { ...query, partner_id: partnerOf(principal) };
+        const rows = await storesOf(deps.db, filter, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+      },
+      {
+        access: reading,
+        query: storeQuery,
+        response: { 200: listSchema(StoreObject) },
+        detail: {
+          operationId: "listOwnStores",
+          summary: "List the partner's stores, newest first",
+          description: "Of every account, or of one.",
+        },
+      },
+    );
+}
+
+/** Serves the audit log of the partner and its accounts. A `company_id` of another partner finds no rows. */
+function auditRoutes(deps: PartnerRouteDeps) {
+  return base(deps).get(
+    "/audit-log",
+    async ({ principal, query }) => {
+      const page = pageOf(query);
+      const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
+      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+    },
+    {
+      access: reading,
+      query: auditQuery,
+      response: { 200: listSchema(auditEntry) },
+      detail: {
+        operationId: "listOwnAuditLog",
+        summary: "List the audit log of the partner and its accounts, newest first",
+        description: "`company_id` restricts it to one company; a foreign company finds nothing.",
+      },
+    },
+  );
+}
+
+/** Serves the tokens of the partner's users that exist independently of a sign-in. */
+function tokenRoutes(deps: PartnerRouteDeps) {
+  return base(deps)
+    .macro(
+      loads("token", ({ principal, requestContext, params }) =>
+        findEndableToken(deps, { principal, requestContext }, params["id"] ?? ""),
+      ),
+    )
+    .get(
+      "/tokens",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listTeamTokens(deps, partnerOf(principal), page);
+        return listOf(rows, page, { key: apiTokenKey, show: showTeamToken });
+      },
+      {
+        access: inPerson(reading),
+        query: Type.Object(pageQuery(isApiTokenKey)),
+        response: { 200: listSchema(teamTokenObject) },
+        detail: {
+          operationId: "listTeamTokens",
+          summary: "List the tokens of the partner's people, newest first",
+          description: "Those that live apart from a sign-in, with where they are used.",
+        },
+      },
+    )
+    .delete(
+      "/tokens/:id",
+      async ({ principal, requestContext, token, status }) => {
+        await endTeamToken(deps, { principal, requestContext }, token);
+        return status(204, undefined);
+      },
+      {
+        access: inPerson(reading),
+        token: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "endTeamToken",
+          summary: "End a token of the partner's people",
+          description: "An owner ends everybody's, an admin their own; what it made ends with it.",
+        },
+      },
+    );
+}

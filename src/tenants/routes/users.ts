@@ -1,0 +1,144 @@
+import { Elysia } from "elysia";
+
+import { loads } from "../../http/request-state.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { foundOf, listSchema, pageOf } from "../../http/list.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import * as actions from "../actions/users.ts";
+import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
+import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
+
+/** Serves the users of all companies (contract 10.1). */
+export function userRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
+}
+
+function userListRoutes(deps: AdminRouteDeps) {
+  return usersBase(deps)
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const found = await actions.listUsers(deps, query, page);
+        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
+      },
+      {
+        access: administrating,
+        query: userQuery,
+        response: { 200: listSchema(UserObject) },
+        detail: {
+          operationId: "listUsers",
+          summary: "List users, newest first",
+          description:
+            "Filtered by company, role, email and state. `q` finds text of the name or the email.",
+        },
+      },
+    )
+    .get("/:id", ({ user }) => showUser(user), {
+      access: administrating,
+      user: true,
+      response: { 200: UserObject },
+      detail: {
+        operationId: "getUser",
+        summary: "Show a user",
+        description: "With the lock of the sign-in, if there is one.",
+      },
+    })
+    .post(
+      "",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, showUser(await actions.createUser(deps, { principal, requestContext }, body))),
+      {
+        access: changing,
+        body: UserBody,
+        rules: ({ body }: RuleInput<typeof UserBody>) => actions.newUserErrors(deps, body),
+        response: { 201: UserObject, 503: errorResponse("overloaded") },
+        detail: {
+          operationId: "createUser",
+          summary: "Create a user of a company",
+          description:
+            "The role must be one of the company's kind. A user without a password is mailed an invitation.",
+        },
+      },
+    );
+}
+
+function usersBase(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/users").macro(
+    loads("user", ({ params }) => actions.findUser(deps, params["id"])),
+  );
+}
+
+const INVITE_USER = {
+  operationId: "inviteUser",
+  summary: "Mail another invitation to a user without a password",
+  description: "The link of an earlier one ends.",
+};
+const DEACTIVATE_USER = {
+  operationId: "deactivateUser",
+  summary: "Deactivate a user",
+  description: "Ends every token of the user at once. The last active super-admin stays.",
+};
+const ACTIVATE_USER = {
+  operationId: "activateUser",
+  summary: "Activate a user again",
+  description: "Earlier tokens stay ended.",
+};
+const UNLOCK_USER = {
+  operationId: "unlockUser",
+  summary: "Lift the sign-in lock of a user",
+  description: "Wrong passwords count from nothing again.",
+};
+
+function userStateRoutes(deps: AdminRouteDeps) {
+  return usersBase(deps)
+    .post(
+      "/:id/invite",
+      async ({ principal, requestContext, user }) =>
+        showUser(await actions.inviteAgain(deps, { principal, requestContext }, user)),
+      {
+        access: changing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: errorResponse("not_invitable") },
+        detail: { ...INVITE_USER },
+      },
+    )
+    .post(
+      "/:id/deactivate",
+      async ({ principal, requestContext, user }) =>
+        showUser(await actions.deactivateUser(deps, { principal, requestContext }, user)),
+      {
+        access: changing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: errorResponse("last_super_admin") },
+        detail: { ...DEACTIVATE_USER },
+      },
+    )
+    .post(
+      "/:id/activate",
+      async ({ principal, requestContext, user }) =>
+        showUser(await actions.activateUser(deps, { principal, requestContext }, user)),
+      {
+        access: changing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject },
+        detail: { ...ACTIVATE_USER },
+      },
+    )
+    .post(
+      "/:id/unlock",
+      async ({ principal, requestContext, user }) =>
+        showUser(await actions.unlockUser(deps, { principal, requestContext }, user)),
+      {
+        access: changing,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject },
+        detail: { ...UNLOCK_USER },
+      },
+    );
+}

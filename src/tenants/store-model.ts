@@ -1,0 +1,167 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import type { planObject } from "../auth/model.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
+import { rowId } from "../http/text.ts";
+import { PROVIDER_SLUG } from "../providers/model.ts";
+import { closed, displayName } from "./model.ts";
+
+const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
+const MAX_FEATURES = 100;
+
+// ------------------------------------------------------------------------------------------------ plans
+
+export const PlanBody = Type.Object(
+  {
+    name: displayName,
+    /** Names of the features that an account of this plan may use; the platform chooses the names. */
+    features: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: FEATURE,
+          explain: "must be 1 to 64 of a-z, 0-9 and _, beginning with a letter or digit",
+        }),
+        { maxItems: MAX_FEATURES, uniqueItems: true },
+      ),
+    ),
+  },
+  { ...closed, title: "NewPlan" },
+);
+export type NewPlan = Static<typeof PlanBody>;
+
+export type Plan = Static<typeof planObject>;
+
+// ------------------------------------------------------------------------------------------------ stores
+
+export const StoreBody = Type.Object(
+  { account_id: rowId(), name: displayName },
+  { ...closed, title: "NewStore" },
+);
+export type NewStore = Static<typeof StoreBody>;
+
+export const storeQuery = Type.Object({
+  ...pageQuery(isRowId),
+  account_id: Type.Optional(rowId()),
+});
+type StoreQuery = Static<typeof storeQuery>;
+/** An operator may list the stores of all partners; a partner only lists its own. */
+export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
+
+export interface Store {
+  readonly id: number;
+  readonly name: string;
+  readonly accountId: number;
+  readonly partnerId: number;
+}
+
+export const StoreObject = Type.Object(
+  {
+    id: Type.Integer(),
+    name: Type.String(),
+    account_id: Type.Integer(),
+    partner_id: Type.Integer(),
+  },
+  { title: "Store" },
+);
+
+export function showStore(one: Store): Static<typeof StoreObject> {
+  const { id, accountId, partnerId } = one;
+  return { id, name: one.name, account_id: accountId, partner_id: partnerId };
+}
+
+// ------------------------------------------------------------------------------------------------ connections
+
+/** Connects a store to a review site. From then on the provider's events may name the connection. */
+export const StoreReviewSiteBody = Type.Object(
+  { store_id: rowId(), provider_id: rowId() },
+  { ...closed, title: "NewStoreReviewSite" },
+);
+export type NewStoreReviewSite = Static<typeof StoreReviewSiteBody>;
+
+export const storeReviewSiteQuery = Type.Object({
+  ...pageQuery(isRowId),
+  account_id: Type.Optional(rowId()),
+  store_id: Type.Optional(rowId()),
+});
+export type StoreReviewSiteQuery = Static<typeof storeReviewSiteQuery>;
+
+export interface StoreReviewSite {
+  readonly id: number;
+  readonly storeId: number;
+  readonly accountId: number;
+  readonly partnerId: number;
+  readonly provider: string;
+  readonly pullErrorCode: string | null;
+  readonly postErrorCode: string | null;
+}
+
+const axis = Type.Object(
+  {
+    connected: Type.Boolean(),
+    error_code: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "AdminAxis", description: "`pull` collects reviews, `post` posts responses." },
+);
+
+export const StoreReviewSiteObject = Type.Object(
+  {
+    id: Type.Integer(),
+    store_id: Type.Integer(),
+    account_id: Type.Integer(),
+    partner_id: Type.Integer(),
+    /** The provider's slug. */
+    provider: Type.String(),
+    pull: axis,
+    post: axis,
+  },
+  { title: "AdminStoreReviewSite" },
+);
+
+const axisOf = (code: string | null) => ({ connected: code === null, error_code: code });
+
+export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
+  return {
+    id: one.id,
+    store_id: one.storeId,
+    account_id: one.accountId,
+    partner_id: one.partnerId,
+    provider: one.provider,
+    pull: axisOf(one.pullErrorCode),
+    post: axisOf(one.postErrorCode),
+  };
+}
+
+// ------------------------------------------------------------------------------------------------ providers
+
+export const ProviderBody = Type.Object(
+  {
+    slug: Type.String({
+      pattern: PROVIDER_SLUG,
+      explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
+    }),
+    name: displayName,
+  },
+  { ...closed, title: "NewProvider" },
+);
+
+export type NewProvider = Static<typeof ProviderBody>;
+
+export interface Provider {
+  readonly id: number;
+  readonly slug: string;
+  readonly name: string;
+}
+
+const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
+
+export const ProviderObject = Type.Object(provider, { title: "Provider" });
+
+/** A provider with its secret. Only the response to the request that created the secret contains it. */
+export const ProviderWithSecret = Type.Object(
+  { ...provider, secret: Type.String() },
+  { title: "ProviderWithSecret", extends: ProviderObject },
+);
+
+export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
+  return { id, slug, name: shown };
+}

@@ -1,0 +1,58 @@
+import { passwordError } from "../auth/password-model.ts";
+import type { ValidParts } from "../http/fields.ts";
+import type { RuleErrors } from "../http/rules.ts";
+import { isMailAddress } from "../outbox/mail.ts";
+import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
+
+export const EMAIL_TAKEN = "is the address of another user";
+
+/** Database state that the rules of a new user depend on. */
+interface UserFacts {
+  /** The company of the new user; undefined if it does not exist or the body names none. */
+  readonly employer: Employer | undefined;
+  /** True if another user has the email. */
+  readonly isTaken: boolean;
+}
+
+/** Checks the rules of a new user that a schema cannot express. `email` is normalised. */
+export function userErrors(
+  body: ValidParts<NewUser>,
+  { employer, isTaken }: UserFacts,
+): RuleErrors {
+  const { company_id: companyId, email, role, password } = body;
+  const misplaced =
+    role === undefined || employer === undefined ? undefined : roleError(role, employer);
+  return {
+    company_id: companyId !== undefined && employer === undefined ? "is not a company" : undefined,
+    email: email === undefined ? undefined : emailError(email, isTaken),
+    role: misplaced,
+    password: password === undefined ? undefined : passwordError(password),
+    // The rule depends on the role, so it is not checked while the role is wrong.
+    store_ids: misplaced === undefined ? storesError(body, employer) : undefined,
+  };
+}
+
+function emailError(email: string, isTaken: boolean): string | undefined {
+  if (!isMailAddress(email)) return "must be one plain email address";
+  return isTaken ? EMAIL_TAKEN : undefined;
+}
+
+function roleError(role: NewUser["role"], { type }: Employer): string | undefined {
+  const roles: readonly string[] = ROLES_OF[type];
+  if (roles.includes(role)) return undefined;
+  return `must be one of ${roles.join(", ")} in a company of type ${type}`;
+}
+
+function storesError(
+  body: ValidParts<NewUser>,
+  employer: Employer | undefined,
+): string | undefined {
+  const { role, store_ids: storeIds } = body;
+  if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
+    return "is required of a location user";
+  if (storeIds === undefined || storeIds.length === 0) return undefined;
+  if (role !== undefined && role !== "location_user") return "is for location users only";
+  const isForeign = (id: number | undefined) =>
+    id !== undefined && employer !== undefined && !employer.storeIds.includes(id);
+  return storeIds.some(isForeign) ? "must be stores of the account" : undefined;
+}

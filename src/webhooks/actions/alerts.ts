@@ -1,0 +1,161 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../auth/queries/audit.ts";
+import type { AuditAction } from "../../auth/audit-model.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
+import type { RuleErrors } from "../../http/rules.ts";
+import type { ValidParts } from "../../http/fields.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { checkNewWebhookUrl } from "../../lib/egress.ts";
+import type { Lookup } from "../../lib/name-resolver.ts";
+import { Problem } from "../../lib/problem.ts";
+import { newSecret } from "../../lib/secrets.ts";
+import { fingerprint, type SecretBox } from "../../lib/secret-box.ts";
+import { alertSecretAssociatedData, isMailAddress } from "../../outbox/mail.ts";
+import { DEFAULTS, type AlertSettings, type AlertSettingsUpdate } from "../alert-model.ts";
+import * as queries from "../queries/alerts.ts";
+import type { SettingsRow } from "../queries/alerts.ts";
+import { tenantOf } from "./deps.ts";
+
+export interface AlertDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "egress">;
+  /** The default is the resolver of the system. */
+  readonly lookup?: Lookup;
+}
+
+/** Reads the settings of the caller's partner: the defaults until it has set anything. */
+export async function findSettings(
+  { db }: Pick<AlertDeps, "db">,
+  principal: Principal,
+): Promise<AlertSettings> {
+  return (await queries.settingsOf(db, tenantOf(principal))) ?? DEFAULTS;
+}
+
+/** Checks rules that a schema cannot express: the addresses can receive mail, and that POSTs to the URL are allowed. */
+export async function settingsErrors(
+  { config, lookup }: Pick<AlertDeps, "config" | "lookup">,
+  { partnerId }: Principal,
+  body: ValidParts<AlertSettingsUpdate>,
+): Promise<RuleErrors> {
+  const { recipients, kinds, webhook_url: url } = body;
+  const bad = recipients?.findIndex((one) => one !== undefined && !isMailAddress(one)) ?? -1;
+  const check =
+    typeof url === "string"
+      ? await checkNewWebhookUrl(url, config.egress, { lookup, partnerId })
+      : undefined;
+  const isWhole = kinds?.every((kind) => kind !== undefined) ?? false;
+  return {
+    kinds:
+      isWhole && !kinds?.includes("disabled")
+        ? "must have disabled: nothing is sent from then on"
+        : undefined,
+    [`recipients.${bad}`]: bad < 0 ? undefined : "must be one plain email address",
+    webhook_url: check?.kind === "refused" ? check.reason : undefined,
+  };
+}
+
+/** Changes the settings. Setting the first `webhook_url` creates a secret, and removing the URL deletes it. */
+export async function updateSettings(
+  deps: AlertDeps,
+  caller: Caller,
+  body: AlertSettingsUpdate,
+): Promise<AlertSettings & { readonly secret: string | null }> {
+  return change(deps, caller, (before) => {
+    const after = {
+      ...before,
+      ...(body.recipients !== undefined && { recipients: body.recipients }),
+      ...(body.kinds !== undefined && { kinds: body.kinds }),
+      ...(body.oldest_waiting_minutes !== undefined && {
+        oldestWaitingMinutes: body.oldest_waiting_minutes,
+      }),
+      ...(body.digest_minutes !== undefined && { digestMinutes: body.digest_minutes }),
+      ...(body.webhook_url !== undefined && { webhookUrl: body.webhook_url }),
+    };
+    const details = { fields: Object.keys(body) };
+    if (after.webhookUrl === null)
+      return {
+        after: { ...after, sealedSecret: null, secretFingerprint: null },
+        secret: null,
+        action: "ALERTS_UPDATED",
+        details,
+      };
+    const needsSecret = before.sealedSecret === null;
+    const made = needsSecret ? freshSecret(deps, before) : { sealed: {}, secret: null };
+    return {
+      after: { ...after, ...made.sealed },
+      secret: made.secret,
+      action: "ALERTS_UPDATED",
+      details,
+    };
+  });
+}
+
+/** Replaces the secret of alert POSTs at once. Throws `not_found` if no URL is set, because there is no secret then. */
+export async function rotateSecret(
+  deps: AlertDeps,
+  caller: Caller,
+): Promise<AlertSettings & { readonly secret: string | null }> {
+  return change(deps, caller, (before) => {
+    if (before.webhookUrl === null) throw new Problem("not_found");
+    const { sealed, secret } = freshSecret(deps, before);
+    const after = { ...before, ...sealed };
+    return { after, secret, action: "ALERTS_SECRET_ROTATED", details: {} };
+  });
+}
+
+/** Reads the current secret, and records in the audit log who saw it. */
+export async function showSecret(
+  { db, box, clock }: AlertDeps,
+  { principal, requestContext }: Caller,
+): Promise<{ secret: string; secret_fingerprint: string }> {
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const row = await queries.settingsOf(tx, tenantOf(principal));
+    if (row?.sealedSecret == null) throw new Problem("not_found");
+    const action = "ALERTS_SECRET_SHOWN";
+    await recordAudit(tx, { at, action, actor: principal, requestContext, details: {} });
+    const secret = box.open(row.sealedSecret, alertSecretAssociatedData(row.partnerId, row.id));
+    return { secret, secret_fingerprint: fingerprint(secret) };
+  });
+}
+
+function freshSecret({ box }: Pick<AlertDeps, "box">, { partnerId, id }: SettingsRow) {
+  const secret = newSecret();
+  const sealedSecret = box.seal(secret, alertSecretAssociatedData(partnerId, id));
+  return { secret, sealed: { sealedSecret, secretFingerprint: fingerprint(secret) } };
+}
+
+interface Change {
+  readonly after: SettingsRow;
+  readonly secret: string | null;
+  readonly action: AuditAction;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** Applies a change to the locked row, and records it in the audit log. */
+async function change(
+  { db, clock }: Pick<AlertDeps, "db" | "clock">,
+  { principal, requestContext }: Caller,
+  decide: (before: SettingsRow) => Change,
+): Promise<AlertSettings & { readonly secret: string | null }> {
+  const at = clock.now();
+  return db.transaction(async (tx: Tx) => {
+    const fresh = {
+      ...DEFAULTS,
+      kinds: [...DEFAULTS.kinds],
+      id: ulid(at.getTime()),
+      partnerId: tenantOf(principal),
+      sealedSecret: null,
+      updatedAt: at,
+    };
+    const { after, secret, action, details } = decide(await queries.lockSettings(tx, fresh));
+    await queries.updateSettings(tx, { ...after, updatedAt: at });
+    await recordAudit(tx, { at, action, actor: principal, requestContext, details });
+    return { ...after, updatedAt: at, secret };
+  });
+}

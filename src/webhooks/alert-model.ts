@@ -1,0 +1,102 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { literals } from "../http/principal.ts";
+import { instantAnswer, storableText } from "../http/text.ts";
+import { MAX_URL_CHARS } from "../lib/egress.ts";
+import { ALERT_DEFAULTS, ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
+import { instantOrNull, orNull, SecretAnswer } from "./model.ts";
+
+const MAX_RECIPIENTS = 10;
+/** The longest address that RFC 5321 allows. */
+const ADDRESS_CHARS = 254;
+const DAY_MINUTES = 1_440;
+/** Backlogs are counted every five minutes, and an alert is raised when an event was seen waiting twice. */
+const MIN_WAITING_MINUTES = 10;
+
+const minutes = (minimum: number, description: string) =>
+  Type.Integer({
+    minimum,
+    maximum: DAY_MINUTES,
+    explain: `must be a whole number of minutes from ${minimum} to ${DAY_MINUTES}`,
+    description,
+  });
+
+const fields = {
+  recipients: orNull(
+    Type.Array(storableText([3, ADDRESS_CHARS]), {
+      minItems: 1,
+      maxItems: MAX_RECIPIENTS,
+      uniqueItems: true,
+    }),
+    {
+      explain: `must be null for the owners, or a list of 1 to ${MAX_RECIPIENTS} addresses`,
+      description: "Recipients of mails; null for the partner's owners.",
+    },
+  ),
+  kinds: Type.Array(literals(ALERT_KINDS), {
+    uniqueItems: true,
+    description: "Kinds of alerts to send, by mail and by POST; `disabled` is always sent.",
+  }),
+  oldest_waiting_minutes: minutes(
+    MIN_WAITING_MINUTES,
+    "How long an event may wait before `oldest_waiting`.",
+  ),
+  digest_minutes: minutes(0, "The least minutes between two mails; a disabling is mailed at once."),
+  webhook_url: orNull(storableText([1, MAX_URL_CHARS]), {
+    description: "Where alerts are posted.",
+  }),
+};
+
+export const AlertSettingsUpdate = Type.Partial(Type.Object(fields), {
+  title: "AlertSettingsUpdate",
+  additionalProperties: false,
+});
+export type AlertSettingsUpdate = Static<typeof AlertSettingsUpdate>;
+
+const answered = {
+  ...fields,
+  secret_fingerprint: orNull(SecretAnswer.properties.secret_fingerprint),
+  updated_at: orNull(instantAnswer()),
+};
+export const AlertSettingsObject = Type.Object(answered, { title: "AlertSettings" });
+export const AlertSettingsWithSecret = Type.Object(
+  {
+    ...answered,
+    secret: orNull(SecretAnswer.properties.secret, {
+      description: "The secret of the signatures, if this made one.",
+    }),
+  },
+  { title: "AlertSettingsWithSecret", extends: AlertSettingsObject },
+);
+
+/** Alert settings of a partner. */
+export interface AlertSettings {
+  readonly recipients: string[] | null;
+  readonly kinds: readonly string[];
+  readonly oldestWaitingMinutes: number;
+  readonly digestMinutes: number;
+  readonly webhookUrl: string | null;
+  readonly secretFingerprint: string | null;
+  readonly updatedAt: Date | null;
+}
+
+export const DEFAULTS: AlertSettings = {
+  ...ALERT_DEFAULTS,
+  recipients: null,
+  kinds: ALERT_KINDS,
+  webhookUrl: null,
+  secretFingerprint: null,
+  updatedAt: null,
+};
+
+export function showSettings(one: AlertSettings): Static<typeof AlertSettingsObject> {
+  return {
+    recipients: one.recipients,
+    kinds: ALERT_KINDS.filter((kind: AlertKind) => one.kinds.includes(kind)),
+    oldest_waiting_minutes: one.oldestWaitingMinutes,
+    digest_minutes: one.digestMinutes,
+    webhook_url: one.webhookUrl,
+    secret_fingerprint: one.secretFingerprint,
+    updated_at: instantOrNull(one.updatedAt),
+  };
+}

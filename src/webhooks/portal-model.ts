@@ -1,0 +1,95 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { PORTAL_PAGE } from "../auth/portal-pages.ts";
+import { literals } from "../http/principal.ts";
+import { instantAnswer, storableText } from "../http/text.ts";
+
+const closed = { additionalProperties: false } as const;
+/** A partner has at most this many subscriptions. */
+const MAX_PAGES = 2;
+const TTL_S = { minimum: 30, maximum: 3_600 } as const;
+export const DEFAULT_TTL_S = 300;
+const MAX_ORIGINS = 10;
+/** The length of a host name (253) with a scheme and a port. */
+const ORIGIN_CHARS = 267;
+
+const page = Type.String({
+  pattern: PORTAL_PAGE,
+  examples: ["webhooks"],
+  explain: "must be webhooks, or webhooks/ and the id of a subscription",
+});
+
+export const portalLinkBody = Type.Object(
+  {
+    pages: Type.Array(page, {
+      minItems: 1,
+      maxItems: MAX_PAGES,
+      uniqueItems: true,
+      description: "`webhooks`, or `webhooks/{id}` for one.",
+    }),
+    access: Type.Optional(literals(["read", "write"], { description: "`read` if absent." })),
+    theme: Type.Optional(literals(["light", "dark"], { description: "The browser's if absent." })),
+    ttl_s: Type.Optional(
+      Type.Integer({
+        ...TTL_S,
+        explain: `must be a whole number of seconds from ${TTL_S.minimum} to ${TTL_S.maximum}`,
+        description: `Of the link; ${DEFAULT_TTL_S} if absent.`,
+      }),
+    ),
+  },
+  { ...closed, title: "NewPortalLink" },
+);
+export type PortalLinkBody = Static<typeof portalLinkBody>;
+
+export const portalLinkAnswer = Type.Object(
+  {
+    url: Type.String({ description: "The link." }),
+    expires_at: instantAnswer(),
+  },
+  { title: "PortalLink" },
+);
+export type PortalLink = Static<typeof portalLinkAnswer>;
+
+export const redeemBody = Type.Object(
+  { code: storableText([1, 128]) },
+  { ...closed, title: "PortalCode" },
+);
+
+export const portalSessionAnswer = Type.Object(
+  {
+    token: Type.String(),
+    token_type: Type.Literal("Bearer"),
+    expires_in: Type.Integer(),
+    scope: Type.String(),
+    pages: Type.Array(Type.String()),
+  },
+  { title: "PortalSession" },
+);
+export type PortalSession = Static<typeof portalSessionAnswer>;
+
+const embedding = {
+  origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
+    maxItems: MAX_ORIGINS,
+    uniqueItems: true,
+    description: "Origins that may frame the portal.",
+  }),
+};
+export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });
+/**
+ * A separate object from the body, because Elysia keeps one validator per schema object, and responses are not
+ * validated.
+ */
+export const embeddingObject = Type.Object(embedding, { ...closed, title: "Embedding" });
+export type Embedding = Static<typeof embeddingObject>;
+
+/**
+ * Pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
+ * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support.
+ */
+const ORIGIN =
+  /^(?:https:\/\/[a-z\d-]+(?:\.[a-z\d-]+)*|http:\/\/(?:localhost|127\.0\.0\.1))(?::\d{1,5})?$/;
+
+/** Checks that a text is an origin as browsers send it, with https unless the host is the local machine. */
+export function isOrigin(text: string): boolean {
+  return ORIGIN.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}

@@ -1,0 +1,103 @@
+import { and, asc, desc, eq, isNull } from "drizzle-orm";
+import { ulid } from "ulid";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import { alerts, alertSettings, incidents } from "../../../db/schema/alerts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
+import { attemptsWithin, newestFirst } from "./attempts.ts";
+
+export type SettingsRow = typeof alertSettings.$inferSelect;
+
+export async function settingsOf(db: DbOrTx, partnerId: number): Promise<SettingsRow | undefined> {
+  const [row] = await db.select().from(alertSettings).where(eq(alertSettings.partnerId, partnerId));
+  return row;
+}
+
+/** Locks the settings of the partner until the commit. Inserts `fresh` if there are none. */
+export async function lockSettings(tx: Tx, fresh: SettingsRow): Promise<SettingsRow> {
+  await tx.insert(alertSettings).values(fresh).onConflictDoNothing();
+  const [row] = await tx
+    .select()
+    .from(alertSettings)
+    .where(eq(alertSettings.partnerId, fresh.partnerId))
+    .for("update");
+  return row ?? fresh;
+}
+
+export async function updateSettings(
+  tx: Tx,
+  { id, ...changes }: Pick<SettingsRow, "id"> & Partial<SettingsRow>,
+): Promise<void> {
+  await tx.update(alertSettings).set(changes).where(eq(alertSettings.id, id));
+}
+
+/** The number of failed attempts that an incident reads to find its causes. */
+const MAX_ATTEMPTS = 1_000;
+
+const FAILURES = ["failed", "retry"] as const;
+
+/** Reads failed attempts since an instant, the newest first. */
+export function failuresSince(db: DbOrTx, subscriptionId: string, since: Date) {
+  const { id, eventId, startedAt, statusCode, errorCode } = deliveryAttempts;
+  const columns = { id, eventId, startedAt, statusCode, errorCode };
+  const walks = FAILURES.map((outcome) =>
+    attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
+      .orderBy(desc(id))
+      .limit(MAX_ATTEMPTS),
+  );
+  return newestFirst(walks, MAX_ATTEMPTS);
+}
+
+/** Finds the start of the first failed attempt after the last delivered one. */
+export async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
+  const { id, startedAt } = deliveryAttempts;
+  const [success] = await attemptsWithin(db, { id }, subscriptionId, { outcome: "delivered" })
+    .orderBy(desc(id))
+    .limit(1);
+  const firsts = FAILURES.map((outcome) =>
+    attemptsWithin(db, { id, startedAt }, subscriptionId, { outcome, firstId: success?.id })
+      .orderBy(asc(id))
+      .limit(1),
+  );
+  return (await newestFirst(firsts, FAILURES.length)).at(-1)?.startedAt;
+}
+
+/**
+ * Records that a subscription was disabled, before it is enabled again. A dispatcher that has not noticed the
+ * disabling in the meantime raises its alert from this record (contract 7.17). Disabling by a user raises no alert.
+ */
+export async function noteDisabling(
+  tx: Tx,
+  { id, partnerId, consecutiveFailureCount: failures, disabledAt, disabledReason }: Subscription,
+): Promise<void> {
+  if (disabledAt === null || disabledReason === DISABLED_BY_HAND) return;
+  await tx
+    .insert(incidents)
+    .values({
+      id: ulid(disabledAt.getTime()),
+      subscriptionId: id,
+      partnerId,
+      openedAt: disabledAt,
+      disabledAt,
+      failures,
+      isTold: false,
+    })
+    .onConflictDoUpdate({
+      target: incidents.subscriptionId,
+      targetWhere: isNull(incidents.endedAt),
+      set: { disabledAt, failures },
+      setWhere: isNull(incidents.disabledAt),
+    });
+}
+
+/** Reads the alerts of the open incident. */
+export function openAlerts(db: DbOrTx, subscriptionId: string) {
+  const { kind, raisedAt } = alerts;
+  return db
+    .select({ kind, raisedAt })
+    .from(incidents)
+    .innerJoin(alerts, eq(alerts.incidentId, incidents.id))
+    .where(and(eq(incidents.subscriptionId, subscriptionId), isNull(incidents.endedAt)));
+}

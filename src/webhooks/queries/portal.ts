@@ -1,0 +1,80 @@
+import { and, asc, eq, gt, isNull, or } from "drizzle-orm";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { portalLinks, portalSettings, tokens } from "../../../db/schema/tokens.ts";
+import { users } from "../../../db/schema/companies.ts";
+
+type SettingsRow = typeof portalSettings.$inferSelect;
+
+export async function settingsOf(db: DbOrTx, partnerId: number): Promise<SettingsRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(portalSettings)
+    .where(eq(portalSettings.partnerId, partnerId));
+  return row;
+}
+
+/** Inserts the settings of a partner unless it has some. The key never changes afterwards. */
+export async function insertSettings(db: DbOrTx, fresh: SettingsRow): Promise<void> {
+  await db.insert(portalSettings).values(fresh).onConflictDoNothing();
+}
+
+export async function updateOrigins(
+  tx: Tx,
+  { partnerId, origins }: Pick<SettingsRow, "partnerId" | "origins">,
+): Promise<void> {
+  await tx.update(portalSettings).set({ origins }).where(eq(portalSettings.partnerId, partnerId));
+}
+
+export async function originsOfKey(db: DbOrTx, key: string): Promise<string[]> {
+  const [row] = await db
+    .select({ origins: portalSettings.origins })
+    .from(portalSettings)
+    .where(eq(portalSettings.key, key));
+  return row?.origins ?? [];
+}
+
+/** Finds the first active owner of a partner. */
+export async function activeOwnerOf(db: DbOrTx, partnerId: number): Promise<number | undefined> {
+  const { id, companyId, role, isActive } = users;
+  const [row] = await db
+    .select({ id })
+    .from(users)
+    .where(and(eq(companyId, partnerId), eq(role, "partner_owner"), isActive))
+    .orderBy(asc(id))
+    .limit(1);
+  return row?.id;
+}
+
+export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert): Promise<void> {
+  await tx.insert(portalLinks).values(link);
+}
+
+/** Finds a valid link, with the user that its session acts as, and the operator if one created it. */
+export async function findLink(db: DbOrTx, hash: string, now: Date) {
+  const { jti, codeHash, scope, pages, expiresAt, actsAs } = portalLinks;
+  const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
+  const [row] = await db
+    .select({
+      parentJti: jti,
+      makerId: tokens.userId,
+      clientId: tokens.clientId,
+      scope,
+      pages,
+      actsAs,
+    })
+    .from(portalLinks)
+    .innerJoin(tokens, eq(tokens.jti, jti))
+    .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive));
+  if (row === undefined) return undefined;
+  const { makerId, actsAs: ownerId, ...link } = row;
+  return ownerId === null
+    ? { ...link, userId: makerId, impersonatorId: null }
+    : { ...link, userId: ownerId, impersonatorId: makerId };
+}
+
+/** Deletes a link. Returns false if a concurrent request has already used it. */
+export async function consumeLink(tx: Tx, hash: string): Promise<boolean> {
+  const { count } = await tx.delete(portalLinks).where(eq(portalLinks.codeHash, hash));
+  return count > 0;
+}

@@ -1,0 +1,95 @@
+import { Elysia } from "elysia";
+
+import { partnerAdmin } from "../../auth/guard.ts";
+import { BASE_PATH } from "../../http/access.ts";
+import type { Checks } from "../../http/checks.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import { SecretAnswer } from "../model.ts";
+import {
+  findSettings,
+  rotateSecret,
+  settingsErrors,
+  showSecret,
+  updateSettings,
+  type AlertDeps,
+} from "../actions/alerts.ts";
+import {
+  AlertSettingsObject,
+  AlertSettingsUpdate,
+  AlertSettingsWithSecret,
+  showSettings,
+} from "../alert-model.ts";
+
+const reading = partnerAdmin("webhooks:read");
+const writing = partnerAdmin("webhooks:write");
+
+/** Serves the alert settings of a partner and the secret of alert POSTs (contract 7.17). */
+export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner/alerts`, tags: ["Webhooks"] })
+    .use(deps.checks)
+    .get("", async ({ principal }) => showSettings(await findSettings(deps, principal)), {
+      access: reading,
+      response: { 200: AlertSettingsObject },
+      detail: {
+        operationId: "getAlerts",
+        summary: "Show the alert settings",
+        description: "The defaults, until something is set.",
+      },
+    })
+    .patch(
+      "",
+      async ({ principal, requestContext, body }) => {
+        const { secret, ...settings } = await updateSettings(
+          deps,
+          { principal, requestContext },
+          body,
+        );
+        return { ...showSettings(settings), secret };
+      },
+      {
+        access: writing,
+        body: AlertSettingsUpdate,
+        rules: ({ principal, body }: RuleInput<typeof AlertSettingsUpdate>) =>
+          settingsErrors(deps, principal, body),
+        response: { 200: AlertSettingsWithSecret },
+        detail: {
+          operationId: "updateAlerts",
+          summary: "Change the alert settings",
+          description: "Send only what is to change. The first `webhook_url` makes a secret.",
+        },
+      },
+    )
+    .post(
+      "/rotate-secret",
+      async ({ principal, requestContext }) => {
+        const { secret, ...settings } = await rotateSecret(deps, { principal, requestContext });
+        return { ...showSettings(settings), secret };
+      },
+      {
+        access: writing,
+        body: NO_FIELDS,
+        response: { 200: AlertSettingsWithSecret, 404: errorResponse("not_found") },
+        detail: {
+          operationId: "rotateAlertSecret",
+          summary: "Rotate the secret of alerts",
+          description: "At once, without a grace period.",
+        },
+      },
+    )
+    .post(
+      "/secret",
+      ({ principal, requestContext }) => showSecret(deps, { principal, requestContext }),
+      {
+        access: writing,
+        body: NO_FIELDS,
+        response: { 200: SecretAnswer, 404: errorResponse("not_found") },
+        detail: {
+          operationId: "showAlertSecret",
+          summary: "Show the secret of alerts",
+          description: "Each look is written to the audit log.",
+        },
+      },
+    );
+}

@@ -1,0 +1,131 @@
+import { Elysia } from "elysia";
+
+import { findCompany } from "../../tenants/actions/companies.ts";
+import type { Company } from "../../tenants/model.ts";
+import { adminRoutesBase, changing } from "../../tenants/routes/base.ts";
+import { firstHand, inPerson, partnerAdmin } from "../../auth/guard.ts";
+import { BASE_PATH } from "../../http/access.ts";
+import type { Checks } from "../../http/checks.ts";
+import { loads } from "../../http/request-state.ts";
+import { errorResponse } from "../../http/errors.ts";
+import type { RuleInput } from "../../http/rules.ts";
+import {
+  makeOperatorLink,
+  makeOwnLink,
+  originErrors,
+  PORTAL,
+  pageErrors,
+  redeemLink,
+  showEmbedding,
+  updateEmbedding,
+  type PortalDeps,
+} from "../actions/portal.ts";
+import { tenantOf } from "../actions/deps.ts";
+import {
+  embeddingBody,
+  embeddingObject,
+  portalLinkAnswer,
+  portalLinkBody,
+  portalSessionAnswer,
+  redeemBody,
+} from "../portal-model.ts";
+
+const reading = firstHand(partnerAdmin("*"));
+const managing = inPerson(partnerAdmin("*"));
+
+interface PortalRouteDeps extends PortalDeps {
+  readonly checks: Checks;
+}
+
+/** Serves portal links, their sessions and the origins that may frame the portal (contract 6.20). */
+export function portalRoutes(deps: PortalRouteDeps) {
+  return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
+}
+
+/** Serves the session of a link to the page that it opens. The route is not part of the public API. */
+function redeemRoute(deps: PortalRouteDeps) {
+  return new Elysia({ detail: { hide: true } })
+    .use(deps.checks)
+    .post(
+      `${PORTAL}/:key/session`,
+      ({ body, requestContext }) => redeemLink(deps, body.code, requestContext),
+      {
+        public: true,
+        body: redeemBody,
+        response: { 200: portalSessionAnswer, 400: errorResponse("invalid_code") },
+      },
+    );
+}
+
+function operatorRoute(deps: PortalRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .macro(loads("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .post(
+      "/:id/portal-links",
+      async ({ principal, requestContext, partner, body, status }) =>
+        status(201, await makeOperatorLink(deps, { principal, requestContext }, partner.id, body)),
+      {
+        access: changing,
+        partner: true,
+        body: portalLinkBody,
+        rules: ({
+          partner,
+          body,
+        }: RuleInput<typeof portalLinkBody> & { readonly partner: Company }) =>
+          pageErrors(deps, partner.id, body),
+        response: { 201: portalLinkAnswer, 409: errorResponse("no_owner") },
+        detail: {
+          operationId: "createPartnerPortalLink",
+          summary: "Make a link to pages of a partner",
+          description: "Its session acts as the partner's owner.",
+        },
+      },
+    );
+}
+
+function linkRoutes(deps: PortalRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Partner"] })
+    .use(deps.checks)
+    .post(
+      "/partner/portal-links",
+      async ({ principal, requestContext, body, status }) =>
+        status(201, await makeOwnLink(deps, { principal, requestContext }, body)),
+      {
+        access: partnerAdmin("webhooks:read"),
+        body: portalLinkBody,
+        rules: ({ principal, body }: RuleInput<typeof portalLinkBody>) =>
+          pageErrors(deps, tenantOf(principal), body),
+        response: { 201: portalLinkAnswer },
+        detail: {
+          operationId: "createPortalLink",
+          summary: "Make a link to pages of the dashboard",
+          description: "In a window or in a frame.",
+        },
+      },
+    )
+    .get("/partner/embedding", ({ principal }) => showEmbedding(deps, principal), {
+      access: reading,
+      response: { 200: embeddingObject },
+      detail: {
+        operationId: "getEmbedding",
+        summary: "List the origins that may frame the portal",
+        description: "None at first.",
+      },
+    })
+    .patch(
+      "/partner/embedding",
+      ({ principal, requestContext, body }) =>
+        updateEmbedding(deps, { principal, requestContext }, body),
+      {
+        access: managing,
+        body: embeddingBody,
+        rules: ({ body }: RuleInput<typeof embeddingBody>) => originErrors(body),
+        response: { 200: embeddingObject },
+        detail: {
+          operationId: "updateEmbedding",
+          summary: "Set the origins that may frame the portal",
+          description: "https, or http on localhost.",
+        },
+      },
+    );
+}

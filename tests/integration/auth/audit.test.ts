@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { recordAudit } from "../../../src/auth/queries/audit.ts";
+import { addMs } from "../../../src/lib/clock.ts";
+import { everyPage, startApi, type TestApi } from "../../support/api.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let token: string;
+const start = new Date("2026-03-01T00:00:00.000Z");
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db });
+  const [one, two] = tenants.partners;
+  for (let i = 0; i < 10; i++) {
+    const actor = i % 2 ? one.owner : two.owner;
+    await recordAudit(database.db, {
+      at: addMs(start, i),
+      action: i < 6 ? "TOKEN_ISSUED" : "TOKEN_REVOKED",
+      actor: { userId: actor.id, companyId: actor.companyId, impersonatorId: null },
+      requestContext: { ip: "192.0.2.1", userAgent: "tests", requestId: `row-${i}` },
+      details: { i },
+    });
+  }
+  token = await api.login(tenants.superAdmin.email);
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+interface Row {
+  readonly id: number;
+  readonly action: string;
+  readonly details: { i?: number };
+}
+async function list(query: string): Promise<Row[]> {
+  const { status, body, text } = await api.call("GET", `/admin/audit-log${query}`, {
+    token,
+  });
+  if (status !== 200) throw new Error(text);
+  return body["data"] as Row[];
+}
+const rows = async (query: string) => (await list(query)).map((row) => row.details.i);
+const at = (i: number) => encodeURIComponent(addMs(start, i).toISOString());
+
+describe("the audit log", () => {
+  test("shows rows newest first, with all their fields", async () => {
+    const [login] = await list("");
+    expect(login).toMatchObject({ action: "AUTH_LOGIN" });
+    const [row] = await list("?action=TOKEN_REVOKED");
+    expect(row).toEqual({
+      id: expect.any(Number),
+      at: "2026-03-01T00:00:00.009+00:00",
+      action: "TOKEN_REVOKED",
+      actor_id: tenants.partners[0].owner.id,
+      actor_name: `Name of ${tenants.partners[0].owner.email}`,
+      impersonator_id: null,
+      impersonator_name: null,
+      company_id: tenants.partners[0].id,
+      company_name: "p1",
+      ip: "192.0.2.1",
+      user_agent: "tests",
+      request_id: "row-9",
+      details: { i: 9 },
+    } as never);
+  });
+
+  test("filters by action, actor, company and time, individually and combined", async () => {
+    const { owner, id } = tenants.partners[0];
+    expect(await rows("?action=TOKEN_ISSUED")).toEqual([5, 4, 3, 2, 1, 0]);
+    expect(await rows(`?actor_id=${owner.id}`)).toEqual([9, 7, 5, 3, 1]);
+    expect(await rows(`?company_id=${id}`)).toEqual([9, 7, 5, 3, 1]);
+    expect(await rows(`?since=${at(3)}&until=${at(6)}`)).toEqual([5, 4, 3]);
+    const all = `?action=TOKEN_ISSUED&actor_id=${owner.id}&company_id=${id}&since=${at(3)}&until=${at(5)}`;
+    expect(await rows(all)).toEqual([3]);
+    expect(await rows("?action=NOTHING_OF_THE_KIND")).toEqual([]);
+    expect(await rows("?actor_id=2147483647")).toEqual([]);
+  });
+
+  test("is paginated without a gap for any page size, with filters too", async () => {
+    const pages = await everyPage<Row>(api, "/admin/audit-log?action=TOKEN_ISSUED&limit=2", token);
+    expect(pages.map((page) => page.map((row) => row.details.i))).toEqual([
+      [5, 4],
+      [3, 2],
+      [1, 0],
+    ]);
+  });
+
+  test.each([
+    ["limit", "0"],
+    ["limit", "101"],
+    ["cursor", "nonsense"],
+    ["actor_id", "x"],
+    ["actor_id", "0"],
+    ["company_id", "2147483648"],
+    ["since", "yesterday"],
+    ["until", "2026-02-30T00:00:00Z"],
+    ["action", "drop table"],
+  ])("with %s=%s is a 422 on that parameter", async (name, value) => {
+    const query = `?${name}=${encodeURIComponent(value)}`;
+    const answer = await api.call("GET", `/admin/audit-log${query}`, { token });
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual([name]);
+  });
+
+  test("is only for super-admins", async () => {
+    const [partner] = tenants.partners;
+    for (const { email } of [partner.owner, partner.admin, partner.accounts[0].owner]) {
+      const foreign = await api.login(email);
+      expect((await api.call("GET", "/admin/audit-log", { token: foreign })).status).toBe(403);
+    }
+    expect((await api.call("GET", "/admin/audit-log")).status).toBe(401);
+    const [denied] = await list("?action=AUTHZ_DENIED&limit=1");
+    expect(denied).toMatchObject({
+      actor_id: partner.accounts[0].owner.id,
+      details: { method: "GET", path: "/admin/audit-log", reason: "forbidden" },
+    });
+  });
+});

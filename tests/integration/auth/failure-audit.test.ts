@@ -1,0 +1,188 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { randomUUID } from "node:crypto";
+
+import { asc, eq } from "drizzle-orm";
+
+import { auditLog } from "../../../db/schema/companies.ts";
+import { FailureAudit } from "../../../src/auth/audit-failures.ts";
+import { emailDigest } from "../../../src/auth/email.ts";
+import { addProvider, send } from "../../support/factory.ts";
+import { addClient, basicOf, credentialsOf, postForm } from "../../support/oauth.ts";
+import { startSignInWorld } from "../../support/sign-in.ts";
+
+const world = await startSignInWorld();
+const { database, clock, api } = world;
+afterAll(() => world.stop());
+
+const MINUTE_MS = 60_000;
+const CALL = { requestId: "direct", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
+/** Lists the rows of an action with this value in their details, oldest first. */
+async function rowsOf(action: string, value: string | null) {
+  const rows = await database.db
+    .select()
+    .from(auditLog)
+    .where(eq(auditLog.action, action))
+    .orderBy(asc(auditLog.id));
+  return rows.filter(({ details }) => Object.values(details).includes(value));
+}
+const detailsOf = async (action: string, value: string | null) =>
+  (await rowsOf(action, value)).map(({ details }) => details);
+
+describe("a client that fails to authenticate", () => {
+  test("is audited at once at every endpoint, with its id and its address", async () => {
+    for (const path of ["/oauth/token", "/oauth/revoke", "/oauth/introspect"]) {
+      const client = await addClient(database.db);
+      const form = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
+      const wrong = { ...credentialsOf(client), client_secret: "wrong" };
+      const { status } = await postForm(
+        api,
+        path,
+        { ...form, ...wrong },
+        { "User-Agent": "probe" },
+      );
+      expect(status).toBe(401);
+      expect(await rowsOf("CLIENT_AUTH_FAILED", client.clientId)).toMatchObject([
+        {
+          actorId: null,
+          ip: "127.0.0.1",
+          userAgent: "probe",
+          details: { client_id: client.clientId },
+        },
+      ]);
+    }
+  });
+
+  test("is audited without its id if that text is not a client id, and never with its secret", async () => {
+    const secret = "a-secret-in-the-wrong-field";
+    const as = { clientId: secret, secret: "another-secret" };
+    const form = { token: "x" };
+    expect((await postForm(api, "/oauth/introspect", form, basicOf(as))).status).toBe(401);
+    const rows = await rowsOf("CLIENT_AUTH_FAILED", null);
+    expect(rows).toMatchObject([{ details: { client_id: null } }]);
+    expect(JSON.stringify(rows)).not.toContain("secret");
+  });
+
+  test("is not audited if its credentials are correct", async () => {
+    const client = await addClient(database.db);
+    const form = { token: "x", ...credentialsOf(client) };
+    expect((await postForm(api, "/oauth/introspect", form)).status).toBe(200);
+    expect(await rowsOf("CLIENT_AUTH_FAILED", client.clientId)).toEqual([]);
+  });
+});
+
+test("a wrong code is audited with the digest of its email, known or not", async () => {
+  const known = (await world.freshUser()).email;
+  for (const email of [known, "stranger@nowhere.test"]) {
+    const body = { email: ` ${email.toUpperCase()}`, otp: "000000", type: "forgot_password" };
+    expect((await api.call("POST", "/email-otp/verify", { body })).status).toBe(422);
+    expect(await detailsOf("OTP_FAILED", emailDigest(email))).toEqual([
+      { email_digest: emailDigest(email), type: "forgot_password" },
+    ]);
+  }
+});
+
+test("a wrong signature is audited with the review site, known or not", async () => {
+  const known = await addProvider(database.db, api.deps.box, "known-site");
+  for (const slug of ["known-site", "no-such-site"]) {
+    const { status } = await send(api, { ...known, slug, secret: "wrong" }, { events: [] });
+    expect(status).toBe(401);
+    expect(await detailsOf("PROVIDER_AUTH_FAILED", slug)).toEqual([{ provider: slug }]);
+  }
+  await send(api, { ...known, slug: "%00", secret: "wrong" }, { events: [] });
+  expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toEqual([{ provider: null }]);
+});
+
+describe("repeats of an audited failure", () => {
+  const fail = (clientId: string) =>
+    postForm(api, "/oauth/introspect", { token: "x", client_id: clientId, client_secret: "wrong" });
+  const seen = (clientId: string) => detailsOf("CLIENT_AUTH_FAILED", clientId);
+
+  test("within a minute are counted in the next row", async () => {
+    const client_id = randomUUID();
+    for (let i = 0; i < 5; i++) await fail(client_id);
+    clock.advance(MINUTE_MS - 1);
+    await fail(client_id);
+    expect(await seen(client_id)).toEqual([{ client_id }]);
+    clock.advance(1);
+    await fail(client_id);
+    expect(await seen(client_id)).toEqual([{ client_id }, { client_id, repeats: 5 }]);
+    clock.advance(MINUTE_MS);
+    await fail(client_id);
+    expect((await seen(client_id))[2]).toEqual({ client_id });
+  });
+
+  test("are reported beside the next failure of any kind after their minute", async () => {
+    const [client_id, other] = [randomUUID(), randomUUID()];
+    for (let i = 0; i < 3; i++) await fail(client_id);
+    clock.advance(MINUTE_MS);
+    await fail(other);
+    expect(await rowsOf("CLIENT_AUTH_FAILED", client_id)).toMatchObject([
+      { details: { client_id }, ip: "127.0.0.1" },
+      { details: { client_id, repeats: 2 }, ip: null },
+    ]);
+    clock.advance(MINUTE_MS);
+    await fail(other);
+    expect(await seen(client_id)).toHaveLength(2);
+  });
+
+  test("do not include failures of another client", async () => {
+    const [one, two] = [randomUUID(), randomUUID()];
+    await Promise.all([one, two, one, two].map(fail));
+    expect([await seen(one), await seen(two)]).toEqual([
+      [{ client_id: one }],
+      [{ client_id: two }],
+    ]);
+  });
+
+  test("are reported by the next row at once if the first row could not be written", async () => {
+    const failures = new FailureAudit({ db: database.db, clock });
+    const client_id = randomUUID();
+    const record = () =>
+      failures.record({ action: "CLIENT_AUTH_FAILED", details: { client_id } }, CALL);
+    await database.db.sql`alter table audit_log rename to audit_log_away`;
+    const lost = await Promise.allSettled([record(), record()]);
+    await database.db.sql`alter table audit_log_away rename to audit_log`;
+    expect(lost.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+    await record();
+    expect(await seen(client_id)).toEqual([{ client_id, repeats: 2 }]);
+    await record();
+    expect(await seen(client_id)).toHaveLength(1);
+  });
+
+  test("get a 500 while the row of the request cannot be written", async () => {
+    const client_id = randomUUID();
+    await database.db.sql`alter table audit_log rename to audit_log_away`;
+    const { status } = await fail(client_id);
+    await database.db.sql`alter table audit_log_away rename to audit_log`;
+    expect(status).toBe(500);
+  });
+
+  test("are distinguished for 100 clients a minute; further failures share a row without an id", async () => {
+    clock.advance(MINUTE_MS);
+    const failures = new FailureAudit({ db: database.db, clock });
+    const probe = (provider: string) =>
+      failures.record(
+        { action: "PROVIDER_AUTH_FAILED", details: { provider } },
+        { ...CALL, requestId: "flood" },
+      );
+    for (let i = 0; i < 105; i++) await probe(`site-${i}`);
+    await probe("site-0");
+    const flood = async () =>
+      (await database.db.select().from(auditLog).where(eq(auditLog.requestId, "flood")))
+        .toSorted((a, b) => a.id - b.id)
+        .map(({ details }) => details);
+    expect(await flood()).toHaveLength(101);
+    expect((await flood()).slice(-2)).toEqual([{ provider: "site-99" }, { provider: null }]);
+    clock.advance(MINUTE_MS);
+    await probe("site-104");
+    expect((await flood()).at(-1)).toEqual({ provider: "site-104" });
+    expect(await detailsOf("PROVIDER_AUTH_FAILED", "site-0")).toEqual([
+      { provider: "site-0" },
+      { provider: "site-0", repeats: 1 },
+    ]);
+    expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toContainEqual({
+      provider: null,
+      repeats: 4,
+    });
+  });
+});

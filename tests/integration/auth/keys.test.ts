@@ -1,0 +1,263 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { desc, eq } from "drizzle-orm";
+import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
+
+import { auditLog } from "../../../db/schema/companies.ts";
+import { signingKeys } from "../../../db/schema/tokens.ts";
+import { rotateKeys } from "../../../src/auth/actions/rotate-keys.ts";
+import { openKeyRing, type KeyRing } from "../../../src/auth/key-ring.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { startApi, testConfig } from "../../support/api.ts";
+import { createFakeClock, type FakeClock } from "../../support/clock.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants } from "../../support/tenants.ts";
+
+const masterKey = randomBytes(32);
+const box = createSecretBox({ current: masterKey });
+const config = testConfig({ masterKey });
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+const claims = {
+  sub: "1",
+  jti: "abc",
+  exp: undefined,
+  client_id: "reviewrelay",
+  scope: "*",
+  act: undefined,
+};
+
+let database: TestDatabase;
+let clock: FakeClock;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  clock = createFakeClock();
+});
+afterEach(async () => {
+  await database.drop();
+});
+
+const open = (over: Partial<Parameters<typeof openKeyRing>[0]> = {}) =>
+  openKeyRing({ db: database.db, box, clock, log: silent, config, ...over });
+const rotate = () => rotateKeys({ db: database.db, box, clock });
+const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.createdAt);
+const kidOf = (token: string) => decodeProtectedHeader(token).kid ?? "";
+const sign = async (ring: KeyRing) => (await ring.sign("at+jwt", claims)).token;
+
+/** Returns the message of the error that `work` throws; empty if it succeeds. */
+const failureOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "",
+    (error: unknown) => String(error),
+  );
+
+describe("opening the key ring", () => {
+  test("creates one current and one next key, even if five processes start at once", async () => {
+    const rings = await Promise.all([1, 2, 3, 4, 5].map(() => open({ db: database.connect() })));
+    expect((await stored()).map((key) => key.state).toSorted()).toEqual(["current", "next"]);
+    const signed = await Promise.all(rings.map(sign));
+    expect(new Set(signed.map(kidOf)).size).toBe(1);
+    const seen = await Promise.all(rings.map((ring) => ring.verify("at+jwt", signed[0] ?? "")));
+    expect(seen).toEqual(rings.map(() => claims));
+  });
+
+  test("uses existing keys", async () => {
+    await open();
+    const before = await stored();
+    await open();
+    expect(await stored()).toEqual(before);
+  });
+
+  test("stores private keys sealed, under the thumbprint of the public one", async () => {
+    await open();
+    for (const key of await stored()) {
+      expect(key.sealedPrivateKey).toStartWith("v1.");
+      expect(key.publicJwk).not.toHaveProperty("d");
+      expect(await calculateJwkThumbprint(key.publicJwk as object, "sha256")).toBe(key.kid);
+    }
+  });
+
+  test("fails with a clear message if the master key is a different one", async () => {
+    await open();
+    const foreign = createSecretBox({ current: randomBytes(32) });
+    expect(await failureOf(open({ box: foreign }))).toMatch(
+      /Signing key .+ does not open: MASTER_KEY is not the key/,
+    );
+  });
+
+  test("works if the key that sealed is given as the previous master key", async () => {
+    await open();
+    const changed = createSecretBox({ current: randomBytes(32), previous: masterKey });
+    expect(kidOf(await sign(await open({ box: changed })))).not.toBe("");
+  });
+
+  test("fails if the stored public key was altered", async () => {
+    await open();
+    const [first, second] = await stored();
+    await database.db
+      .update(signingKeys)
+      .set({ publicJwk: second?.publicJwk })
+      .where(eq(signingKeys.kid, first?.kid ?? ""));
+    expect(await failureOf(open())).toMatch("is not the one that was stored");
+  });
+});
+
+describe("a signed token", () => {
+  test("names its key and type, and verifies only as that type", async () => {
+    const ring = await open();
+    const access = await ring.sign("at+jwt", claims);
+    const refresh = await ring.sign("rt+jwt", { ...claims, exp: 4_102_444_800, act: { sub: "2" } });
+    expect(decodeProtectedHeader(access.token)).toEqual({
+      alg: "RS256",
+      kid: access.kid,
+      typ: "at+jwt",
+    });
+    expect(await ring.verify("at+jwt", access.token)).toEqual(claims);
+    expect(await ring.verify("rt+jwt", refresh.token)).toMatchObject({
+      exp: 4_102_444_800,
+      act: { sub: "2" },
+    });
+    expect(await ring.verify("rt+jwt", access.token)).toBeUndefined();
+    expect(await ring.verify("at+jwt", refresh.token)).toBeUndefined();
+  });
+
+  test("can be verified with the published keys, including the next one", async () => {
+    const ring = await open();
+    const { keys } = ring.jwks();
+    expect(keys).toHaveLength(2);
+    for (const key of keys)
+      expect(Object.keys(key).toSorted()).toEqual(["alg", "e", "kid", "kty", "n", "use"]);
+    await rotate();
+    const later = await sign(await open());
+    // The key set before the rotation.
+    await jwtVerify(later, createLocalJWKSet({ keys }), { issuer: config.serverRoot });
+  });
+});
+
+describe("rotation", () => {
+  test("moves next to current and current to retired, creates a new next key, and is audited", async () => {
+    await open();
+    const before = new Map((await stored()).map((key) => [key.state, key.kid]));
+    clock.advance(1000);
+    const rotation = await rotate();
+    expect(rotation).toMatchObject({
+      retired: before.get("current") ?? "",
+      current: before.get("next") ?? "",
+    });
+    const after = await stored();
+    expect(after.find((key) => key.kid === rotation.retired)).toMatchObject({
+      state: "retired",
+      retiredAt: clock.now(),
+    });
+    expect(after.find((key) => key.kid === rotation.current)).toMatchObject({
+      state: "current",
+      activatedAt: clock.now(),
+    });
+    expect(after.find((key) => key.kid === rotation.next)).toMatchObject({
+      state: "next",
+      createdAt: clock.now(),
+    });
+    const [entry] = await database.db.select().from(auditLog).orderBy(desc(auditLog.id));
+    expect(entry).toMatchObject({ action: "KEY_ROTATED", actorId: null, details: rotation });
+  });
+
+  test("of four at once loses no key: each happens completely or not at all", async () => {
+    await open();
+    const outcomes = await Promise.allSettled([1, 2, 3, 4].map(rotate));
+    const done = outcomes.filter((outcome) => outcome.status === "fulfilled").length;
+    expect(done).toBeGreaterThan(0);
+    const states = (await stored()).map((key) => key.state).toSorted();
+    expect(states).toEqual(["current", "next", ...Array<"retired">(done).fill("retired")]);
+  });
+
+  test("needs a ring that was opened once", async () => {
+    expect(await failureOf(rotate())).toMatch("The key ring is not complete");
+    expect(await stored()).toEqual([]);
+  });
+
+  test("is noticed by a running process within five seconds, and old tokens stay valid through two rotations", async () => {
+    const ring = await open();
+    const stop = new AbortController();
+    const watching = ring.watch(stop.signal);
+    const old = await sign(ring);
+    for (const turn of [1, 2]) {
+      const { current } = await rotate();
+      clock.advance(5_000);
+      await until(async () => kidOf(await sign(ring)) === current);
+      expect(ring.jwks().keys).toHaveLength(2 + turn);
+      expect(await ring.verify("at+jwt", old)).toEqual(claims);
+    }
+    stop.abort();
+    await watching;
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test("twice in a row is noticed through the unknown key id, at most once in 200 ms", async () => {
+    let looks = 0;
+    const { db } = database;
+    const ring = await open({ db: counting(db, () => looks++) });
+    clock.advance(200);
+    await rotate();
+    await rotate();
+    const token = await sign(await open());
+    looks = 0;
+    expect(await ring.verify("at+jwt", token)).toEqual(claims);
+    expect(looks).toBe(1);
+    const invented = token.replace(/^[^.]+/, encodeHeader("unknown"));
+    for (let i = 0; i < 5; i++) expect(await ring.verify("at+jwt", invented)).toBeUndefined();
+    clock.advance(199);
+    expect(await ring.verify("at+jwt", invented)).toBeUndefined();
+    expect(looks).toBe(1);
+    clock.advance(1);
+    expect(await ring.verify("at+jwt", invented)).toBeUndefined();
+    expect(looks).toBe(2);
+  });
+
+  test("under load fails no request, in two processes", async () => {
+    const { superAdmin } = await addTenants(database.db);
+    const apis = await Promise.all([1, 2].map(() => startApi({ db: database.connect(), config })));
+    const [one, two] = apis;
+    if (one === undefined || two === undefined) throw new Error("two processes");
+    const first = await one.login(superAdmin.email);
+    const statuses = new Set<number>();
+    const stop = new AbortController();
+    const load = apis.map(async (api) => {
+      while (!stop.signal.aborted) {
+        const token = await api.login(superAdmin.email);
+        for (const on of apis)
+          statuses.add((await on.call("GET", "/verify-token", { token })).status);
+      }
+    });
+    for (let i = 0; i < 3; i++) {
+      await rotate();
+      await Bun.sleep(50);
+    }
+    stop.abort();
+    await Promise.all(load);
+    expect([...statuses]).toEqual([200]);
+    expect((await two.call("GET", "/verify-token", { token: first })).status).toBe(200);
+  });
+});
+
+function encodeHeader(kid: string): string {
+  return Buffer.from(JSON.stringify({ alg: "RS256", typ: "at+jwt", kid })).toString("base64url");
+}
+
+/** Calls back on every select. */
+function counting(db: TestDatabase["db"], onSelect: () => void): TestDatabase["db"] {
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === "select") onSelect();
+      return Reflect.get(target, name);
+    },
+  });
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (await condition()) return;
+    await Bun.sleep(5);
+  }
+  throw new Error("It did not come true.");
+}

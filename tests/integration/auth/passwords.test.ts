@@ -1,0 +1,426 @@
+import { afterAll, describe, expect, test } from "bun:test";
+
+import { eq } from "drizzle-orm";
+
+import { auditLog } from "../../../db/schema/companies.ts";
+import { emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
+import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
+import { emailDigest } from "../../../src/auth/email.ts";
+import { createPasswords } from "../../../src/lib/password.ts";
+import { PASSWORD, startApi } from "../../support/api.ts";
+import { codeSentTo, mailsTo } from "../../support/auth-mails.ts";
+import { addClient } from "../../support/oauth.ts";
+import { startSignInWorld } from "../../support/sign-in.ts";
+import type { TestUser } from "../../support/tenants.ts";
+
+const NEW_PASSWORD = "violet anchor museum 71";
+
+let verifications = 0;
+const passwords = createPasswords();
+const verify: typeof passwords.verify = (...given) => {
+  verifications++;
+  return passwords.verify(...given);
+};
+const world = await startSignInWorld({ passwords: { ...passwords, verify } });
+const { database, tenants, clock, api, other, grant } = world;
+afterAll(() => world.stop());
+
+const freshUser = (role: "account_owner" | "partner_admin" = "account_owner") =>
+  world.freshUser(role);
+
+const reset = (token: string, password: unknown = NEW_PASSWORD, on = api, requestId = "r") =>
+  on.call("POST", "/reset-password", {
+    token,
+    body: { password },
+    headers: { "X-Request-Id": requestId },
+  });
+const change = (token: string, current_password: unknown, requestId = "r") =>
+  api.call("POST", "/change-password", {
+    token,
+    body: { current_password },
+    headers: { "X-Request-Id": requestId },
+  });
+const statusOf = async (token: string, on = api) =>
+  (await on.call("GET", "/verify-token", { token })).status;
+const login = (email: string, password: string) =>
+  api.call("POST", "/login", { body: { email, password } });
+const tokensOf = (userId: number) =>
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));
+const auditOf = (requestId: string) =>
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
+
+/** Returns the token that a mailed code gives to this user. */
+async function otpToken({ email }: TestUser): Promise<string> {
+  await api.call("POST", "/email-otp/resend", {
+    body: { email, type: "forgot_password" },
+  });
+  const otp = await codeSentTo(api.deps, email);
+  const { body } = await api.call("POST", "/email-otp/verify", {
+    body: { email, otp, type: "forgot_password" },
+  });
+  return String(body["token"]);
+}
+
+describe("a password reset", () => {
+  test("with a mailed code sets the password and returns the login object without location count and refresh token", async () => {
+    const user = await freshUser();
+    const { status, body, headers } = await reset(await otpToken(user));
+    expect(status).toBe(200);
+    expect(Object.keys(body).toSorted()).toEqual(
+      [
+        "token",
+        "token_type",
+        "expires_in",
+        "user",
+        "company",
+        "theme",
+        "white_label",
+        "plan",
+      ].toSorted(),
+    );
+    expect(body).toMatchObject({ token_type: "Bearer", expires_in: 86_400, user: { id: user.id } });
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(await statusOf(String(body["token"]), other)).toBe(200);
+    expect((await login(user.email, PASSWORD)).status).toBe(401);
+    expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
+  });
+
+  test("ends all tokens of the user, in every process, and issues one new token", async () => {
+    const user = await freshUser();
+    const admin = tenants.partners[0].admin;
+    const { accounts } = tenants.partners[0];
+    const own = await api.login(user.email);
+    const [jti] = await tokensOf(user.id).then((rows) => rows.map((row) => row.familyId));
+    const acting = { kind: "impersonation", impersonatorId: admin.id } as const;
+    const before = [
+      await other.login(user.email),
+      await grant({ userId: user.id, kind: "dashboard_pat", ttlS: null, box: api.deps.box }),
+      await grant({ userId: user.id, kind: "api_pat", name: "ci" }),
+      await grant({ userId: user.id, ...acting }),
+      await otpToken(user),
+    ];
+    await grant({ userId: user.id, kind: "refresh", familyId: jti ?? null });
+    for (const token of before.slice(0, 4)) expect(await statusOf(token, other)).toBe(200);
+    const bystander = await api.login(accounts[0].user.email);
+    const { body } = await reset(own);
+    for (const token of [own, ...before]) expect(await statusOf(token, other)).toBe(401);
+    expect(await statusOf(bystander)).toBe(200);
+    expect(await tokensOf(user.id)).toMatchObject([{ kind: "access", scope: "*" }]);
+    expect(await statusOf(String(body["token"]))).toBe(200);
+  });
+
+  test("of an impersonator ends the tokens that act as others", async () => {
+    const admin = await freshUser("partner_admin");
+    const { owner } = tenants.partners[0].accounts[0];
+    const acting = await grant({
+      userId: owner.id,
+      kind: "impersonation",
+      impersonatorId: admin.id,
+    });
+    await reset(await api.login(admin.email));
+    expect(await statusOf(acting)).toBe(401);
+  });
+
+  test("deletes pending codes and the sign-in lock", async () => {
+    const user = await freshUser();
+    const token = await otpToken(user);
+    clock.advance(60_000);
+    await api.call("POST", "/email-otp/resend", {
+      body: { email: user.email, type: "forgot_password" },
+    });
+    const otp = await codeSentTo(api.deps, user.email);
+    for (let i = 0; i < 6; i++) await login(user.email, "wrong");
+    await reset(token);
+    const verified = await api.call("POST", "/email-otp/verify", {
+      body: { email: user.email, otp, type: "forgot_password" },
+    });
+    expect(verified.status).toBe(422);
+    const locks = await database.db
+      .select()
+      .from(signInLocks)
+      .where(eq(signInLocks.emailDigest, emailDigest(user.email)));
+    expect(locks).toEqual([]);
+    expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
+  });
+
+  test("notifies the user by mail, without a secret", async () => {
+    const user = await freshUser();
+    await reset(await api.login(user.email));
+    const [mail] = await mailsTo(api.deps, user.email);
+    expect(mail).toMatchObject({
+      kind: "password_changed",
+      subject: "Brand p1: Your password was changed",
+    });
+    expect(mail?.text).not.toContain(NEW_PASSWORD);
+    expect(JSON.stringify(api.lines)).not.toContain(NEW_PASSWORD);
+  });
+
+  test("is a separate sign-in, and audited as such", async () => {
+    const user = await freshUser();
+    await reset(await api.login(user.email), NEW_PASSWORD, api, "reset-audit");
+    expect(await auditOf("reset-audit")).toMatchObject([
+      { action: "PASSWORD_RESET", actorId: user.id, details: { method: "access", revoked: 1 } },
+      { action: "AUTH_LOGIN", actorId: user.id, details: { method: "password_reset" } },
+    ]);
+    const events = await database.db
+      .select()
+      .from(authenticationEvents)
+      .where(eq(authenticationEvents.userId, user.id));
+    expect(events.map((event) => event.method).toSorted()).toEqual(["login", "password_reset"]);
+  });
+
+  test("succeeds once if 10 requests with one token arrive at once", async () => {
+    const user = await freshUser();
+    const token = await otpToken(user);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        reset(token, `${NEW_PASSWORD} ${i}`, i % 2 ? api : other),
+      ),
+    );
+    const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([200, ...Array<number>(9).fill(401)]);
+    const winner = answers.findIndex((answer) => answer.status === 200);
+    expect((await login(user.email, `${NEW_PASSWORD} ${winner}`)).status).toBe(200);
+    expect(await mailsTo(api.deps, user.email)).toHaveLength(2);
+  });
+
+  test("changes nothing if it fails on the way", async () => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    const broken = await startApi({
+      db: database.db,
+      clock,
+      keys: {
+        ...api.deps.keys,
+        verify: api.deps.keys.verify.bind(api.deps.keys),
+        sign: () => Promise.reject(new Error("no key")),
+      },
+      config: api.deps.config,
+    });
+    expect((await reset(token, NEW_PASSWORD, broken)).status).toBe(500);
+    expect(await statusOf(token)).toBe(200);
+    expect((await login(user.email, PASSWORD)).status).toBe(200);
+    expect(await mailsTo(api.deps, user.email)).toEqual([]);
+  });
+
+  test("revokes the tokens of concurrent sign-ins", async () => {
+    const user = await freshUser();
+    const token = await otpToken(user);
+    const logins = Array.from({ length: 10 }, (_, i) =>
+      (i % 2 ? api : other).call("POST", "/login", {
+        body: { email: user.email, password: PASSWORD },
+      }),
+    );
+    const { body } = await reset(token);
+    const answers = await Promise.all(logins);
+    for (const answer of answers.filter((one) => one.status === 200))
+      expect(await statusOf(String(answer.body["token"]))).toBe(401);
+    expect(await statusOf(String(body["token"]))).toBe(200);
+    expect(await tokensOf(user.id)).toHaveLength(1);
+  });
+});
+
+describe("a token that may reset the password", () => {
+  const cases = async () => {
+    const user = await freshUser();
+    const admin = tenants.partners[0].admin;
+    const userId = user.id;
+    const { clientId: first } = await addClient(database.db, { firstParty: true });
+    const { clientId: third } = await addClient(database.db);
+    return [
+      ["of a first-party client", 200, await grant({ userId, clientId: first })],
+      ["of a third-party client", 403, await grant({ userId, clientId: third })],
+      [
+        "of a first-party client, narrowed",
+        403,
+        await grant({ userId, clientId: first, scope: "reviews:read" }),
+      ],
+      ["of the API, personal", 403, await grant({ userId, kind: "api_pat", name: "ci" })],
+      [
+        "of the dashboard, personal",
+        403,
+        await grant({ userId, kind: "dashboard_pat", ttlS: null, box: api.deps.box }),
+      ],
+      [
+        "that impersonates",
+        403,
+        await grant({ userId, kind: "impersonation", impersonatorId: admin.id }),
+      ],
+    ] as const;
+  };
+
+  test("is that of a mailed code or the user's own, but only the latter may change the password", async () => {
+    for (const [what, status, token] of (await cases()).toReversed()) {
+      // The password is correct, so that only the kind of the token decides. The case with 200 is last, because it
+      // ends the other tokens.
+      expect([what, (await change(token, PASSWORD)).status]).toEqual([what, status]);
+      expect([what, (await reset(token)).status]).toEqual([what, status]);
+    }
+    const user = await freshUser();
+    const forReset = await otpToken(user);
+    expect((await change(forReset, PASSWORD)).status).toBe(403);
+    for (const [method, path] of [
+      ["GET", "/verify-token"],
+      ["GET", "/logout"],
+      ["GET", "/sso/revoking-token"],
+      ["GET", "/account/sessions"],
+      ["GET", "/account/api-token"],
+      ["GET", "/account/reviews"],
+    ] as const)
+      expect((await api.call(method, path, { token: forReset })).status).toBe(403);
+    expect(
+      (await api.call("POST", "/reset-password", { body: { password: NEW_PASSWORD } })).status,
+    ).toBe(401);
+  });
+});
+
+describe("a new password", () => {
+  test.each([
+    ["of 7 characters", "violet7"],
+    ["of 129 characters", "v".repeat(129)],
+    ["that is not text", 12_345_678],
+    ["with a NUL", "violet\0anchor"],
+    ["with half a character", "violet anchor \uD800"],
+    ["that everybody uses", "password123"],
+    ["that everybody uses, in capitals", "PASSWORD123"],
+    ["missing", undefined],
+  ])("%s is 422 on password and changes nothing", async (_, password) => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    const answer = await api.call("POST", "/reset-password", {
+      token,
+      body: { password },
+    });
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual(["password"]);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  test.each([
+    ["of 8 characters without a digit", "violet-a"],
+    ["of 128 characters", "violet".repeat(22).slice(0, 128)],
+    ["of blanks and signs beyond ASCII", "мой пароль 🦊🦊"],
+  ])("%s is accepted unchanged", async (_, password) => {
+    const user = await freshUser();
+    expect((await reset(await api.login(user.email), password)).status).toBe(200);
+    expect((await login(user.email, password)).status).toBe(200);
+  });
+
+  test("in a body with another field is 422 on that", async () => {
+    const token = await api.login((await freshUser()).email);
+    const answer = await api.call("POST", "/reset-password", {
+      token,
+      body: { password: NEW_PASSWORD, email: "x" },
+    });
+    expect(Object.keys(answer.body["errors"] as object)).toEqual(["email"]);
+  });
+});
+
+describe("a change of password", () => {
+  test("mails a code for the correct password and changes nothing; the code allows the new password", async () => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    const answer = await change(token, PASSWORD);
+    expect(answer).toMatchObject({ status: 200, body: { message: expect.any(String) } });
+    expect(await statusOf(token)).toBe(200);
+    expect((await login(user.email, PASSWORD)).status).toBe(200);
+    const [mail] = await mailsTo(api.deps, user.email);
+    expect(mail).toMatchObject({
+      kind: "otp",
+      subject: "Brand p1: Your code to change your password",
+    });
+    const { body } = await api.call("POST", "/email-otp/verify", {
+      body: {
+        email: user.email,
+        otp: await codeSentTo(api.deps, user.email),
+        type: "change_password",
+      },
+    });
+    expect((await reset(String(body["token"]))).status).toBe(200);
+    expect((await login(user.email, NEW_PASSWORD)).status).toBe(200);
+  });
+
+  test("can be mailed again by resend while its code lives, to the millisecond", async () => {
+    const [inTime, late] = [await freshUser(), await freshUser()];
+    for (const user of [inTime, late]) await change(await api.login(user.email), PASSWORD);
+    const resend = ({ email }: TestUser) =>
+      api.call("POST", "/email-otp/resend", { body: { email, type: "change_password" } });
+    await resend(inTime);
+    expect(await mailsTo(api.deps, inTime.email)).toHaveLength(1);
+    clock.advance(599_999);
+    await resend(inTime);
+    expect(await mailsTo(api.deps, inTime.email)).toHaveLength(2);
+    clock.advance(1);
+    await resend(late);
+    expect(await mailsTo(api.deps, late.email)).toHaveLength(1);
+  });
+
+  test("with the correct password has no cooldown, and ten codes a day", async () => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    for (let i = 0; i < 11; i++) expect((await change(token, PASSWORD)).status).toBe(200);
+    expect(await mailsTo(api.deps, user.email)).toHaveLength(10);
+  });
+
+  test("with a wrong password is 422, counts towards the sign-in lock, and costs one verification", async () => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    for (let i = 0; i < 4; i++) await login(user.email, "wrong");
+    const before = verifications;
+    const wrong = await change(token, "wrong", "wrong-change");
+    expect(verifications - before).toBe(1);
+    expect(wrong.status).toBe(422);
+    expect(wrong.body["errors"]).toEqual({ current_password: ["is wrong"] });
+    expect((await auditOf("wrong-change")).map((row) => row.action)).toEqual([
+      "AUTH_LOGIN_FAILED",
+      "AUTH_LOCKED",
+    ]);
+    const locked = await change(token, PASSWORD);
+    expect(locked.status).toBe(429);
+    expect(locked.body["code"]).toBe("account_locked");
+    expect(locked.headers.get("retry-after")).toBe("60");
+    expect((await login(user.email, PASSWORD)).status).toBe(429);
+    expect(await statusOf(token)).toBe(200);
+    expect(await mailsTo(api.deps, user.email)).toEqual([]);
+  });
+
+  test("with the correct password resets the lock", async () => {
+    const user = await freshUser();
+    const token = await api.login(user.email);
+    for (let i = 0; i < 4; i++) await change(token, "wrong");
+    await change(token, PASSWORD);
+    expect((await login(user.email, "wrong")).status).toBe(401);
+    expect((await login(user.email, PASSWORD)).status).toBe(200);
+  });
+
+  test.each([[""], [5], ["p".repeat(129)], [undefined]])(
+    "with %p as the current password is 422 without a verification",
+    async (password) => {
+      const token = await api.login((await freshUser()).email);
+      const before = verifications;
+      const answer = await api.call("POST", "/change-password", {
+        token,
+        body: { current_password: password },
+      });
+      expect(answer.status).toBe(422);
+      expect(Object.keys(answer.body["errors"] as object)).toEqual(["current_password"]);
+      expect(verifications).toBe(before);
+    },
+  );
+});
+
+test("a used code's row stays after a reset, so that the cooldown still applies", async () => {
+  const user = await freshUser();
+  await reset(await otpToken(user));
+  const [row] = await database.db
+    .select()
+    .from(emailCodes)
+    .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
+  expect(row?.consumedAt).toEqual(clock.now());
+  await api.call("POST", "/email-otp/resend", {
+    body: { email: user.email, type: "forgot_password" },
+  });
+  const mails = await mailsTo(api.deps, user.email);
+  // Mails that were queued in the same millisecond have no order.
+  expect(mails.map((mail) => mail.kind).toSorted()).toEqual(["otp", "password_changed"]);
+});

@@ -1,0 +1,228 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Locator, Page } from "playwright-core";
+import { ulid } from "ulid";
+
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { forgetQueue } from "../../support/outbox.ts";
+import { until } from "../../support/network/receiver.ts";
+
+// Selecting a period in a chart, by pointer and by keyboard, filters the list below. SHOTS=folder saves
+// screenshots.
+
+const HOUR_MS = 3_600_000;
+let world: WebhookDashboard;
+let id: string;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  ({ id } = await world.subscribe({ webhook_url: "http://127.0.0.1:9/hook" }));
+  const kinds = ["review_received", "note_added", "review_updated", "review_removed"];
+  for (let i = 0; i < 12; i++) await attempt(20, kinds[i % 4] ?? "", i % 3 !== 0);
+  for (const event of ["response_submitted", "response_updated", "review_flagged"])
+    await attempt(2, event, true);
+});
+afterEach(async () => {
+  if (chromium !== undefined) await world.closePages();
+});
+afterAll(async () => {
+  if (chromium !== undefined) await world.stop();
+});
+
+let sequence = 0;
+async function attempt(hoursAgo: number, event: string, isGood: boolean): Promise<void> {
+  const at = Date.now() - hoursAgo * HOUR_MS + ++sequence;
+  const { sql } = world.database.db;
+  await sql`insert into delivery_attempts ${sql({
+    id: ulid(at),
+    subscription_id: id,
+    sequence,
+    event_id: ulid(at - 100),
+    event,
+    round: 1,
+    attempt: 1,
+    started_at: new Date(at),
+    duration_ms: 20,
+    outcome: isGood ? "delivered" : "failed",
+    status_code: isGood ? 200 : 410,
+    error_code: isGood ? null : "http_status",
+    request_headers: "{}",
+    request_body: "{}",
+    response_truncated: false,
+    next_attempt_at: null,
+    recorded_at: new Date(at),
+    payload_mode: "full",
+  })}`;
+}
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const shows = (page: Page, count: number) =>
+  until(
+    `${count} rows`,
+    async () => {
+      // Rows below the window are not in the document.
+      const rows = page.locator(`table[aria-rowcount="${count + 1}"]`);
+      return (await rows.count()) === 1;
+    },
+    15_000,
+  ).catch(async (error: unknown) => {
+    await shoot(page, `failed-${count}`);
+    throw error;
+  });
+const chart = (page: Page) => page.getByRole("figure").filter({ hasText: "Attempts" }).first();
+const legend = async (page: Page, text: string) => {
+  const item = chart(page).getByRole("listitem").filter({ hasText: text });
+  await item.waitFor({ timeout: 15_000 }).catch(async (error: unknown) => {
+    await shoot(page, "failed-legend");
+    throw error;
+  });
+};
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}
+
+/** Drags over a part of the plot; `from` and `to` are fractions of its width. */
+async function drag(page: Page, plot: Locator, from: number, to: number): Promise<void> {
+  await plot.waitFor();
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.boundingBox();
+  if (box === null) throw new Error("There is no plot.");
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * from, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * ((from + to) / 2), y, { steps: 3 });
+  await page.mouse.move(box.x + box.width * to, y, { steps: 3 });
+  await page.mouse.up();
+  // The legend shows the values under the pointer, so the pointer moves away.
+  await page.mouse.move(0, 0);
+}
+const plot = (page: Page) => chart(page).locator(".u-over");
+
+describe.skipIf(chromium === undefined)("the chart above the deliveries", () => {
+  test("filters them by a dragged period, which is in the address, until it is cleared", async () => {
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
+    await shows(page, 15);
+    await legend(page, "Delivered 11");
+    await legend(page, "Not delivered 4");
+    await drag(page, plot(page), 0.5, 0.99);
+    await shows(page, 3);
+    await legend(page, "Delivered 3");
+    const { searchParams } = new URL(page.url());
+    const [since, end] = [searchParams.get("since") ?? "", searchParams.get("until") ?? ""];
+    expect(Date.parse(end) - Date.parse(since)).toBeGreaterThan(8 * HOUR_MS);
+    expect(searchParams.get("within")).toBeNull();
+    await page.reload();
+    await shows(page, 3);
+    expect(page.url()).toContain(encodeURIComponent(since));
+    await button(page, "Remove the period").click();
+    await shows(page, 15);
+    expect(page.url()).not.toContain("since=");
+    expect(faults).toEqual([]);
+  });
+
+  test("zooms into the selected period, repeatedly", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
+    const length = () => {
+      const { searchParams } = new URL(page.url());
+      const at = (name: string) => Date.parse(searchParams.get(name) ?? "");
+      return at("until") - at("since");
+    };
+    await shows(page, 15);
+    await drag(page, plot(page), 0.02, 0.5);
+    await shows(page, 12);
+    const first = length();
+    await drag(page, plot(page), 0.1, 0.6);
+    await until("a shorter period", () => length() < first * 0.7);
+  });
+
+  test("is used by keyboard alone", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
+    await shows(page, 15);
+    await chart(page).getByText("Select a period").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await chart(page).getByLabel("From").and(page.locator(":focus")).waitFor();
+    for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await shows(page, 3);
+    expect(page.url()).toContain("since=");
+    await button(page, "Remove the period").focus();
+    await page.keyboard.press("Enter");
+    await shows(page, 15);
+  });
+
+  test("stacks by event, with separate bars for the five most frequent ones", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&within=24h`);
+    await shows(page, 15);
+    await chart(page).getByText("By event", { exact: true }).click();
+    await legend(page, "review_received 3");
+    await legend(page, "2 other events 2");
+    expect(page.url()).toContain("stack=event");
+    await chart(page).getByText("Show as a table").click();
+    const table = page.getByRole("region", { name: "Attempts: table" });
+    await table.getByRole("columnheader", { name: "note_added" }).waitFor();
+    await page.reload();
+    await legend(page, "review_received 3");
+  });
+});
+
+describe.skipIf(chromium === undefined)("the charts of the overview", () => {
+  test("zoom into a period, whose deliveries are one click away", async () => {
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    await legend(page, "Delivered 11");
+    await drag(page, plot(page), 0.5, 0.99);
+    await legend(page, "Delivered 3");
+    await button(page, "Remove the period").click();
+    await legend(page, "Delivered 11");
+    await drag(page, plot(page), 0.5, 0.99);
+    await page.getByRole("link", { name: "Its deliveries" }).click();
+    await shows(page, 3);
+    expect(faults).toEqual([]);
+  });
+
+  test("show held events while the subscription is disabled", async () => {
+    const { sql } = world.database.db;
+    const disable = (state: string, at: Date | null) => sql`
+      update webhook_subscriptions
+         set state = ${state}, disabled_at = ${at}, disabled_reason = ${at && "consecutive_failures"} where id = ${id}`;
+    await disable("disabled", new Date());
+    await world.emit(4);
+    const { page } = await world.open(`/webhooks/${id}`);
+    await legend(page, "Held 4");
+    await shoot(page, "charts-held");
+    expect(await allErrors(page)).toEqual([]);
+    await forgetQueue(world.database.db, id);
+    await disable("active", null);
+  });
+});
+
+describe.skipIf(chromium === undefined)("the charts have no accessibility violations", () => {
+  for (const colorScheme of ["light", "dark"] as const)
+    test.each([1280, 390])(`in ${colorScheme} at %i`, async (width) => {
+      const look = { width, colorScheme };
+      const { page, faults } = await world.open(`/webhooks/${id}?range=24h`, look);
+      await legend(page, "Delivered 11");
+      await plot(page).scrollIntoViewIfNeeded();
+      await chart(page).getByText("Select a period").click();
+      await shoot(page, `charts-overview-${colorScheme}-${width}`);
+      expect(await allErrors(page)).toEqual([]);
+      const path = `/webhooks/${id}?tab=deliveries&within=24h&stack=event`;
+      await page.evaluate(`history.pushState(null, "", "/dashboard${path}")`);
+      if (width < 1000) await button(page, "Chart").click();
+      await legend(page, "2 other events 2");
+      await shoot(page, `charts-deliveries-${colorScheme}-${width}`);
+      expect(await allErrors(page)).toEqual([]);
+      expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
+      expect(faults).toEqual([]);
+    });
+});

@@ -1,0 +1,364 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { decodeJwt } from "jose";
+import type { Page } from "playwright-core";
+
+import { PASSWORD } from "../../support/api.ts";
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { signIn } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { reviewIdOf } from "../../support/factory.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// Interruptions of a user's work: a deploy, the end of a session, another tab, the back button, no network.
+// Typed text is kept, and every page remains usable.
+
+let world: WebhookDashboard;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium !== undefined) await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const inBrowser = describe.skipIf(chromium === undefined);
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+const heading = (page: Page, name: string | RegExp) =>
+  page.getByRole("heading", { name, level: 1 }).waitFor();
+const tab = (page: Page, name: string) => page.getByRole("tab", { name }).click();
+const live = (page: Page) => page.getByText("Updates live", { exact: true }).waitFor();
+const owner = () => world.tenants.partners[0].owner.email;
+const accountOwner = () => world.tenants.partners[0].accounts[0].owner.email;
+const subscribe = () => world.subscribe({ webhook_url: receiver.url, label: "Test" });
+const labelOf = async (id: string) => (await world.ask("GET", `/${id}`)).body["label"];
+
+/** Ends every session except that of the test itself. */
+async function endSessions(): Promise<void> {
+  const own = String(decodeJwt(world.token).jti);
+  await world.database.db.sql`delete from tokens where jti <> ${own}`;
+}
+
+async function signInAgain(page: Page, email: string): Promise<void> {
+  await page.getByText("Your session has ended").or(page.getByLabel("Email")).first().waitFor();
+  await signIn(page, email, PASSWORD);
+}
+
+async function reviewPage(): Promise<{ page: Page; id: number }> {
+  await world.emit(1);
+  const { db } = world.database;
+  const [last] = await db.sql<{ name: string }[]>`
+    select external_review_id as name from reviews order by id desc limit 1`;
+  const id = await reviewIdOf(db, String(last?.name));
+  const { page } = await world.open(`/reviews/${id}`, { email: accountOwner() });
+  await page.getByLabel("Your response").waitFor();
+  return { page, id };
+}
+
+inBrowser("a deploy", () => {
+  test("keeps a form, which is sent once the server is back", async () => {
+    const { id } = await subscribe();
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await page.getByLabel("Label").fill("Half typed");
+    const startAgain = await world.stopApi();
+    await button(page, "Save 1 change").click();
+    await page.getByRole("alert").first().waitFor();
+    await page.getByText("Reconnecting …").waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
+    await startAgain();
+    await button(page, "Save 1 change").click();
+    await heading(page, "Half typed");
+    expect(await labelOf(id)).toBe("Half typed");
+    await live(page);
+  });
+
+  test("that removes a page's chunk reloads the page, and keeps drafts of other pages", async () => {
+    const { id } = await subscribe();
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await page.getByLabel("Label").fill("Half typed");
+    await page.route("**/*.js", (route) => route.fulfill({ status: 404 }));
+    await go(page, "API keys");
+    const reloaded = page.waitForEvent("domcontentloaded");
+    await button(page, "Try again").click();
+    await reloaded;
+    await page.unroute("**/*.js");
+    await page.reload();
+    await heading(page, "API keys");
+    await go(page, "Webhooks");
+    await page.getByRole("link", { name: "Settings" }).click();
+    await button(page, "Save 1 change").waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
+  });
+
+  test("keeps a list, which recovers automatically with the rows it missed", async () => {
+    const { id } = await subscribe();
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await live(page);
+    const startAgain = await world.stopApi();
+    await page.getByText("Reconnecting …").waitFor();
+    await startAgain();
+    await world.emit(1);
+    await page.getByRole("table", { name: "Events" }).getByText("review_received").waitFor();
+    await live(page);
+  });
+});
+
+inBrowser("a session that ends", () => {
+  test("leaves a half-written response on its page", async () => {
+    const { page, id } = await reviewPage();
+    await page.getByLabel("Your response").fill("Thank you for");
+    await page.getByLabel("Why should it be checked?").fill("Not a cust");
+    await page.getByLabel("Add a note").fill("Call her");
+    await endSessions();
+    await button(page, "Send response").click();
+    await signInAgain(page, accountOwner());
+    await page.getByLabel("Your response").waitFor();
+    const typed = ["Your response", "Why should it be checked?", "Add a note"];
+    const found = typed.map((label) => page.getByLabel(label).inputValue());
+    expect(await Promise.all(found)).toEqual(["Thank you for", "Not a cust", "Call her"]);
+    await button(page, "Send response").click();
+    await button(page, "Change response").waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/dashboard/reviews/${id}`);
+    // A sent response is no draft any more.
+    await go(page, "Review sites");
+    await page.goBack();
+    await button(page, "Change response").click();
+    await page.getByLabel("Your response").fill("Something else");
+    await button(page, "Cancel").click();
+    await button(page, "Change response").click();
+    expect(await page.getByLabel("Your response").inputValue()).toBe("Thank you for");
+  });
+
+  test("keeps the draft of a dialog, for the next time it is opened", async () => {
+    const { page } = await world.open("/keys");
+    await button(page, "Create client").click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Back office");
+    await page.getByLabel("Redirect URIs").fill("https://office.example/callback");
+    await endSessions();
+    await inDialog(page, "Create client").click();
+    await signInAgain(page, owner());
+    await heading(page, "API keys");
+    await button(page, "Create client").click();
+    expect(await page.getByLabel("Redirect URIs").inputValue()).toContain("office.example");
+    await inDialog(page, "Create client").click();
+    await page.getByText("shown this once").waitFor();
+    await button(page, "I have kept it").click();
+    await button(page, "Create client").click();
+    expect(await page.getByLabel("Redirect URIs").inputValue()).toBe("");
+  });
+
+  test("keeps an edit in its dialog, and closing the dialog discards it", async () => {
+    const { page } = await world.open("/keys");
+    const edit = async () => {
+      await button(page, "Actions for Back office").first().click();
+      await page.getByRole("menuitem", { name: "Edit" }).click();
+    };
+    const name = page.getByRole("dialog").getByLabel("Name");
+    await edit();
+    await name.fill("Front office");
+    await endSessions();
+    await inDialog(page, "Save").click();
+    await signInAgain(page, owner());
+    await edit();
+    expect(await name.inputValue()).toBe("Front office");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await edit();
+    expect(await name.inputValue()).toBe("Back office");
+    await page.keyboard.press("Escape");
+    await go(page, "Team");
+    await button(page, "Invite").click();
+    await name.fill("Kim");
+    await page.keyboard.press("Escape");
+    await button(page, "Invite").click();
+    expect(await name.inputValue()).toBe("Kim");
+    await inDialog(page, "Cancel").click();
+    await button(page, "Invite").click();
+    expect(await name.inputValue()).toBe("");
+  });
+
+  test("drops drafts for another user, and passwords for everybody", async () => {
+    const { page } = await world.open("/users", { email: world.tenants.superAdmin.email });
+    page.on("dialog", (dialog) => void dialog.accept());
+    await button(page, "New user").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Robin");
+    await dialog.getByRole("textbox", { name: "Password" }).fill("a long pass phrase of mine");
+    await page.evaluate("window.dispatchEvent(new Event('pagehide'))");
+    const kept = await page.evaluate<string>("JSON.stringify({...sessionStorage})");
+    expect(kept).toContain("Robin");
+    expect(kept).not.toContain("pass phrase");
+    await page.reload();
+    await button(page, "New user").click();
+    expect(await dialog.getByRole("textbox", { name: "Name" }).inputValue()).toBe("Robin");
+    expect(await dialog.getByRole("textbox", { name: "Password" }).inputValue()).toBe("");
+    await endSessions();
+    await page.reload();
+    await signInAgain(page, owner());
+    await page.evaluate("window.dispatchEvent(new Event('pagehide'))");
+    expect(await page.evaluate<string>("JSON.stringify({...sessionStorage})")).not.toContain(
+      "Robin",
+    );
+  });
+});
+
+inBrowser("two tabs", () => {
+  test("show each other's changes, keep drafts, and sign out together", async () => {
+    const { id } = await subscribe();
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    const [other] = await Promise.all([
+      page.context().waitForEvent("page"),
+      page.evaluate("void window.open(location.href, '_blank', 'noopener')"),
+    ]);
+    await page.getByLabel("Endpoint URL").fill(`${receiver.url}/new`);
+    await other.getByLabel("Label").fill("Renamed");
+    await button(other, "Save 1 change").click();
+    await heading(page, "Renamed");
+    expect(await page.getByLabel("Endpoint URL").inputValue()).toBe(`${receiver.url}/new`);
+    await button(page, "Save 1 change").click();
+    await other.getByText(`${receiver.url}/new`).first().waitFor();
+    expect(await labelOf(id)).toBe("Renamed");
+    await other.getByRole("button", { name: /^Account of/ }).click();
+    await other.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out", { exact: true }).waitFor();
+    await signIn(page, owner());
+    await heading(page, "Webhooks");
+  });
+});
+
+inBrowser("back and forward", () => {
+  test("go through filters, a delivery and a dialog, and leave each page usable", async () => {
+    const { id } = await subscribe();
+    await world.emit(2);
+    await until("delivered", () => receiver.received.length >= 2);
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    await tab(page, "Deliveries");
+    await page.getByLabel("Time").selectOption("1h");
+    await page.waitForURL(/within=1h/);
+    const list = page.url();
+    const table = page.getByRole("table", { name: "Events" });
+    await table.getByRole("link", { name: "review_received" }).first().click();
+    await heading(page, "review_received");
+    const delivery = page.url();
+    await page.goBack();
+    await table.waitFor();
+    expect(page.url()).toBe(list);
+    expect(await page.getByLabel("Time").inputValue()).toBe("1h");
+    await page.goForward();
+    await heading(page, "review_received");
+    await button(page, "Redeliver …").click();
+    await inDialog(page, "Redeliver").waitFor();
+    await page.goBack();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await button(page, "Recover …").click();
+    await inDialog(page, "Cancel").click();
+    await page.goForward();
+    expect(page.url()).toBe(delivery);
+    await button(page, "Redeliver …").waitFor();
+    await page.goBack();
+    await table.waitFor();
+    // Changes of the filters replace the history entry, so one step back leaves the list.
+    await page.goBack();
+    await page.getByText("Success, 24 h").waitFor();
+    expect(faults).toEqual([]);
+  });
+});
+
+inBrowser("a link into the dashboard", () => {
+  test("opens after the sign-in, for every page of every role", async () => {
+    const { id } = await subscribe();
+    receiver.received.length = 0;
+    await world.emit(1);
+    await until("delivered", () => receiver.received.length === 1);
+    const event = receiver.eventIds[0];
+    const review = await reviewIdOf(world.database.db, await lastReview());
+    const [partner] = world.tenants.partners;
+    const links: Readonly<Record<string, readonly [path: string, title: string | RegExp][]>> = {
+      [owner()]: [
+        ["/webhooks/new?kind=batch", "New subscription"],
+        ["/webhooks/alerts", /Alerts/],
+        [`/webhooks/${id}?tab=settings`, "Test"],
+        [`/webhooks/${id}?tab=deliveries&state=failed`, "Test"],
+        [`/webhooks/${id}/deliveries/${event}`, "review_received"],
+        ["/accounts?name=a1", "Accounts"],
+        ["/team", "Team"],
+        ["/audit?action=AUTH_LOGIN", "Audit log"],
+        ["/keys", "API keys"],
+        ["/security", "Security"],
+      ],
+      [accountOwner()]: [
+        ["/reviews?rate=4", "Reviews"],
+        [`/reviews/${review}`, /^Review by/],
+        ["/sites", "Review sites"],
+      ],
+      [world.tenants.superAdmin.email]: [
+        ["/dispatcher?order=age", "Dispatcher"],
+        ["/companies?tab=accounts", "Companies"],
+        [`/companies/${partner.id}/webhooks/${id}?tab=deliveries`, "Test"],
+        ["/users?q=owner%40p1.test", "Users"],
+        ["/connections", "Connections"],
+        ["/audit?company=1", "Audit log"],
+      ],
+    };
+    for (const [email, pages] of Object.entries(links))
+      for (const [path, title] of pages) {
+        const { page, faults } = await world.open(path, { email });
+        await heading(page, title);
+        const { pathname, search } = new URL(page.url());
+        expect(pathname + search).toBe(`/dashboard${path}`);
+        expect([path, faults]).toEqual([path, []]);
+        await page.close();
+      }
+  });
+});
+
+async function lastReview(): Promise<string> {
+  const [last] = await world.database.db.sql<{ name: string }[]>`
+    select external_review_id as name from reviews order by id desc limit 1`;
+  return String(last?.name);
+}
+
+inBrowser("without a network", () => {
+  test("a form shows the error and keeps its text, a list recovers automatically, and a page that failed can be loaded again", async () => {
+    const { id } = await subscribe();
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });
+    await live(page);
+    await tab(page, "Settings");
+    await page.getByLabel("Label").fill("Half typed");
+    const network = page.context();
+    await network.setOffline(true);
+    await button(page, "Save 1 change").click();
+    await page.getByRole("alert").first().waitFor();
+    await go(page, "Team");
+    await button(page, "Try again").waitFor();
+    await page.goBack();
+    await button(page, "Save 1 change").waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
+    await tab(page, "Deliveries");
+    await page.getByText("Reconnecting …").waitFor();
+    await world.emit(1);
+    await network.setOffline(false);
+    await page.getByRole("table", { name: "Events" }).getByText("review_received").waitFor();
+    await live(page);
+    await tab(page, "Settings");
+    await button(page, "Save 1 change").click();
+    await heading(page, "Half typed");
+    await go(page, "Team");
+    await heading(page, "Team");
+  });
+});

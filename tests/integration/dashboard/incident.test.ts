@@ -1,0 +1,290 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Page } from "playwright-core";
+
+import { alertMail, type MailedAlert } from "../../../dispatcher/alerts/mail.ts";
+import type { AlertKind } from "../../../src/outbox/mail.ts";
+import { startAlerts } from "../../support/alerts.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { allErrors, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// Trouble as people meet it. With SCREENSHOTS=<folder> it leaves pictures there.
+
+const FOLDER = process.env["SCREENSHOTS"];
+let world: WebhookDashboard;
+let receiver: Receiver;
+let alerting: ReturnType<typeof startAlerts> | undefined;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  // A retry waits for as long as a test looks at it; 410 is a permanent failure at once.
+  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  await alerting?.stop();
+  alerting = undefined;
+  await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const inBrowser = describe.skipIf(chromium === undefined);
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+const shoot = async (page: Page, name: string) => {
+  if (FOLDER !== undefined)
+    await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
+};
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+
+/** A subscription that has just been disabled, with two events held and what was told of it. */
+async function disabled(): Promise<string> {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  receiver.answer = () => 410;
+  await world.emit(20);
+  await until("disabled", async () => (await isActive(id)) === false);
+  await world.emit(2);
+  alerting = startAlerts(world);
+  await until("the alerts", async () => {
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    return (body["alerts"] as unknown[]).length === 4;
+  });
+  return id;
+}
+
+inBrowser("the incident card", () => {
+  test("says since when, what was answered, the causes and who was told, in every look", async () => {
+    const id = await disabled();
+    for (const look of LOOKS) {
+      const { page, faults } = await world.open(`/webhooks/${id}`, look);
+      const card = page.getByRole("region", { name: "What is wrong" });
+      await card.getByText("Failed attempts").first().waitFor();
+      await card.getByRole("cell", { name: "410" }).waitFor();
+      await card.getByText("4 alerts").waitFor();
+      expect(await card.getByRole("link", { name: "this event" }).count()).toBe(1);
+      expect(await allErrors(page)).toEqual([]);
+      expect(faults).toEqual([]);
+      await shoot(page, `incident-${look.width}-${look.colorScheme}`);
+      await world.closePages();
+    }
+  });
+
+  test("is not there while nothing fails", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}`);
+    await page.getByText("Success, 24 h").waitFor();
+    expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+    expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
+  });
+
+  test("of what fails and is still active stands in the list, too, which is not green", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 410;
+    await world.emit(3);
+    await until("failures", async () => {
+      const { body } = await world.ask("GET", `/${id}`);
+      return body["consecutive_failure_count"] === 3;
+    });
+    const { page } = await world.open("/webhooks");
+    await page.getByText("Failing", { exact: true }).waitFor();
+    await page.getByText("Consecutive failures: 3 of 20").waitFor();
+    await page.getByText("First failed attempt:").waitFor();
+    expect(await page.getByText("Active", { exact: true }).count()).toBe(0);
+    // What a pointer unfolds stands inside of a landmark, too.
+    await page.locator("time").first().hover();
+    await page.getByRole("tooltip").waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await shoot(page, "list-failing");
+  });
+
+  test("leads back with a test whose answer is there before the held events follow", async () => {
+    const id = await disabled();
+    const { page } = await world.open(`/webhooks/${id}`);
+    receiver.answer = () => 200;
+    receiver.received.length = 0;
+    await button(page, "Enable …").click();
+    await page.getByLabel("Deliver the 2 held events").waitFor();
+    expect(await page.getByLabel("Send a test event first").isChecked()).toBe(true);
+    await shoot(page, "enable-dialog");
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await page.getByText("Your endpoint took the test event").waitFor();
+    await page.getByText("The held events follow").waitFor();
+    expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
+      "webhook.test",
+    ]);
+    expect(await allErrors(page)).toEqual([]);
+    await shoot(page, "enabled-test");
+  });
+
+  test("stops the held events where the test fails, in every look", async () => {
+    for (const look of LOOKS) {
+      const id = await disabled();
+      const { page, faults } = await world.open(`/webhooks/${id}`, look);
+      receiver.answer = () => 500;
+      receiver.received.length = 0;
+      await button(page, "Enable …").click();
+      await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+      await page.getByRole("alert").getByText("Answered 500").waitFor();
+      expect(await allErrors(page)).toEqual([]);
+      await shoot(page, `enabled-test-failed-${look.width}`);
+      await page.getByRole("button", { name: "Disable again" }).click();
+      await page.getByText("because it was disabled by hand").waitFor();
+      await page.getByText("2 events are held").waitFor();
+      expect(await isActive(id)).toBe(false);
+      expect(await page.getByRole("dialog").count()).toBe(0);
+      expect(new Set(receiver.received.map(({ headers }) => headers["x-svc-event"]))).toEqual(
+        new Set(["webhook.test"]),
+      );
+      await shoot(page, `disabled-by-hand-${look.width}`);
+      expect(faults).toEqual([]);
+      await world.closePages();
+      await alerting?.stop();
+      alerting = undefined;
+    }
+  });
+
+  test("has the same beginning, failed attempts and held events wherever they are told", async () => {
+    const id = await disabled();
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    const since = String(body["since"]);
+    const { page } = await world.open(`/webhooks/${id}`);
+    const card = page.getByRole("region", { name: "What is wrong" });
+    const valueOf = (name: string) =>
+      card.locator("dl > div").filter({ hasText: name }).locator("dd").first().innerText();
+    await card.getByRole("cell", { name: "410" }).waitFor();
+    const attempts = (await valueOf("Failed attempts")).split("\n")[0];
+    const held = (await valueOf("Held")).split("\n")[0];
+    expect([attempts, held]).toEqual(["20", "2"]);
+    const legend = page.getByRole("region", { name: "Over time" }).getByRole("listitem");
+    await legend.filter({ hasText: /^Held\s*2$/ }).waitFor();
+    await legend.filter({ hasText: /^Not delivered\s*20$/ }).waitFor();
+    const begun = await card.locator(`time[datetime="${since}"]`).count();
+    expect(begun).toBeGreaterThan(0);
+    await page.getByRole("tab", { name: "Deliveries" }).click();
+    await page.getByText("Failing since").waitFor();
+    expect(await page.getByRole("alert").locator(`time[datetime="${since}"]`).count()).toBe(1);
+    await shoot(page, "deliveries-disabled");
+  });
+
+  test("does not open for a single failed attempt, which is no failing", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 502;
+    await world.emit(2);
+    await until("the retry", async () => {
+      const { body } = await world.ask("GET", `/${id}/health`);
+      return body["blocked_attempts"] === 1;
+    });
+    for (const look of LOOKS) {
+      const { page } = await world.open(`/webhooks/${id}`, look);
+      await page.getByText("One event holds back the others").waitFor();
+      expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+      expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
+      await shoot(page, `one-retry-${look.width}`);
+      await world.closePages();
+    }
+    const { page } = await world.open("/webhooks");
+    await page.getByText("is being retried; later events wait behind it.").waitFor();
+    expect(await page.getByText("Failing", { exact: true }).count()).toBe(0);
+    await shoot(page, "list-one-retry");
+    expect((await world.ask("PATCH", `/${id}`, { ordering: "review" })).status).toBe(200);
+    await page.reload();
+    await page.getByText("Success, 24 h").waitFor();
+    expect(await page.getByText("is being retried").count()).toBe(0);
+  });
+});
+
+inBrowser("the page of alerts", () => {
+  test("changes who is told of what, in every look", async () => {
+    for (const look of LOOKS) {
+      const { page, faults } = await world.open("/webhooks/alerts", look);
+      await page.getByLabel("5 failures in a row").waitFor();
+      expect(await allErrors(page)).toEqual([]);
+      expect(faults).toEqual([]);
+      await shoot(page, `alerts-${look.width}-${look.colorScheme}`);
+      await world.closePages();
+    }
+    const { page } = await world.open("/webhooks");
+    await page.getByRole("link", { name: "Alerts" }).click();
+    await page.getByLabel("These addresses").check();
+    await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nnobody");
+    await page.getByLabel("5 failures in a row").uncheck();
+    expect(await page.getByLabel("Disabled").isDisabled()).toBe(true);
+    await button(page, "Save").click();
+    await page.getByText("Address number 2 must be one plain email address.").waitFor();
+    await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
+    await page.getByLabel("URL for alerts").fill(receiver.url);
+    await button(page, "Save").click();
+    await page.getByLabel("Secret of alerts").first().waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    const { body } = await world.api.call("GET", "/partner/alerts", { token: world.token });
+    expect(body).toMatchObject({ recipients: ["ops@partner.example"], webhook_url: receiver.url });
+    expect(body["kinds"]).not.toContain("failures_5");
+    await button(page, "Rotate the secret …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
+    await page.getByLabel("Secret of alerts").first().waitFor();
+  });
+});
+
+inBrowser("the mails", () => {
+  const failure = {
+    at: "2026-06-01T12:00:00.000+00:00",
+    event: "review_received",
+    event_id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
+    status_code: 503,
+    error_code: "http_status",
+  };
+  const alert = (kind: AlertKind, subscriptionId = "one"): MailedAlert => ({
+    kind,
+    subscriptionId,
+    label: subscriptionId === "one" ? "Production" : "Nightly",
+    webhookUrl: "https://partner.example/webhooks/a-rather-long-path/reviews",
+    raisedAt: new Date("2026-06-01T14:00:00Z"),
+    cause: { first_failure: failure, last_failure: failure, oldest_waiting_since: failure.at },
+  });
+  const to = {
+    email: "owner@partner.example",
+    name: "Ada",
+    brand: "Northwind Reviews",
+    primaryColor: "#0b7285",
+  };
+  const config = { serverRoot: "https://reviews.example" };
+
+  test("can be read in light and dark, wide and narrow", async () => {
+    const browser = await openBrowser();
+    const mails = {
+      disabled: alertMail([alert("failures_18"), alert("disabled")], to, config),
+      retrying: alertMail([alert("head_retrying")], to, config),
+      digest: alertMail([alert("disabled"), alert("recovered", "two")], to, config),
+      recovered: alertMail([alert("recovered")], { ...to, brand: null }, config),
+    };
+    try {
+      for (const { width, colorScheme } of LOOKS)
+        for (const [name, { html = "" }] of Object.entries(mails)) {
+          const page = await browser.newPage({ viewport: { width, height: 500 }, colorScheme });
+          await page.setContent(html);
+          expect(await page.evaluate<number>("document.body.scrollWidth")).toBeLessThanOrEqual(
+            width,
+          );
+          // A mail has no landmarks; those of its reader are around it.
+          const faults = (await allErrors(page)).filter(
+            (one) => !/^(landmark|region|page)/.test(one),
+          );
+          expect(faults).toEqual([]);
+          await shoot(page, `mail-${name}-${width}-${colorScheme}`);
+          await page.close();
+        }
+    } finally {
+      await browser.close();
+    }
+  });
+});

@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { codeSentTo } from "../../support/auth-mails.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import {
+  openDashboard,
+  openSignedIn,
+  seriousFaults,
+  serveDashboard,
+} from "../../support/dashboard/dashboard.ts";
+import { addClient, credentialsOf, postForm } from "../../support/oauth.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await database.drop();
+});
+
+let names = 0;
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `person-${++names}@p1.test`,
+  });
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true });
+const statusOf = async (token: string, path = "/verify-token") =>
+  (await api.call("GET", path, { token })).status;
+const html = (page: Page) => page.evaluate<string>("document.documentElement.outerHTML");
+
+async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } = {}) {
+  const opened = await openSignedIn(browser, { root, path: "/keys", email, ...look });
+  const { page } = opened;
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: root });
+  await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+  return opened;
+}
+
+/** Reveals a masked field and returns its value. */
+async function shownSecret(page: Page, label: string): Promise<string> {
+  const field = page.getByRole("textbox", { name: label, exact: true });
+  expect(await field.inputValue()).toMatch(/^•+$/);
+  await button(page, "Show").click();
+  return field.inputValue();
+}
+
+async function copied(page: Page): Promise<string> {
+  await button(page, "Copy").click();
+  await button(page, "Copied").waitFor();
+  return page.evaluate<string>("navigator.clipboard.readText()");
+}
+
+describe.skipIf(chromium === undefined)("the personal access token", () => {
+  test("is generated, shown on request, copied, replaced and deleted; what is replaced stops at once", async () => {
+    const { page, faults } = await openKeys((await freshUser()).email);
+    await button(page, "Manage token").click();
+    await button(page, "Generate token").click();
+    await button(page, "Copy").waitFor();
+    expect(await html(page)).not.toContain("eyJ");
+    const token = await shownSecret(page, "Token");
+    expect(await statusOf(token)).toBe(200);
+    expect(await copied(page)).toBe(token);
+    await button(page, "Hide").click();
+
+    await button(page, "Regenerate").click();
+    await page.getByRole("dialog").getByText("everything that uses it").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await inDialog(page, "Cancel").click();
+    expect(await statusOf(token)).toBe(200);
+    await button(page, "Regenerate").click();
+    await inDialog(page, "Regenerate").click();
+    await page.getByText("There is a new token.").waitFor();
+    expect(await statusOf(token)).toBe(401);
+    const next = await shownSecret(page, "Token");
+    expect(await statusOf(next)).toBe(200);
+
+    await button(page, "Delete").click();
+    await inDialog(page, "Delete").click();
+    await page.getByText("You have no token yet.").waitFor();
+    expect(await statusOf(next)).toBe(401);
+    expect(await html(page)).not.toContain("eyJ");
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("is read only on request, because each read is in the audit log", async () => {
+    const { email } = await freshUser();
+    const token = await api.login(email);
+    await api.call("POST", "/account/api-token", { token });
+    const { page } = await openKeys(email);
+    const looks = async () => {
+      const [row] = await database.db.sql<{ count: number }[]>`
+        select count(*)::int as count from audit_log a join users u on u.id = a.actor_id
+        where a.action = 'TOKEN_VIEWED' and u.email = ${email}`;
+      return row?.count;
+    };
+    await page.getByText("No tokens").waitFor();
+    expect(await looks()).toBe(0);
+    await button(page, "Manage token").click();
+    await button(page, "Copy").waitFor();
+    expect(await looks()).toBe(1);
+    await page.close();
+  });
+
+  test("is denied, with a reason, after a sign-in by a new password", async () => {
+    const { email } = await freshUser();
+    const { page } = await openDashboard(browser, { root, path: "/keys" });
+    await page.getByLabel("Email").fill(email);
+    await button(page, "Continue").click();
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    await page.getByLabel("Digit 1 of 6").and(page.locator(":focus")).waitFor();
+    await page.keyboard.type(await codeSentTo(api.deps, email));
+    await page.getByRole("textbox", { name: "New password" }).fill("another horse battery staple");
+    await button(page, "Set the password and sign in").click();
+    await button(page, "Manage token").click();
+    await page.getByText("This sign-in may not manage the token").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.getByRole("alert").getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("You are signed out", { exact: true }).waitFor();
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("API tokens for a day", () => {
+  test("are created by keyboard with a name and scopes, shown once, listed and deleted", async () => {
+    const { page, faults } = await openKeys((await freshUser()).email);
+    await page.getByText("No tokens").waitFor();
+    await button(page, "Create token").focus();
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Name").and(page.locator(":focus")).waitFor();
+    expect(await inDialog(page, "Create token").isDisabled()).toBe(true);
+    await page.keyboard.type("<b>Nightly</b> import");
+    for (let i = 0; i < 4; i++) await page.keyboard.press("Tab");
+    await page.getByLabel("See webhooks and deliveries").and(page.locator(":focus")).waitFor();
+    await page.keyboard.press("Space");
+    await page.keyboard.press("Enter");
+    await page.getByText("shown this once").waitFor();
+    expect(await html(page)).not.toContain("eyJ");
+    const token = await shownSecret(page, "API token");
+    expect(await statusOf(token, "/partner/webhooks")).toBe(200);
+    expect(await statusOf(token, "/account/sessions")).toBe(403);
+    // Escape or a click outside must not close the dialog, because the secret would be lost.
+    await page.keyboard.press("Escape");
+    await page.mouse.click(5, 5);
+    await button(page, "I have kept it").click();
+    await page.getByText("shown this once").waitFor({ state: "detached" });
+    expect(await html(page)).not.toContain("eyJ");
+
+    const row = page.getByRole("list", { name: "API tokens" }).getByRole("listitem");
+    expect(await row.innerText()).toContain("<b>Nightly</b> import");
+    expect(await row.innerText()).toContain("webhooks:read");
+    await row.getByRole("button").click();
+    await inDialog(page, "Delete").click();
+    await page.getByText("No tokens").waitFor();
+    expect(await statusOf(token, "/partner/webhooks")).toBe(401);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("OAuth clients", () => {
+  test("a super-admin creates one whose secret works at /oauth/token, rotates it and deletes it", async () => {
+    const { page, faults } = await openKeys(tenants.superAdmin.email);
+    await button(page, "Create client").click();
+    await page.getByLabel("Name").fill("Back office");
+    await page.getByLabel("Redirect URIs").fill("https://office.test/cb");
+    await page.getByLabel("Everything that the user may").check();
+    await page.getByLabel("Password").check();
+    await page.getByLabel("First-party").check();
+    await inDialog(page, "Create client").click();
+    await page.getByText("shown this once").waitFor();
+    const secret = await shownSecret(page, "client_secret");
+    expect(await copied(page)).toBe(secret);
+    const clientId = await page.getByRole("dialog").locator("code").innerText();
+    await button(page, "I have kept it").click();
+    const grant = (client_secret: string) =>
+      postForm(api, "/oauth/token", {
+        grant_type: "password",
+        username: tenants.partners[0].owner.email,
+        password: PASSWORD,
+        ...credentialsOf({ clientId, secret: client_secret }),
+      });
+    const granted = await grant(secret);
+    expect(granted.status).toBe(200);
+    const token = String(granted.body["access_token"]);
+
+    await button(page, "Actions for Back office").click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    await page.getByRole("dialog").getByText("stops working at once").waitFor();
+    await inDialog(page, "Rotate the secret").click();
+    await page.getByText("shown this once").waitFor();
+    const next = await shownSecret(page, "client_secret");
+    await button(page, "I have kept it").click();
+    expect((await grant(secret)).status).toBe(401);
+    expect((await grant(next)).status).toBe(200);
+    expect(await statusOf(token)).toBe(200);
+
+    await button(page, "Actions for Back office").click();
+    await page.getByRole("menuitem", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByText("all tokens that it holds end").waitFor();
+    await inDialog(page, "Delete the client").click();
+    await page.getByText("The client is deleted").waitFor();
+    expect(await statusOf(token)).toBe(401);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("a partner creates and edits its own; errors are shown at their fields", async () => {
+    const { page } = await openKeys((await freshUser()).email);
+    await page.getByText("No OAuth clients").waitFor();
+    await button(page, "Create client").click();
+    expect(await page.getByLabel("First-party").count()).toBe(0);
+    expect(await page.getByLabel("Password").count()).toBe(0);
+    await page.getByLabel("Name").fill("Acme <script>alert(1)</script>");
+    await page.getByLabel("Redirect URIs").fill("https://acme.test/cb\nhttp://acme.test/cb");
+    await inDialog(page, "Create client").click();
+    await page.getByText(/^http:\/\/acme\.test\/cb /).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.getByLabel("Redirect URIs").fill("https://acme.test/cb");
+    await page.getByLabel("In a browser or on a phone").check();
+    await inDialog(page, "Create client").click();
+    const row = page.getByRole("list", { name: "OAuth clients" }).getByRole("listitem");
+    await row.waitFor();
+    expect(await row.innerText()).toContain("Acme <script>alert(1)</script>");
+    expect(await row.innerText()).toContain("Public");
+
+    await row.getByRole("button", { name: /^Actions for/ }).click();
+    expect(await page.getByRole("menuitem", { name: "Rotate the secret" }).count()).toBe(0);
+    await page.getByRole("menuitem", { name: "Edit" }).click();
+    expect(await page.getByLabel("Redirect URIs").inputValue()).toBe("https://acme.test/cb");
+    await page.getByLabel("Name").fill("Acme app");
+    await page.getByLabel("See webhooks and deliveries").check();
+    await inDialog(page, "Save").click();
+    await page.getByText("The client is changed.").waitFor();
+    await row.getByText("reviews:read, webhooks:read").waitFor();
+    await row.getByText("Acme app", { exact: true }).waitFor();
+    await page.close();
+  });
+
+  test("are shown to partners and super-admins only, and to each partner only its own", async () => {
+    await addClient(database.db, { companyId: tenants.partners[1].id, name: "Of the other" });
+    const [{ owner, accounts }] = tenants.partners;
+    for (const [email, isShown, seesOther] of [
+      [owner.email, true, false],
+      [tenants.superAdmin.email, true, true],
+      [accounts[0].owner.email, false, false],
+      [accounts[0].locationUser.email, false, false],
+    ] as const) {
+      const { page, faults } = await openKeys(email);
+      await page.waitForLoadState("networkidle");
+      const heading = page.getByRole("heading", { name: "OAuth clients", exact: true });
+      if (isShown) await heading.waitFor();
+      if (seesOther) await page.getByText("Of the other").waitFor();
+      expect([email, await heading.count()]).toEqual([email, Number(isShown)]);
+      expect([email, await page.getByText("Of the other").count()]).toEqual([
+        email,
+        Number(seesOther),
+      ]);
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+});
+
+describe.skipIf(chromium === undefined)("everybody can use the API keys", () => {
+  test.each(["light", "dark"] as const)("axe finds nothing serious, %s", async (colorScheme) => {
+    const { email } = await freshUser();
+    const token = await api.login(email);
+    const body = { name: "A job", scopes: ["webhooks:read"] };
+    await api.call("POST", "/account/personal-access-tokens", { token, body });
+    await addClient(database.db, { companyId: tenants.partners[0].id, name: "An app" });
+    const { page, faults } = await openKeys(email, { colorScheme });
+    await button(page, "Manage token").click();
+    await button(page, "Generate token").click();
+    await button(page, "Copy").waitFor();
+    await button(page, "Actions for An app").first().waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await button(page, "Create client").click();
+    await page.getByLabel("Redirect URIs").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await button(page, "Create token").click();
+    await page.getByLabel("See reviews").check();
+    await page.getByLabel("Name").fill("Another");
+    await inDialog(page, "Create token").click();
+    await page.getByText("shown this once").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("a phone shows them without scrolling sideways", async () => {
+    const { email } = await freshUser();
+    await addClient(database.db, {
+      companyId: tenants.partners[0].id,
+      name: "Long".repeat(20),
+      redirectUris: [`https://app.example/${"callback".repeat(30)}`],
+    });
+    const { page } = await openKeys(email);
+    await page.setViewportSize({ width: 360, height: 800 });
+    await button(page, "Manage token").click();
+    await button(page, "Generate token").click();
+    await shownSecret(page, "Token");
+    await page.getByText("Long".repeat(20)).first().waitFor();
+    const isWide = "document.documentElement.scrollWidth > innerWidth";
+    expect(await page.evaluate<boolean>(isWide)).toBe(false);
+    await page.close();
+  });
+});

@@ -1,0 +1,78 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Page } from "playwright-core";
+
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { until } from "../../support/network/receiver.ts";
+
+// Long lists render only the rows in view, and dates follow the user's locale.
+
+const ENTRIES = 300;
+let world: WebhookDashboard;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  const [{ id: companyId, owner }] = world.tenants.partners;
+  await world.database.db.sql`
+    insert into audit_log (at, action, actor_id, company_id, request_id, details)
+    select '2026-03-04T12:00:00Z'::timestamptz + n * interval '1 second', 'WEBHOOK_TESTED', ${owner.id}::int,
+           ${companyId}::int, 'list-' || n, '{}'
+      from generate_series(1, ${ENTRIES}::int) n`;
+});
+afterEach(async () => {
+  if (chromium !== undefined) await world.closePages();
+});
+afterAll(async () => {
+  if (chromium !== undefined) await world.stop();
+});
+
+const entries = (page: Page) =>
+  page.getByRole("list", { name: "Entries, newest first" }).getByRole("listitem");
+const rowsLoaded = (page: Page) => page.getByRole("main").locator("output").last();
+
+describe.skipIf(chromium === undefined)("the audit log", () => {
+  test("renders only the entries in view, and shows their number", async () => {
+    const { page, faults } = await world.open("/audit");
+    await entries(page).first().waitFor();
+    await until("all of them", async () => {
+      await page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
+      return (await page.getByRole("button", { name: "Show more" }).count()) === 0;
+    });
+    const text = await rowsLoaded(page).innerText();
+    expect(Number(text.split(" ")[0])).toBeGreaterThanOrEqual(ENTRIES);
+    expect(await entries(page).count()).toBeLessThan(60);
+    await until("the last", async () => {
+      await page.evaluate("window.scrollTo(0, document.body.scrollHeight)");
+      const last = entries(page).last();
+      const size = await last.getAttribute("aria-setsize");
+      return size !== "-1" && size === (await last.getAttribute("aria-posinset"));
+    });
+    await page.evaluate("window.scrollTo(0, 0)");
+    await until("the first", async () => {
+      const first = await entries(page).first().getAttribute("aria-posinset");
+      return first === "1";
+    });
+    await entries(page).nth(3).getByRole("button").first().click();
+    await entries(page).nth(3).getByText("Request").first().waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe.skipIf(chromium === undefined)("dates", () => {
+  test.each([
+    ["de-DE", "04.03.2026"],
+    ["en-GB", "4 Mar 2026"],
+    ["en-US", "Mar 4, 2026"],
+  ])("are formatted for the locale %s", async (locale, date) => {
+    const { page } = await world.open("/audit?until=2026-03-05T00:00:00Z", { locale });
+    await entries(page).first().getByRole("button").first().click();
+    await entries(page).first().getByText(date).first().waitFor();
+  });
+});

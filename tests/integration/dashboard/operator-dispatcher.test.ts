@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { startApi, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
+import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  report,
+  type TestProvider,
+} from "../../support/factory.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+// The dispatcher page, with a real dispatcher that is started, blocked and stopped.
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let browser: Browser;
+let redis: Awaited<ReturnType<typeof createTestSchedule>>;
+let provider: TestProvider;
+let siteId = 0;
+let reviews = 0;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  redis = await createTestSchedule();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db, schedule: redis.schedule });
+  root = api.listen();
+  provider = await addProvider(database.db, api.deps.box);
+  const [account] = tenants.partners[0].accounts;
+  siteId = await connectStore(database.db, account, { provider });
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await redis.flush();
+  redis.close();
+  await database.drop();
+});
+
+async function subscribe(url: string, label: string): Promise<string> {
+  const token = await api.login(tenants.partners[0].owner.email);
+  const body = { label, webhook_url: url, delivery_kind: "immediate" };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  if (made.status !== 201) throw new Error(made.text);
+  return String(made.body["id"]);
+}
+
+const emit = (count: number) =>
+  report(
+    api,
+    provider,
+    Array.from({ length: count }, () => created(siteId, `live-${++reviews}`)),
+  );
+
+const start = (retryDelaysMs: readonly number[]) => {
+  const { db } = database;
+  return startDispatcher({ db, box: api.deps.box, schedule: redis.schedule, retryDelaysMs });
+};
+
+const openOverview = () =>
+  openSignedIn(browser, { root, path: "/dispatcher", email: tenants.superAdmin.email });
+const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
+
+describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
+  test("is shown live: missing, running, with a blocked head, with a disabled subscription, and recovered", async () => {
+    const receiver = await Receiver.start(() => 500);
+    const id = await subscribe(receiver.url, "CRM <b>bold</b>");
+    const { page, faults } = await openOverview();
+    await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
+
+    const dispatcher = start([600_000]);
+    try {
+      await page.getByText("All is well").waitFor();
+      await panel(page, "Dispatchers").getByText("64 shards").waitFor();
+      await emit(3);
+      const blocked = panel(page, "Events that hold up others")
+        .getByRole("row")
+        .filter({ hasText: "p1" });
+      await blocked.getByText("2 of 4").waitFor();
+      expect(await blocked.innerText()).toContain("review_received");
+      await blocked.getByTitle(id).waitFor();
+      await page.getByText("1 event that failed and will be tried again.").waitFor();
+      expect(await seriousFaults(page)).toEqual([]);
+      const token = await api.login(tenants.partners[0].owner.email);
+      await api.call("DELETE", `/partner/webhooks/${id}`, { token });
+      await page.getByText("All is well").waitFor();
+
+      // A 410 is a permanent failure at once; the twentieth in a row disables the subscription.
+      receiver.answer = () => 410;
+      const gone = await subscribe(receiver.url, "Gone <b>bold</b>");
+      await emit(20);
+      const disabled = panel(page, "Disabled subscriptions").getByRole("row");
+      await disabled.getByText("Gone <b>bold</b>").waitFor();
+      expect(await disabled.last().innerText()).toContain("Too many consecutive failures (20)");
+      await disabled.getByTitle(gone).waitFor();
+      expect(await page.locator("#content b").count()).toBe(0);
+
+      await page.getByText("The same in words").click();
+      await page.getByText(/^Shard 63: dispatcher A, nothing queued$/).waitFor();
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.setViewportSize({ width: 360, height: 900 });
+      await until("the page fits", async () =>
+        Boolean(
+          await page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+          ),
+        ),
+      );
+      expect(await seriousFaults(page)).toEqual([]);
+    } finally {
+      await dispatcher.stop();
+      await receiver.stop();
+    }
+    await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("marks its state as old while the server is down, and recovers automatically", async () => {
+    const { page } = await openOverview();
+    await page.getByText("Updates live", { exact: true }).waitFor();
+    const { masterKey } = api.deps.config;
+    await api.stop();
+    await page.getByText(/^Not live: as it was \d+ s ago\./).waitFor();
+    // The last known state stays visible.
+    await panel(page, "Shards").waitFor();
+    api = await startApi({ db: database.db, schedule: redis.schedule, config: { masterKey } });
+    expect(api.listen(Number(new URL(root).port))).toBe(root);
+    await page.getByText("Updates live", { exact: true }).waitFor({ timeout: 60_000 });
+    await page.close();
+  });
+});

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Page } from "playwright-core";
+
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { allErrors, openSignedIn, LOOKS } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// The queues of all partners, and a partner's pages as an operator sees them.
+
+let world: WebhookDashboard;
+let browser: Awaited<ReturnType<typeof openBrowser>>;
+let root: string;
+let receiver: Receiver;
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
+  root = world.api.listen();
+  browser = await openBrowser();
+  receiver = await Receiver.start(() => 500);
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await world.stop();
+  await receiver.stop();
+});
+
+async function visit(path: string, look = {}) {
+  return openSignedIn(browser, { root, path, email: world.tenants.superAdmin.email, ...look });
+}
+
+const fits = (page: Page) =>
+  until("the page fits", async () =>
+    Boolean(
+      await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );
+/** A chart must have the colours of its legend, with reduced motion, too. */
+const HAS_RED = `(() => {
+  const canvas = document.querySelector("figure canvas");
+  if (canvas === null || canvas.width === 0) return false;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i] > 200 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] === 255) return true;
+  return false;
+})()`;
+/** The labels of all buttons that change something. */
+const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;
+
+describe.skipIf(chromium === undefined)("an operator in a browser", () => {
+  test("finds the longest queue and its reason in two clicks, without controls that change anything", async () => {
+    const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
+    await world.emit(3);
+    const { page, faults } = await visit("/dispatcher");
+    const behind = page.getByRole("region", { name: "Who is behind" });
+    const row = behind.getByRole("row").filter({ hasText: "CRM" });
+    await row.getByText("Answered 500").waitFor();
+    const text = await row.innerText();
+    expect(text).toContain("p1");
+    expect(text).toMatch(/\b3\b/);
+    expect(text).toMatch(/Retry/);
+    await behind.getByText("Longest wait").click();
+    await page.waitForURL(/order=age/);
+    // The rows of the previous order are dimmed until those of the new order have loaded.
+    await behind.locator('[aria-busy="true"]').waitFor({ state: "detached" });
+    expect(await allErrors(page)).toEqual([]);
+
+    await row.getByRole("link", { name: "CRM" }).click();
+    await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
+    await page.getByText("You look at the pages of p1").waitFor();
+    await page.getByText("One event holds back the others").waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
+    await until("failures are red", async () => Boolean(await page.evaluate(HAS_RED)));
+
+    await page.getByRole("tab", { name: "Settings" }).click();
+    const settings = page.getByRole("region", { name: "Settings" });
+    await settings.getByText(receiver.url).waitFor();
+    expect(await settings.getByRole("textbox").count()).toBe(0);
+    expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
+
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("link", { name: /^Event / }).click();
+    await page.getByRole("heading", { level: 2, name: "Attempts" }).waitFor();
+    await page.getByText("Answered 500").first().waitFor();
+    expect(new URL(page.url()).pathname).toStartWith(
+      `/dashboard/companies/${world.tenants.partners[0].id}/webhooks/${id}/deliveries/`,
+    );
+    expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
+    await page.getByRole("link", { name: /^Deliveries of/ }).click();
+    await page.waitForURL(/tab=deliveries/);
+    expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
+
+    await page.getByRole("link", { name: "Leave" }).click();
+    await page.getByRole("heading", { level: 1, name: "Companies" }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test.each(LOOKS)("reads every page of a partner at %p", async (look) => {
+    const { id } = await world.subscribe({ label: "CRM", webhook_url: receiver.url });
+    await world.emit(1);
+    const partner = world.tenants.partners[0].id;
+    const { page, faults } = await visit(`/companies/${partner}`, look);
+    await page.getByRole("heading", { level: 1, name: "Webhooks of p1" }).waitFor();
+    await page.getByRole("link", { name: "CRM" }).waitFor();
+    await fits(page);
+    expect(await allErrors(page)).toEqual([]);
+    for (const tab of ["", "?tab=deliveries", "?tab=settings"]) {
+      await page.goto(`${root}/dashboard/companies/${partner}/webhooks/${id}${tab}`);
+      await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
+      await fits(page);
+      expect([tab, await allErrors(page)]).toEqual([tab, []]);
+    }
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("sees an error for a company that is not a partner, and opens partners from the list", async () => {
+    const [partner] = world.tenants.partners;
+    const { page } = await visit(`/companies/${partner.accounts[0].id}`);
+    await page.getByText("This page does not exist").waitFor();
+    await page
+      .getByRole("navigation", { name: "Main" })
+      .getByRole("link", { name: "Companies" })
+      .click();
+    await page.getByRole("link", { name: "p1", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Webhooks of p1" }).waitFor();
+    await page.close();
+  });
+});

@@ -1,0 +1,431 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { startApi, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { openSignedIn, seriousFaults } from "../../support/dashboard/dashboard.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/network/receiver.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+// The operator's pages: companies, users, connections, audit log.
+
+const HOSTILE = `<img src=x onerror="document.title='owned'"><b>bold</b>`;
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const port = Number(probe.port);
+  await probe.stop(true);
+  root = `http://127.0.0.1:${port}`;
+  api = await startApi({ db: database.db, config: { serverRoot: root } });
+  api.listen(port);
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await database.drop();
+});
+
+/** Signs in and opens a page, by default as the operator. */
+async function visit(path: string, email = tenants.superAdmin.email, look = {}) {
+  return openSignedIn(browser, { root, path, email, ...look });
+}
+
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation", { name: "Main" }).getByRole("link", { name }).click();
+const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
+const confirm = (page: Page, verb: string) =>
+  page.getByRole("dialog").getByRole("button", { name: verb, exact: true }).click();
+const choose = async (page: Page, label: string, option: string) => {
+  const field = page.getByRole("dialog").getByRole("combobox", { name: label });
+  await field.fill(option);
+  await page.getByRole("option", { name: option, exact: true }).click();
+};
+/** Resolves once the page is no wider than its window. The layout needs a moment after a change of width. */
+const fits = (page: Page) =>
+  until("the page fits", async () =>
+    Boolean(
+      await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth",
+      ),
+    ),
+  );
+const entries = (page: Page) => page.getByRole("list", { name: "Entries, newest first" });
+
+async function createUser(page: Page, user: Record<"name" | "email" | "role", string>) {
+  await page.getByRole("button", { name: "New user" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "Name" }).fill(user.name);
+  await dialog.getByRole("textbox", { name: "Email" }).fill(user.email);
+  await dialog.getByLabel("Role").selectOption({ label: user.role });
+  await dialog.getByRole("textbox", { name: "Password" }).fill("a long pass phrase of mine");
+}
+const NEW_PASSWORD = "a long pass phrase of mine";
+const login = (email: string, password = NEW_PASSWORD) =>
+  api.call("POST", "/login", { body: { email, password } });
+
+describe.skipIf(chromium === undefined)("the operator in a browser", () => {
+  test("creates a partner, an account and its users, who then sign in", async () => {
+    const { page, faults } = await visit("/companies");
+    await page.getByRole("button", { name: "New partner" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Create partner" }).click();
+    // The error is shown at its field, which gets the focus.
+    await dialog.getByText("must be text of 1 to 200 characters").waitFor();
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-invalid')")).toBe("true");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Agency");
+    await dialog.getByRole("switch", { name: "White label" }).click();
+    await dialog.getByRole("textbox", { name: "Brand name" }).fill("Fresh Reviews");
+    await dialog.getByRole("textbox", { name: "Domain" }).fill("p1.test");
+    await dialog.getByRole("button", { name: "Create partner" }).click();
+    await dialog.getByText("is the domain of another partner").waitFor();
+    await dialog.getByRole("textbox", { name: "Domain" }).fill("fresh.example");
+    await dialog.getByRole("button", { name: "Create partner" }).click();
+    await rowOf(page, "Fresh Agency").getByText("Fresh Reviews at fresh.example").waitFor();
+
+    await page.getByRole("tab", { name: "Accounts" }).click();
+    await page.getByRole("button", { name: "New account" }).click();
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Fresh Bakery");
+    await dialog.getByLabel("Stores").fill("Harbour\nStation\n");
+    await dialog.getByText("2 stores").waitFor();
+    await dialog.getByRole("button", { name: "Create account" }).click();
+    await dialog.getByText("Choose a partner.").waitFor();
+    await choose(page, "Partner", "Fresh Agency");
+    await dialog.getByRole("button", { name: "Create account" }).click();
+    await rowOf(page, "Fresh Bakery").getByText("Fresh Agency").waitFor();
+
+    await go(page, "Users");
+    await createUser(page, { name: "Lou", email: "lou@fresh.example", role: "Location user" });
+    await choose(page, "Account", "Fresh Bakery");
+    await dialog.getByRole("button", { name: "Create user" }).click();
+    await dialog.getByText("is required of a location user").waitFor();
+    await dialog.getByRole("combobox", { name: "Stores" }).click();
+    await page.getByRole("option", { name: "Station" }).click();
+    await page.keyboard.press("Escape");
+    await dialog.getByRole("button", { name: "Create user" }).click();
+    await rowOf(page, "lou@fresh.example").getByText("Location user").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+
+    const email = "lou@fresh.example";
+    const lou = await openSignedIn(browser, { root, email, password: NEW_PASSWORD });
+    await lou.page.getByRole("heading", { level: 1, name: "Reviews" }).waitFor();
+    await lou.page.close();
+  });
+
+  test("deactivates, activates and unlocks users, and cannot remove the last super-admin", async () => {
+    const { page } = await visit("/users");
+    await createUser(page, { name: "Sam", email: "sam@p1.test", role: "Partner admin" });
+    await choose(page, "Partner", "p1");
+    await page.getByRole("dialog").getByRole("button", { name: "Create user" }).click();
+    const sam = rowOf(page, "sam@p1.test");
+    await sam.getByText("Active").waitFor();
+    expect((await login("sam@p1.test")).status).toBe(200);
+    await sam.getByRole("button", { name: "Deactivate Sam" }).click();
+    await confirm(page, "Deactivate");
+    await sam.getByText("Inactive").waitFor();
+    expect((await login("sam@p1.test")).status).toBe(401);
+    await sam.getByRole("button", { name: "Activate Sam" }).click();
+    await confirm(page, "Activate");
+    await sam.getByText("Active", { exact: true }).waitFor();
+
+    for (let i = 0; i < 6; i++) await login("sam@p1.test", "wrong");
+    await page.getByRole("textbox", { name: "Name or email" }).fill("AM@p1.t");
+    await page.waitForURL("**/users?q=AM%40p1.t");
+    await sam.getByText("Locked").waitFor();
+    expect(await sam.innerText()).toContain("until ");
+    await sam.getByRole("button", { name: "Unlock Sam" }).click();
+    await sam.getByText("Locked").waitFor({ state: "detached" });
+    expect((await login("sam@p1.test")).status).toBe(200);
+
+    await page.getByRole("button", { name: "Clear name or email" }).click();
+    await page.getByLabel("Role").selectOption({ label: "Super-admin" });
+    const { email } = tenants.superAdmin;
+    await rowOf(page, email)
+      .getByRole("button", { name: /^Deactivate/ })
+      .click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("This is you").waitFor();
+    await confirm(page, "Deactivate");
+    await dialog.getByText("The last active super-admin cannot be deactivated.").waitFor();
+    await dialog.getByText("Make somebody else a super-admin first").waitFor();
+    await page.close();
+  });
+
+  test("deactivates an account, whose users are signed out, and activates it again", async () => {
+    const [, two] = tenants.partners;
+    const token = await api.login(two.accounts[0].owner.email);
+    const { page } = await visit(`/companies?tab=accounts&partner=${two.id}&name=A1`);
+    const row = rowOf(page, "p2-a1");
+    await row.waitFor();
+    expect(await page.getByRole("row").count()).toBe(2);
+    await row.getByRole("button", { name: "Deactivate p2-a1" }).click();
+    await page.getByRole("dialog").getByText("Everybody at the account is signed out").waitFor();
+    await confirm(page, "Deactivate");
+    await row.getByText("Inactive").waitFor();
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+    await row.getByRole("button", { name: "Activate p2-a1" }).click();
+    await confirm(page, "Activate");
+    await row.getByText("Active", { exact: true }).waitFor();
+    await page.close();
+  });
+
+  test("creates a provider and rotates its secret, each shown once", async () => {
+    const { page } = await visit("/connections");
+    await page.getByRole("button", { name: "New provider" }).first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Name" }).fill("Trustworthy");
+    await dialog.getByRole("textbox", { name: "Slug" }).fill("Not A Slug");
+    await dialog.getByRole("button", { name: "Create provider" }).click();
+    await dialog.getByText("must be 1 to 64 of a-z").waitFor();
+    await dialog.getByRole("textbox", { name: "Slug" }).fill("trustworthy");
+    await dialog.getByRole("button", { name: "Create provider" }).click();
+    const readSecret = async () => {
+      const shown = page.getByRole("dialog", { name: "The secret of Trustworthy" });
+      const field = shown.getByRole("textbox", { name: "Secret" });
+      await field.waitFor();
+      expect(await field.inputValue()).toMatch(/^•+$/);
+      await shown.getByRole("button", { name: "Show" }).click();
+      const secret = await field.inputValue();
+      await shown.getByRole("button", { name: "I have it" }).click();
+      await shown.waitFor({ state: "detached" });
+      return secret;
+    };
+    const first = await readSecret();
+    await page.getByRole("button", { name: "Rotate secret of Trustworthy" }).click();
+    await confirm(page, "Rotate secret");
+    const second = await readSecret();
+    expect(first).toMatch(/^[0-9a-f]{64}$/);
+    expect(second).not.toBe(first);
+    expect(await page.content()).not.toContain(second);
+    await page.close();
+  });
+
+  test("connects a company with its identity provider, edits the connection, and deletes it", async () => {
+    const { page, faults } = await visit("/connections?tab=sso");
+    await page.getByRole("button", { name: "New connection" }).first().click();
+    const dialog = page.getByRole("dialog");
+    await choose(page, "Company", "p1-a1");
+    await dialog.getByRole("textbox", { name: "Issuer" }).fill("https://10.0.0.1/");
+    await dialog.getByRole("textbox", { name: "Client id" }).fill("reviews");
+    await dialog.getByRole("textbox", { name: "Client secret" }).fill("hush");
+    const domains = dialog.getByRole("combobox", { name: "Email domains" });
+    for (const domain of ["corp.example", "nonsense"]) {
+      await domains.fill(domain);
+      await page.keyboard.press("Enter");
+    }
+    await dialog.getByRole("button", { name: "Create connection" }).click();
+    await dialog.getByText("number 2 must be a domain such as example.com").waitFor();
+    await domains.press("Backspace");
+    await dialog.getByRole("textbox", { name: "Issuer" }).fill("http://127.0.0.1:9/idp");
+    await dialog.getByRole("button", { name: "Create connection" }).click();
+    const card = page.getByRole("region", { name: "Connection with http://127.0.0.1:9/idp" });
+    await card.getByText("p1-a1").waitFor();
+    const redirect = await card.getByText("/auth/sso/callback/").innerText();
+    expect(redirect).toStartWith(`${root}/api/v1/auth/sso/callback/`);
+
+    await card.getByRole("button", { name: /^Change/ }).click();
+    await dialog.getByRole("switch", { name: "Allow passwords, too" }).click();
+    await dialog.getByRole("button", { name: "Save changes" }).click();
+    await card.getByText("Refused for these domains").waitFor();
+    const discover = async () =>
+      (await api.call("POST", "/auth/discover", { body: { email: "a@corp.example" } })).body;
+    expect(await discover()).toMatchObject({ password: false, sso: true });
+    await card.getByRole("button", { name: /^Deactivate/ }).click();
+    await confirm(page, "Deactivate");
+    await card.getByText("Inactive").waitFor();
+    expect(await discover()).toMatchObject({ password: true, sso: false });
+    await card.getByRole("button", { name: /^Delete/ }).click();
+    await confirm(page, "Delete");
+    await page.getByRole("heading", { name: "No connection yet" }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("reads and filters the audit log", async () => {
+    const [one] = tenants.partners;
+    const [account] = one.accounts;
+    const partner = await api.login(one.owner.email);
+    const asked = await api.call("POST", "/partner/account-owner/token", {
+      token: partner,
+      body: { account_id: account.id, reason: "Ticket 7" },
+      headers: { "X-Request-Id": "ticket-7" },
+    });
+    expect(asked.status).toBe(201);
+    const { page, faults } = await visit("/audit");
+    const line = entries(page)
+      .getByRole("button", { name: /was impersonated/ })
+      .first();
+    await line.getByText(`by Name of ${one.owner.email}, impersonating`).waitFor();
+    await line.click();
+    const details = entries(page).getByRole("listitem").filter({ hasText: "was impersonated" });
+    for (const part of ["IMPERSONATION_STARTED", "Ticket 7", "ticket-7", account.owner.email])
+      await details.getByText(part).first().waitFor();
+    await details.getByRole("button", { name: "Copy the request's id" }).waitFor();
+
+    // The list opens before the text is typed, because opening it clears the selection of the first option.
+    const action = page.getByRole("combobox", { name: "Action" });
+    await action.click();
+    await page.getByRole("option").nth(1).waitFor();
+    await action.fill("looked at a subscription");
+    await page.getByRole("option", { selected: false }).nth(1).waitFor({ state: "detached" });
+    await page.locator("[data-combobox-selected]").waitFor();
+    await action.press("Enter");
+    await page.waitForURL("**/audit?action=WEBHOOK_SECRET_SHOWN");
+    await page.getByRole("combobox", { name: "Action" }).fill("Signed");
+    await page.getByRole("option", { name: "Signed in", exact: true }).click();
+    await page.waitForURL("**/audit?action=AUTH_LOGIN");
+    await line.waitFor({ state: "detached" });
+    await page.getByRole("textbox", { name: "Who" }).fill("nobody@nowhere.test");
+    await page.keyboard.press("Enter");
+    await page.getByText("Nobody has this email.").waitFor();
+    await page.getByRole("textbox", { name: "Who" }).fill(one.owner.email);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/audit?action=AUTH_LOGIN&actor=${one.owner.id}`);
+    // The previous entries stay until the answer arrives.
+    await entries(page).getByText(tenants.superAdmin.email).first().waitFor({ state: "detached" });
+    const lines = await entries(page).getByRole("listitem").allInnerTexts();
+    for (const text of lines)
+      expect(text.trim()).toMatch(new RegExp(`^Name of ${one.owner.email} \\(.+\\) signed in`));
+    await page.getByLabel("From").fill("2099-01-01T00:00");
+    await page.getByRole("heading", { name: "Nothing was recorded that fits" }).waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await line.waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("every role has its own pages and no others", async () => {
+    const [one] = tenants.partners;
+    const pages = {
+      "/users": one.owner,
+      "/audit": one.accounts[0].owner,
+      "/reviews": tenants.superAdmin,
+      "/dispatcher": one.accounts[0].locationUser,
+    };
+    for (const [path, user] of Object.entries(pages)) {
+      const { page } = await visit(path, user.email);
+      await page.getByRole("heading", { level: 1, name: "Nothing here" }).waitFor();
+      expect(
+        await page.getByRole("navigation", { name: "Main" }).locator(`a[href$="${path}"]`).count(),
+      ).toBe(0);
+      await page.close();
+    }
+  });
+
+  test("by keyboard alone a user is created and found in the audit log", async () => {
+    const { page } = await visit("/users");
+    const button = page.getByRole("button", { name: "New user" });
+    await button.waitFor();
+    for (let i = 0; i < 30; i++) {
+      await page.keyboard.press("Tab");
+      if ((await page.evaluate("document.activeElement.textContent")) === "New user") break;
+    }
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    await until("the focus", async () =>
+      Boolean(
+        await page.evaluate("document.activeElement.getAttribute('data-autofocus') !== null"),
+      ),
+    );
+    await page.keyboard.type("Kay");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("kay@p2.test");
+    await page.keyboard.press("Tab");
+    // Typed letters select an option only if they follow each other quickly, which fails on a busy machine,
+    // so the arrow key is used.
+    await until("the role", async () => {
+      await page.keyboard.press("ArrowDown");
+      return (
+        (await page.evaluate("document.activeElement.selectedOptions[0].textContent")) ===
+        "Partner admin"
+      );
+    });
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("p2");
+    await page.getByRole("option", { name: "p2", exact: true }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type(NEW_PASSWORD);
+    await page.keyboard.press("Enter");
+    await rowOf(page, "kay@p2.test").waitFor();
+    // The focus returns to the button that opened the dialog.
+    await until("the focus", async () =>
+      Boolean(await page.evaluate("document.activeElement.textContent === 'New user'")),
+    );
+    await go(page, "Audit log");
+    await entries(page).getByText("created a user: Kay").waitFor();
+    await page.close();
+  });
+
+  test("sees hostile names and user agents as text, on pages that are readable in light and dark, wide and narrow", async () => {
+    const token = await api.login(tenants.superAdmin.email);
+    const made = await api.call("POST", "/admin/partners", { token, body: { name: HOSTILE } });
+    await api.call("POST", "/admin/users", {
+      token,
+      body: {
+        company_id: made.body["id"],
+        email: "evil@p1.test",
+        name: HOSTILE,
+        role: "partner_owner",
+        password: NEW_PASSWORD,
+      },
+    });
+    await api.call("POST", "/login", {
+      body: { email: "evil@p1.test", password: NEW_PASSWORD },
+      headers: { "User-Agent": HOSTILE },
+    });
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { page, faults } = await visit("/companies", tenants.superAdmin.email, { colorScheme });
+      const found: string[] = [];
+      const look = async (text: string) => {
+        await page.getByText(text).first().waitFor();
+        expect(await page.locator("#content img, #content b").count()).toBe(0);
+        found.push(...(await seriousFaults(page)));
+        await page.setViewportSize({ width: 360, height: 900 });
+        await fits(page);
+        await page.setViewportSize({ width: 1280, height: 900 });
+      };
+      await look(HOSTILE);
+      await page.getByRole("button", { name: "New partner" }).click();
+      await look("White label");
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: `Deactivate ${HOSTILE}` }).click();
+      await look("Everybody at the partner");
+      await page.keyboard.press("Escape");
+      await page.getByRole("tab", { name: "Accounts" }).click();
+      await look("p1-a1");
+      await go(page, "Users");
+      await look(HOSTILE);
+      await go(page, "Connections");
+      await look("A provider reports");
+      await page.getByRole("tab", { name: "Single sign-on" }).click();
+      await look("People of a company");
+      await go(page, "Audit log");
+      await entries(page)
+        .getByRole("button", { name: HOSTILE })
+        .filter({ hasText: "signed in" })
+        .first()
+        .click();
+      await look("Only what this user did");
+      await entries(page).getByRole("definition").filter({ hasText: HOSTILE }).first().waitFor();
+      expect(found).toEqual([]);
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+});

@@ -1,0 +1,165 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { decodeJwt } from "jose";
+import type { Page } from "playwright-core";
+
+import { PASSWORD } from "../../support/api.ts";
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { allErrors, held } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// Failures around the pages and the state that survives them: chunks that do not load, a deploy, expired
+// sessions.
+
+let world: WebhookDashboard;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const inBrowser = describe.skipIf(chromium === undefined);
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const go = (page: Page, name: string) =>
+  page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1 });
+/** Blocks all scripts. Returns a function that allows them again. */
+async function withoutScripts(page: Page, status?: number): Promise<() => Promise<void>> {
+  await page.route("**/*.js", (route) =>
+    status === undefined ? route.abort() : route.fulfill({ status }),
+  );
+  return () => page.unroute("**/*.js");
+}
+const disabled = async (): Promise<string> => {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  await world.database.db.sql`
+    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
+     where id = ${id}`;
+  return id;
+};
+
+inBrowser("a page that failed to load", () => {
+  test("can be loaded again, and the other pages stay usable", async () => {
+    const { page } = await world.open("/webhooks");
+    const restore = await withoutScripts(page);
+    await go(page, "API keys");
+    await button(page, "Try again").waitFor();
+    await go(page, "Webhooks");
+    await heading(page, "Webhooks").waitFor();
+    await restore();
+    await go(page, "API keys");
+    await heading(page, "API keys").waitFor();
+  });
+
+  test("because of its styles is reloaded without a sign-out", async () => {
+    const { page } = await world.open("/webhooks");
+    await page.route("**/audit-*.css", (route) => route.abort());
+    await go(page, "Audit log");
+    await button(page, "Try again").waitFor();
+    await page.unrouteAll();
+    const reloaded = page.waitForEvent("domcontentloaded");
+    await button(page, "Try again").click();
+    await reloaded;
+    await heading(page, "Audit log").waitFor();
+  });
+
+  test("after a deploy is reloaded in the new version without a sign-out", async () => {
+    const { page } = await world.open("/webhooks");
+    const restore = await withoutScripts(page, 404);
+    await go(page, "API keys");
+    const reloaded = page.waitForEvent("domcontentloaded");
+    await button(page, "Try again").click();
+    await reloaded;
+    await restore();
+    // The first reload loaded no script, so the session that was stored for it was not read yet.
+    await page.reload();
+    await heading(page, "API keys").waitFor();
+  });
+});
+
+inBrowser("typed text", () => {
+  test("is kept across tabs, pages and an expired session", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await page.getByLabel("Label").fill("Half typed");
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("tab", { name: "Settings" }).click();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
+    await world.database.db
+      .sql`delete from tokens where jti <> ${String(decodeJwt(world.token).jti)}`;
+    await button(page, "Save 1 change").click();
+    await page.getByLabel("Email").fill(world.tenants.partners[0].owner.email);
+    await button(page, "Continue").click();
+    await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await button(page, "Save 1 change").waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Half typed");
+    await button(page, "Discard").click();
+    await page.getByRole("tab", { name: "Overview" }).click();
+    await page.getByRole("tab", { name: "Settings" }).click();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Test");
+  });
+
+  test("in the event filter is applied with Enter", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open("/webhooks");
+    const release = await held(page, "**/partner/webhooks/events");
+    await page.goto(`${page.url()}/${id}?tab=deliveries&view=attempts`);
+    const field = page.getByRole("combobox", { name: "Event" });
+    await field.waitFor();
+    expect(await field.isDisabled()).toBe(true);
+    release();
+    await field.click();
+    await page.keyboard.type("profan");
+    await page.keyboard.press("Enter");
+    await until("the filter", () => page.url().includes("event=profanity_detected"));
+  });
+});
+
+inBrowser("a disabled subscription", () => {
+  test("explains at test, recover and redeliver that it must be enabled first", async () => {
+    const id = await disabled();
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await page.getByText("sends nothing until it is enabled").waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await button(page, "Recover …").click();
+    await page.getByText("sends nothing until it is enabled").waitFor();
+    expect(await button(page, "Queue them again").isDisabled()).toBe(true);
+    expect(await allErrors(page)).toEqual([]);
+  });
+
+  test("shows the test right after the enabling, and offers one if none was sent", async () => {
+    const id = await disabled();
+    const { page } = await world.open(`/webhooks/${id}`);
+    await button(page, "Enable …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await page.getByText("Your endpoint took the test event").waitFor();
+    await page.keyboard.press("Escape");
+    const other = await disabled();
+    const { page: next } = await world.open(`/webhooks/${other}`);
+    await button(next, "Enable …").click();
+    await next.getByLabel("Send a test event first").uncheck();
+    await next.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await button(next, "Send a test event").click();
+    await next.getByText("Your endpoint took the test event").waitFor();
+  });
+});

@@ -1,0 +1,111 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { verify } from "@octokit/webhooks-methods";
+import type { Page } from "playwright-core";
+
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { allErrors } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// A rotation of the signing secret: both signatures, the grace period, and its end.
+
+let world: WebhookDashboard;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.received.length = 0;
+  await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name });
+const signatures = (page: Page) => page.getByRole("region", { name: "Signatures sent now" });
+const rotated = async () => {
+  const { id } = await world.subscribe({ webhook_url: receiver.url });
+  const { body } = await world.ask("POST", `/${id}/rotate-secret`, { grace_period_hours: 24 });
+  return { id, secret: String(body["secret"]) };
+};
+
+async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env["SHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}
+
+describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
+  test("shows which secret signs which header and until when, and ends the old one by keyboard", async () => {
+    const { id, secret } = await rotated();
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`);
+    await signatures(page)
+      .getByText(/made with the former secret, until .+, in 23 h 59 min/)
+      .waitFor();
+    const { body } = await world.ask("GET", `/${id}`);
+    const exact = signatures(page).locator("time").first();
+    expect(await exact.getAttribute("datetime")).toBe(String(body["previous_secret_expires_at"]));
+    await world.emit(1);
+    await until("the first", () => receiver.received.length === 1);
+    expect(receiver.received[0]?.headers["x-svc-signature-previous"]).toBeDefined();
+
+    await button(page, "End the former secret now …").focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "End the former secret" });
+    await dialog.getByText("refuses them all").waitFor();
+    expect(await allErrors(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "End it" }).focus();
+    await page.keyboard.press("Enter");
+    await signatures(page).getByText("not sent").waitFor();
+    await until("the focus", () => signatures(page).evaluate((one) => one.matches(":focus")));
+    expect(await button(page, "End the former secret now …").count()).toBe(0);
+    expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
+
+    await world.emit(1);
+    await until("the second", () => receiver.received.length === 2);
+    const second = receiver.received[1];
+    expect(second?.headers["x-svc-signature-previous"]).toBeUndefined();
+    const given = second?.headers["x-svc-signature"] ?? "sha256=0";
+    expect(await verify(secret, second?.body ?? "", given)).toBe(true);
+    await page.evaluate(`history.pushState(null, "", "/dashboard/audit")`);
+    await page.getByText("ended a subscription's former secret").first().waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test("is not ended by a cancelled dialog, and a grace period ends automatically", async () => {
+    const { id } = await rotated();
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await button(page, "End the former secret now …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await button(page, "End the former secret now …").waitFor();
+    expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).not.toBeNull();
+    await world.database.db.sql`
+      update webhook_subscriptions set previous_secret_expires_at = now() + interval '4 seconds' where id = ${id}`;
+    const { page: later } = await world.open(`/webhooks/${id}?tab=settings`);
+    await signatures(later).getByText("not sent").waitFor();
+  });
+
+  for (const colorScheme of ["light", "dark"] as const)
+    test.each([1280, 390])(`has no fault in ${colorScheme} at %i`, async (width) => {
+      const { id } = await rotated();
+      const { page, faults } = await world.open(`/webhooks/${id}?tab=settings`, {
+        width,
+        colorScheme,
+      });
+      await button(page, "End the former secret now …").scrollIntoViewIfNeeded();
+      await shoot(page, `secret-${colorScheme}-${width}`);
+      expect(await allErrors(page)).toEqual([]);
+      expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
+      expect(faults).toEqual([]);
+    });
+});

@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, BrowserContext, Page } from "playwright-core";
+
+import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { connect, endOfTrip, startProvider } from "../../support/sso.ts";
+import { addTenants, addUser } from "../../support/tenants.ts";
+
+// Single sign-on through a real identity provider with login pages.
+
+let database: TestDatabase;
+let api: TestApi;
+let root: string;
+let provider: Awaited<ReturnType<typeof startProvider>>;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  const { superAdmin, partners } = await addTenants(database.db);
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  const token = await api.login(superAdmin.email);
+  const companyId = partners[0].id;
+  await addUser(database.db, { companyId, role: "partner_admin", email: "ada@corp.test" });
+  await addUser(database.db, { companyId, role: "partner_admin", email: "mallory@corp.test" });
+  provider = await startProvider(
+    (issuer) => connect(api, token, { company_id: companyId, issuer, domains: ["corp.test"] }),
+    {
+      ada: { email: "ada@corp.test" },
+      mallory: { email: "mallory@corp.test" },
+      stranger: { email: "stranger@corp.test" },
+    },
+    { serverRoot: root },
+  );
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  provider.stop();
+  await api.stop();
+  await database.drop();
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" });
+
+async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; urls: string[] }> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const urls: string[] = [];
+  page.on("framenavigated", (frame) => void urls.push(frame.url()));
+  await page.goto(`${root}/dashboard${path}`);
+  return { page, urls };
+}
+
+/** Starts an SSO flow and waits for the provider's first page. */
+async function leave(page: Page, { remember = false } = {}): Promise<void> {
+  await page.getByLabel("Email").fill("ada@corp.test");
+  await button(page, "Continue").click();
+  await page.getByLabel("Keep me signed in").setChecked(remember);
+  await button(page, "Continue with single sign-on").click();
+  await page.waitForURL(`${provider.issuer}/interaction/**`);
+}
+
+async function signInAtProvider(page: Page, login: string): Promise<void> {
+  await page.fill("input[name=login]", login);
+  await page.fill("input[name=password]", "any");
+  await page.click("button[type=submit]");
+  await page.waitForSelector("input[name=prompt][value=consent]", { state: "attached" });
+  await page.click("button[type=submit]");
+}
+
+/** Returns a valid code of an SSO flow that began outside of this tab. */
+async function codeOf(login: string): Promise<string> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${root}/api/v1/auth/sso/redirect?email=${login}@corp.test`);
+  const end = await endOfTrip(page, login, (url) => url.startsWith(`${root}/dashboard?`));
+  await context.close();
+  return end.searchParams.get("code") ?? "";
+}
+
+describe.skipIf(chromium === undefined)("single sign-on", () => {
+  test("returns the user to the requested page, with a code that is bound to this tab", async () => {
+    const context = await browser.newContext();
+    const { page } = await visit(context, "/security?from=mail");
+    const [begun] = await Promise.all([page.waitForRequest("**/auth/sso/redirect?*"), leave(page)]);
+    const asked = new URL(begun.url()).searchParams;
+    expect(asked.get("code_challenge")).toMatch(/^[\w-]{43}$/);
+    expect(asked.get("code_challenge_method")).toBe("S256");
+    const exchanged = page.waitForRequest("**/auth/sso/exchange?*");
+    await signInAtProvider(page, "ada");
+    expect(new URL((await exchanged).url()).searchParams.get("code_verifier")).toMatch(
+      /^[\w-]{43}$/,
+    );
+    await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
+    expect(page.url()).toBe(`${root}/dashboard/security?from=mail`);
+    await page.getByText("With single sign-on").waitFor();
+    expect(await page.evaluate<string>("JSON.stringify({...sessionStorage})")).toBe("{}");
+    // A reload signs out, because remember-me was off.
+    await page.reload();
+    await page.getByLabel("Email").waitFor();
+    await context.close();
+  });
+
+  test("shows no notice after the sign-out of its session", async () => {
+    const context = await browser.newContext();
+    const { page } = await visit(context);
+    await leave(page);
+    await signInAtProvider(page, "ada");
+    await navigation(page).waitFor();
+    const exchanges: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/auth/sso/exchange")) exchanges.push(request.url());
+    });
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out", { exact: true }).waitFor();
+    expect(await page.getByLabel("Email").inputValue()).toBe("");
+    expect(exchanges).toEqual([]);
+    await context.close();
+  });
+
+  test("keeps the session over a reload if remember-me was set before the flow", async () => {
+    const context = await browser.newContext();
+    const { page } = await visit(context);
+    await leave(page, { remember: true });
+    await signInAtProvider(page, "ada");
+    await navigation(page).waitFor();
+    await page.reload();
+    await navigation(page).waitFor();
+    expect(
+      await page.evaluate<number>("history.state === null ? history.length : -1"),
+    ).toBeGreaterThan(0);
+    expect(page.url()).not.toContain("code=");
+    await context.close();
+  });
+
+  test("that is denied for the provider's user is explained, and can be tried again", async () => {
+    const context = await browser.newContext();
+    const { page } = await visit(context, "/keys");
+    await leave(page);
+    await signInAtProvider(page, "stranger");
+    await page.getByText("Single sign-on did not work").waitFor();
+    expect(page.url()).toBe(`${root}/dashboard/keys`);
+    expect(await page.getByLabel("Email").inputValue()).toBe("ada@corp.test");
+    expect(await seriousFaults(page)).toEqual([]);
+    await button(page, "Continue").click();
+    await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+    await button(page, "Sign in").click();
+    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await context.close();
+  });
+
+  test("with a foreign code signs nobody in, and explains why", async () => {
+    const code = await codeOf("mallory");
+    const context = await browser.newContext();
+    const { page } = await visit(context, `?code=${code}`);
+    await page.getByText("Nobody was signed in").waitFor();
+    expect(page.url()).toBe(`${root}/dashboard`);
+    expect(await navigation(page).count()).toBe(0);
+    await context.close();
+  });
+
+  test("with a code of another flow signs nobody in", async () => {
+    const code = await codeOf("mallory");
+    const context = await browser.newContext();
+    const { page } = await visit(context);
+    await leave(page);
+    await page.goto(`${root}/dashboard?code=${code}`);
+    await page.getByText("Single sign-on did not work").waitFor();
+    expect(await navigation(page).count()).toBe(0);
+    // The verifier of the earlier flow was removed, so the code is not accepted.
+    await page.goto(`${root}/dashboard?code=${code}`);
+    await page.getByText("Nobody was signed in").waitFor();
+    await context.close();
+  });
+
+  test("does not replace an existing session", async () => {
+    const code = await codeOf("mallory");
+    const context = await browser.newContext();
+    const { page } = await visit(context);
+    await leave(page, { remember: true });
+    await signInAtProvider(page, "ada");
+    await navigation(page).waitFor();
+    await page.goto(`${root}/dashboard?code=${code}`);
+    await page.getByRole("button", { name: "Account of Name of ada@corp.test" }).waitFor();
+    expect(page.url()).not.toContain("code=");
+    await context.close();
+  });
+});

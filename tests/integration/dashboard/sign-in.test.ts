@@ -1,0 +1,454 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import type { Role } from "../../../src/http/principal.ts";
+import { PASSWORD, type TestApi } from "../../support/api.ts";
+import { codeSentTo, mailsTo, otherThan } from "../../support/auth-mails.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import {
+  openDashboard,
+  seriousFaults,
+  serveDashboard,
+  signIn,
+} from "../../support/dashboard/dashboard.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addSsoConnection, addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  // The lock is long enough to be visible and short enough for a test to wait for it.
+  ({ api, root } = await serveDashboard({
+    db: database.db,
+    config: { lockScheduleS: [3], otpCooldownS: 0 },
+  }));
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await database.drop();
+});
+
+let names = 0;
+const freshUser = (role: Role = "partner_admin") =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role,
+    email: `person-${++names}@p1.test`,
+  });
+
+const passwordField = (page: Page) => page.getByRole("textbox", { name: "Password" });
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+async function toPassword(page: Page, email: string): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await button(page, "Continue").click();
+  await passwordField(page).waitFor();
+}
+
+async function tryPassword(page: Page, password: string): Promise<void> {
+  await passwordField(page).fill(password);
+  await button(page, "Sign in").click();
+}
+
+/** Returns everything that a script of the page could read, and the visible text. */
+const traces = (page: Page) =>
+  page.evaluate<string>(
+    "JSON.stringify([location.href, document.cookie, {...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])",
+  );
+
+describe.skipIf(chromium === undefined)("the sign-in", () => {
+  test("each role starts on its own page, with its own navigation and no other pages", async () => {
+    const { superAdmin, partners } = tenants;
+    const [{ owner, admin, accounts }] = partners;
+    const [account] = accounts;
+    const own = ["API keys", "Security", "Documentation"];
+    const partner = [
+      "Webhooks",
+      "Event catalog",
+      "Accounts",
+      "Team",
+      "Embedding",
+      "Audit log",
+      ...own,
+    ];
+    const reviews = ["Reviews", "Review sites", ...own];
+    const operator = ["Dispatcher", "Companies", "Users", "Connections", "Audit log", ...own];
+    for (const [user, start, areas, foreign] of [
+      [superAdmin, "/dispatcher", operator, "/webhooks"],
+      [owner, "/webhooks", partner, "/companies"],
+      [admin, "/webhooks", partner, "/reviews"],
+      [account.owner, "/reviews", reviews, "/webhooks"],
+      [account.user, "/reviews", reviews, "/audit"],
+      [account.locationUser, "/reviews", reviews, "/users"],
+    ] as const) {
+      const { page } = await openDashboard(browser, { root });
+      await signIn(page, user.email);
+      await page.waitForURL(`${root}/dashboard${start}`);
+      const links = page.getByRole("navigation", { name: "Main" }).getByRole("link");
+      expect(await links.allInnerTexts()).toEqual(areas);
+      await page.evaluate(`history.pushState(null, "", "/dashboard${foreign}")`);
+      await page.getByRole("heading", { name: "Nothing here" }).waitFor();
+      expect(await page.getByText("not for your role").count()).toBe(1);
+      await page.close();
+    }
+  });
+
+  test("the requested page opens after the sign-in", async () => {
+    const { page } = await openDashboard(browser, { root, path: "/security?from=mail" });
+    await signIn(page, (await freshUser()).email);
+    await page.getByRole("heading", { name: "Security", level: 1 }).waitFor();
+    expect(page.url()).toBe(`${root}/dashboard/security?from=mail`);
+    await page.close();
+  });
+
+  test("the keyboard alone is enough", async () => {
+    const { page, faults } = await openDashboard(browser, { root });
+    const { email } = await freshUser();
+    await page.getByLabel("Email").and(page.locator(":focus")).waitFor();
+    await page.keyboard.type(email);
+    await page.keyboard.press("Enter");
+    await passwordField(page).and(page.locator(":focus")).waitFor();
+    await page.keyboard.type(PASSWORD);
+    await page.keyboard.press("Enter");
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("a wrong password is reported without disclosing the account, and the field is ready for another", async () => {
+    const words: string[] = [];
+    for (const email of [(await freshUser()).email, "nobody@p1.test"]) {
+      const { page } = await openDashboard(browser, { root });
+      await toPassword(page, email);
+      await tryPassword(page, "wrong");
+      words.push(await page.getByRole("alert").innerText());
+      await passwordField(page).and(page.locator(":focus")).waitFor();
+      expect(await passwordField(page).inputValue()).toBe("");
+      await page.close();
+    }
+    expect(words[0]).toContain("Wrong email or password");
+    expect(words[1]).toBe(String(words[0]));
+  });
+
+  test("five wrong passwords lock the account, the wait counts down, and the form is enabled automatically", async () => {
+    const { page } = await openDashboard(browser, { root });
+    const { email } = await freshUser();
+    await toPassword(page, email);
+    for (let i = 0; i < 5; i++) {
+      await tryPassword(page, "wrong");
+      await page.getByText("Wrong email or password").waitFor();
+    }
+    await tryPassword(page, PASSWORD);
+    await page.getByText("Sign-in is locked for a while").waitFor();
+    expect(await passwordField(page).isDisabled()).toBe(true);
+    expect(await button(page, "Sign in").isDisabled()).toBe(true);
+    await page.getByText("0:01").waitFor();
+    await page.getByText("You can try again now.").waitFor();
+    await passwordField(page).and(page.locator(":focus")).waitFor();
+    await tryPassword(page, PASSWORD);
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await page.close();
+  });
+
+  test("too many requests are reported with the wait, and the form is enabled after it", async () => {
+    const { page } = await openDashboard(browser, { root });
+    await page.route("**/auth/discover", (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { "Retry-After": "2", "Content-Type": "application/json" },
+        body: '{"message":"Too many requests.","code":"rate_limited","request_id":"r"}',
+      }),
+    );
+    await page.getByLabel("Email").fill("a@p1.test");
+    await button(page, "Continue").click();
+    await page.getByText("Too many requests").waitFor();
+    expect(await button(page, "Continue").isDisabled()).toBe(true);
+    await page.getByText("You can try again now.").waitFor();
+    await page.unroute("**/auth/discover");
+    await button(page, "Continue").click();
+    await passwordField(page).waitFor();
+    await page.close();
+  });
+
+  test("an unreachable server is reported, and nothing typed is lost", async () => {
+    const { page } = await openDashboard(browser, { root });
+    const { email } = await freshUser();
+    await toPassword(page, email);
+    await page.route("**/api/v1/login", (route) => route.abort());
+    await tryPassword(page, PASSWORD);
+    await page.getByText("The server cannot be reached.").waitFor();
+    await page.unroute("**/api/v1/login");
+    await tryPassword(page, PASSWORD);
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await page.close();
+  });
+
+  test("the policy of the domain decides what is offered, and the address can be changed", async () => {
+    const companyId = tenants.partners[1].accounts[0].id;
+    await addSsoConnection(database.db, { companyId, domains: ["both.test"] });
+    await addSsoConnection(database.db, {
+      companyId: tenants.partners[1].accounts[1].id,
+      domains: ["only.test"],
+      passwordLogin: false,
+    });
+    const { page } = await openDashboard(browser, { root });
+    const sso = button(page, "Continue with single sign-on");
+    for (const [email, password, single] of [
+      ["a@none.test", 1, 0],
+      ["a@both.test", 1, 1],
+      ["a@only.test", 0, 1],
+    ] as const) {
+      await page.getByLabel("Email").fill(email);
+      await button(page, "Continue").click();
+      await button(page, "Change").waitFor();
+      expect([email, await passwordField(page).count(), await sso.count()]).toEqual([
+        email,
+        password,
+        single,
+      ]);
+      expect(await seriousFaults(page)).toEqual([]);
+      await button(page, "Change").click();
+    }
+    await page.close();
+  });
+
+  test("an invalid email is reported at its field", async () => {
+    const { page } = await openDashboard(browser, { root });
+    await page.getByLabel("Email").fill("no address");
+    await button(page, "Continue").click();
+    await page.getByText("Enter an address such as").waitFor();
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("a session", () => {
+  test("stores its token nowhere, unless it is remembered", async () => {
+    const lines: string[] = [];
+    const urls: string[] = [];
+    const { page, faults } = await openDashboard(browser, { root });
+    page.on("console", (message) => lines.push(message.text()));
+    page.on("request", (request) => urls.push(request.url()));
+    const answered = page.waitForResponse("**/api/v1/login");
+    await toPassword(page, (await freshUser()).email);
+    await page.getByLabel("Keep me signed in").uncheck();
+    await tryPassword(page, PASSWORD);
+    await page.getByRole("button", { name: "Account of" }).waitFor();
+    const { token } = (await (await answered).json()) as { token: string };
+    for (const name of ["API keys", "Security"]) {
+      await page.getByRole("link", { name }).click();
+      await page.getByRole("heading", { name, level: 1 }).waitFor();
+      await page.waitForLoadState("networkidle");
+      expect(await traces(page)).not.toContain(token);
+    }
+    expect(lines.join("\n")).not.toContain(token);
+    expect(urls.join("\n")).not.toContain(token);
+    expect(faults).toEqual([]);
+    await page.reload();
+    await page.getByLabel("Email").waitFor();
+    await page.close();
+  });
+
+  test("shows the current identity of the token after a reload", async () => {
+    const user = await freshUser();
+    const { page } = await openDashboard(browser, { root });
+    await toPassword(page, user.email);
+    await tryPassword(page, PASSWORD);
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await database.db.sql`update users set name = 'Renamed meanwhile' where id = ${user.id}`;
+    await page.reload();
+    await page.getByRole("button", { name: "Account of Renamed meanwhile" }).waitFor();
+    await page.close();
+  });
+
+  test("is revoked at sign-out and leaves nothing behind; the back button does not show it", async () => {
+    const user = await freshUser();
+    const { page } = await openDashboard(browser, { root });
+    const answered = page.waitForResponse("**/api/v1/login");
+    await toPassword(page, user.email);
+    await tryPassword(page, PASSWORD);
+    const { token } = (await (await answered).json()) as { token: string };
+    await page.getByRole("link", { name: "Security" }).click();
+    await page.getByText("This one").waitFor();
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out", { exact: true }).waitFor();
+    expect(page.url()).toBe(`${root}/dashboard`);
+    expect((await api.call("GET", "/verify-token", { token })).status).toBe(401);
+    expect(await traces(page)).not.toContain(token);
+    expect(await traces(page)).not.toContain(user.email);
+    await page.goBack();
+    await page.getByLabel("Email").waitFor();
+    expect(await traces(page)).not.toContain(user.email);
+    await page.reload();
+    await page.getByLabel("Email").waitFor();
+    await page.close();
+  });
+
+  test("ends here even if the server cannot be reached, and reports that", async () => {
+    const { page } = await openDashboard(browser, { root });
+    await signIn(page, (await freshUser()).email);
+    await page.route("**/api/v1/logout", (route) => route.abort());
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out here").waitFor();
+    await page.close();
+  });
+
+  test("that was ended elsewhere shows the sign-in with a notice, and continues on the same page", async () => {
+    const user = await freshUser();
+    const { page } = await openDashboard(browser, { root });
+    await signIn(page, user.email);
+    await page.getByRole("link", { name: "Security" }).click();
+    await page.getByText("This one").waitFor();
+    await database.db.sql`delete from tokens where user_id = ${user.id}`;
+    await page.getByRole("link", { name: "API keys" }).click();
+    await page.getByText("You were signed out").waitFor();
+    await signIn(page, user.email);
+    await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
+    await page.close();
+  });
+});
+
+describe.skipIf(chromium === undefined)("a forgotten password", () => {
+  test("is reset with a mailed code, and the user is signed in", async () => {
+    const { email } = await freshUser();
+    const former = await api.login(email);
+    const { page, faults } = await openDashboard(browser, { root });
+    await toPassword(page, email);
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    const first = page.getByLabel("Digit 1 of 6");
+    await first.and(page.locator(":focus")).waitFor();
+    expect(await first.getAttribute("autocomplete")).toBe("one-time-code");
+    const code = await codeSentTo(api.deps, email);
+    await page.keyboard.type(otherThan(code));
+    await page.getByText("That code is wrong, expired or used up.").waitFor();
+    await first.and(page.locator(":focus")).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await paste(page, code);
+    const field = page.getByLabel("New password");
+    await field.fill("password");
+    await button(page, "Set the password and sign in").click();
+    await page.getByText("too common").waitFor();
+    await field.fill("another horse battery staple");
+    await page.getByText("Strong").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await button(page, "Set the password and sign in").click();
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    expect((await api.call("GET", "/verify-token", { token: former })).status).toBe(401);
+    await api.login(email, "another horse battery staple");
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("looks the same for an unknown address, which gets no mail", async () => {
+    const words: string[] = [];
+    for (const email of ["ghost-1@p1.test", (await freshUser()).email]) {
+      const { page } = await openDashboard(browser, { root });
+      await toPassword(page, email);
+      await button(page, "Forgot your password?").click();
+      await button(page, "Mail me a code").click();
+      await page.getByText("is on its way").waitFor();
+      words.push((await page.getByRole("main").innerText()).replaceAll(email, "it"));
+      await page.close();
+    }
+    expect(words[0]?.replace(/\d+ s/, "")).toBe(String(words[1]?.replace(/\d+ s/, "")));
+    expect(await mailsTo(api.deps, "ghost-1@p1.test")).toEqual([]);
+  });
+
+  test("requests another code after a minute at the earliest", async () => {
+    const { email } = await freshUser();
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(`${root}/dashboard`);
+    await toPassword(page, email);
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    await page.getByText(/Another code can be sent in \d+ s/).waitFor();
+    expect(await button(page, "Send another code").count()).toBe(0);
+    await page.clock.runFor(61_000);
+    await button(page, "Send another code").click();
+    await page.getByText(/Another code can be sent in \d+ s/).waitFor();
+    expect((await mailsTo(api.deps, email)).length).toBe(2);
+    await context.close();
+  });
+});
+
+/** Pastes all six digits into the first field, as from a mail. */
+async function paste(page: Page, text: string): Promise<void> {
+  await page.getByLabel("Digit 1 of 6").focus();
+  await page.evaluate(`{
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text", "${text}");
+    const pasted = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+    document.activeElement.dispatchEvent(pasted);
+  }`);
+}
+
+describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
+  test.each(["light", "dark"] as const)("axe finds nothing serious, %s", async (colorScheme) => {
+    const { page, faults } = await openDashboard(browser, { root, colorScheme });
+    await page.getByLabel("Email").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await toPassword(page, "nobody@p1.test");
+    await tryPassword(page, "wrong");
+    await page.getByRole("alert").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    await page.getByLabel("Digit 1 of 6").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("on a phone the navigation is behind its button, for the keyboard, too", async () => {
+    const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
+    await signIn(page, (await freshUser()).email);
+    await page.getByRole("heading", { name: "API keys" }).and(page.locator(":focus")).waitFor();
+    await page.setViewportSize({ width: 360, height: 800 });
+    const security = page.getByRole("link", { name: "Security" });
+    await security.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Navigation" }).focus();
+    // The search and the user menu follow.
+    for (let nth = 1; nth <= 3; nth += 1) await page.keyboard.press("Tab");
+    await button(page, "Manage token").and(page.locator(":focus")).waitFor();
+    await page.getByRole("button", { name: "Navigation" }).press("Enter");
+    await security.press("Enter");
+    await page
+      .getByRole("heading", { name: "Security", level: 1 })
+      .and(page.locator(":focus"))
+      .waitFor();
+    await security.waitFor({ state: "hidden" });
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("a phone shows it without scrolling sideways", async () => {
+    const { page } = await openDashboard(browser, { root, width: 360 });
+    const isWide = () =>
+      page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");
+    await page.getByLabel("Email").waitFor();
+    expect(await isWide()).toBe(false);
+    await toPassword(page, `${"long".repeat(12)}@${"name".repeat(12)}.test`);
+    expect(await isWide()).toBe(false);
+    await button(page, "Forgot your password?").click();
+    await button(page, "Mail me a code").click();
+    await page.getByLabel("Digit 1 of 6").waitFor();
+    expect(await isWide()).toBe(false);
+    await page.close();
+  });
+});

@@ -1,0 +1,227 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { request } from "node:http";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { text } from "node:stream/consumers";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser } from "playwright-core";
+
+import { startApi, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+
+// The document and the files of the dashboard over HTTP.
+
+let database: TestDatabase;
+let api: TestApi;
+let root: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await startApi({ db: database.db });
+  root = api.listen();
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(root + path, { headers, redirect: "manual", decompress: false } as RequestInit);
+
+async function assetPaths(): Promise<string[]> {
+  const html = await (await get("/dashboard")).text();
+  return [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(
+    ([, path = ""]) => path,
+  );
+}
+
+describe("the document", () => {
+  test("is the redirect target of the root", async () => {
+    const response = await get("/");
+    expect([response.status, response.headers.get("Location")]).toEqual([302, "/dashboard"]);
+  });
+
+  test.each(["", "/", "/webhooks", "/webhooks/01J/deliveries/02K", "/nowhere?code=x"])(
+    "answers at /dashboard%s",
+    async (path) => {
+      const answer = await get(`/dashboard${path}`);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("Content-Type")).toBe("text/html; charset=utf-8");
+      expect(await answer.text()).toContain('<div id="root">');
+    },
+  );
+
+  test("is never cached, and its policy allows this server only", async () => {
+    const { headers } = await get("/dashboard");
+    expect(headers.get("Cache-Control")).toBe("no-store");
+    expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
+    expect(headers.get("Referrer-Policy")).toBe("no-referrer");
+    expect(headers.get("Cross-Origin-Opener-Policy")).toBe("same-origin");
+    const policy = headers.get("Content-Security-Policy") ?? "";
+    for (const rule of [
+      "default-src 'none'",
+      "script-src 'self'",
+      "connect-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ])
+      expect(policy.split("; ")).toContain(rule);
+    expect(policy).not.toContain("unsafe");
+  });
+
+  test("has a new nonce each time, and no inline script or style", async () => {
+    const [one, other] = [
+      await (await get("/dashboard")).text(),
+      await (await get("/dashboard")).text(),
+    ];
+    const nonceOf = (html: string) => /nonce="([^"]+)"/.exec(html)?.[1];
+    expect(nonceOf(one)).toBeString();
+    expect(nonceOf(one)).not.toBe(nonceOf(other));
+    expect(one).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=/);
+  });
+
+  test.each(["POST", "PUT", "DELETE"])("refuses %s with 405", async (method) => {
+    for (const path of ["/dashboard", "/dashboard/keys", "/dashboard/assets/x.js"]) {
+      const answer = await fetch(root + path, { method });
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get("Allow")).toBe("GET, HEAD");
+    }
+  });
+
+  test("answers HEAD without a body", async () => {
+    const answer = await fetch(`${root}/dashboard`, { method: "HEAD" });
+    expect(answer.status).toBe(200);
+    expect(await answer.text()).toBe("");
+  });
+});
+
+describe("a file", () => {
+  test("is cached forever under a hashed name, in the requested encoding", async () => {
+    const paths = await assetPaths();
+    expect(paths.length).toBeGreaterThanOrEqual(2);
+    for (const path of paths) {
+      const [plain, br, gzip] = [
+        await get(path, { "Accept-Encoding": "identity" }),
+        await get(path, { "Accept-Encoding": "gzip, br" }),
+        await get(path, { "Accept-Encoding": "br;q=0, gzip" }),
+      ];
+      for (const { status, headers } of [plain, br, gzip]) {
+        expect(status).toBe(200);
+        expect(headers.get("Cache-Control")).toBe("public, max-age=31536000, immutable");
+        expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
+        expect(headers.get("Vary")).toBe("Accept-Encoding");
+        expect(headers.get("Content-Type")).toMatch(/^text\/(?:javascript|css)/);
+      }
+      expect(plain.headers.get("Content-Encoding")).toBeNull();
+      expect(br.headers.get("Content-Encoding")).toBe("br");
+      expect(gzip.headers.get("Content-Encoding")).toBe("gzip");
+      const bytes = Buffer.from(await plain.arrayBuffer());
+      expect(brotliDecompressSync(Buffer.from(await br.arrayBuffer())).equals(bytes)).toBe(true);
+      expect(gunzipSync(Buffer.from(await gzip.arrayBuffer())).equals(bytes)).toBe(true);
+    }
+  });
+
+  test.each([
+    "main.js",
+    "main-00000000.js",
+    "",
+    "..%2f..%2fpackage.json",
+    "%2e%2e/%2e%2e/package.json",
+    "....//package.json",
+    "__proto__",
+    "app/main.tsx",
+    "..%5c..%5cpackage.json",
+  ])("that does not exist is a 404: %p", async (name) => {
+    const answer = await get(`/dashboard/assets/${name}`);
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get("Cache-Control")).toBe("no-store");
+    expect(await answer.json()).toMatchObject({ code: "not_found" });
+  });
+});
+
+test("no raw path escapes from the files", async () => {
+  const { port } = new URL(root);
+  const read = (path: string) =>
+    new Promise<string>((resolve, reject) => {
+      request(
+        { host: "127.0.0.1", port, path },
+        (answer) => void text(answer).then(resolve, reject),
+      )
+        .on("error", reject)
+        .end();
+    });
+  for (const path of [
+    "/dashboard/assets/../../package.json",
+    "/dashboard/assets/../../../../../../etc/passwd",
+    "/dashboard/assets//etc/passwd",
+  ])
+    expect([path, await read(path)]).toEqual([path, expect.stringContaining('"not_found"')]);
+  // The server takes this as a path of the dashboard, so it returns the document.
+  const body = await read("/dashboard/assets/\\..\\..\\package.json");
+  expect(body).toContain('<div id="root">');
+});
+
+/** These components are dependencies of others, such as Radio, Checkbox and Select; no page uses them directly. */
+const NEVER_SHOWN = [
+  "CheckboxCard",
+  "CheckboxIndicator",
+  "RadioCard",
+  "RadioIndicator",
+  "ScrollArea",
+];
+
+test("the styles of every used component are included", async () => {
+  const app = fileURLToPath(new URL("../../../src/dashboard/app/", import.meta.url));
+  const { metafile } = await Bun.build({
+    entrypoints: [`${app}main.tsx`],
+    splitting: true,
+    minify: true,
+    metafile: true,
+  });
+  const used = Object.values(metafile?.outputs ?? {}).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) =>
+      bytesInOutput > 0 && path.includes("@mantine/core/") ? [basename(path, ".mjs")] : [],
+    ),
+  );
+  const folder = dirname(Bun.resolveSync("@mantine/core/styles/Button.css", app));
+  const styled = [...new Set(used)].filter(
+    (name) => existsSync(join(folder, `${name}.css`)) && !NEVER_SHOWN.includes(name),
+  );
+  expect(styled.length).toBeGreaterThan(20);
+  const sources = readdirSync(app, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(?:css|tsx)$/.test(name))
+    .map((name) => readFileSync(join(app, name), "utf8"));
+  const styles = sources.join("\n");
+  const missing = styled.filter((name) => !styles.includes(`"@mantine/core/styles/${name}.css"`));
+  expect(missing).toEqual([]);
+});
+
+describe.skipIf(chromium === undefined)("in a browser", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+
+  test("no page of it can be framed", async () => {
+    const stranger = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () =>
+        new Response(`<iframe src="${root}/dashboard"></iframe>`, {
+          headers: { "Content-Type": "text/html" },
+        }),
+    });
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${stranger.port}/`);
+    await page.waitForLoadState("networkidle");
+    expect(await page.frames()[1]?.locator("#root").count()).toBe(0);
+    await page.close();
+    await stranger.stop(true);
+  });
+});

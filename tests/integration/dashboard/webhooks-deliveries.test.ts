@@ -1,0 +1,280 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Page } from "playwright-core";
+
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { seriousFaults } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// The list of attempts and the page of one delivery.
+
+let world: WebhookDashboard;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+  await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const inBrowser = describe.skipIf(chromium === undefined);
+const HOSTILE = `<img src=x onerror="document.title='owned'">`;
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+/** The first row is the header. */
+const rows = (page: Page) => page.getByRole("table", { name: "Attempts" }).getByRole("row");
+const settled = (id: string, count: number) =>
+  until(`${count} attempts`, async () => {
+    const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
+    return (body["data"] as unknown[]).length >= count;
+  });
+/** Waits until this number of rows is visible, not counting the header. */
+const shows = (page: Page, count: number) =>
+  until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
+
+inBrowser("the filters of deliveries", () => {
+  test.each([
+    [767, false],
+    [768, true],
+    [769, true],
+  ])("are visible, or a button for them is, at %i pixels", async (width, isWide) => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    for (const view of ["messages", "attempts"]) {
+      const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=${view}`, { width });
+      const outcome = page.getByRole("combobox", { name: "Outcome" });
+      const more = button(page, /^Filters$/);
+      await (isWide ? outcome : more).waitFor();
+      expect([await outcome.isVisible(), await more.isVisible()]).toEqual([isWide, !isWide]);
+      if (!isWide) await more.click();
+      await outcome.waitFor();
+      await world.closePages();
+    }
+  });
+});
+
+inBrowser("the list of attempts", () => {
+  test("is filtered by event, outcome, id and time, in the address too", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = ({ headers }) => (headers["x-svc-event"] === "webhook.test" ? 200 : 410);
+    await world.emit(2);
+    const made = await world.ask("POST", `/${id}/test`);
+    await settled(id, 3);
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
+    await shows(page, 3);
+    await page.getByRole("combobox", { name: "Outcome" }).click();
+    await page.getByRole("option", { name: "Failed", exact: true }).click();
+    await shows(page, 2);
+    await page.getByText("Answered 410").first().waitFor();
+    expect(page.url()).toContain("outcome=failed");
+    await button(page, "Clear").click();
+    await page.getByRole("combobox", { name: "Event" }).click();
+    await page.getByRole("option", { name: "webhook.test" }).click();
+    await shows(page, 1);
+    await button(page, "Clear").click();
+    await page.getByLabel("Event id").fill(String(made.body["event_id"]).toLowerCase());
+    await shows(page, 1);
+    expect(page.url()).toContain(`event_id=${String(made.body["event_id"])}`);
+    await page.getByLabel("Event id").fill("too short");
+    await shows(page, 3);
+    await page.getByLabel("Until").fill("2026-01-01T00:00");
+    await page.getByText("No attempt fits these filters").waitFor();
+    await button(page, "Clear").click();
+    await shows(page, 3);
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+
+  test("explains an attempt without an answer", async () => {
+    const closed = await Receiver.start();
+    const { id } = await world.subscribe({ webhook_url: closed.url });
+    await closed.stop();
+    await world.emit(1);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
+    await page.getByText("No connection").first().waitFor();
+    await page.getByText("Tries again").first().waitFor();
+    await page.getByText("4 of 4").waitFor();
+    await rows(page).getByText("Failed", { exact: true }).waitFor();
+  });
+
+  test("shows new attempts automatically at its top, and never moves rows further down", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.emit(30);
+    await settled(id, 30);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
+    await page.getByText("Updates live", { exact: true }).waitFor();
+    await page.getByText("#30").waitFor();
+    await world.emit(1);
+    await page.getByText("#31").waitFor();
+    await page.mouse.wheel(0, 900);
+    const read = page.getByText("#12", { exact: true });
+    await until("scrolled", async () => (await page.evaluate<number>("scrollY")) > 800);
+    const before = await read.boundingBox();
+    await world.emit(3);
+    await button(page, "Show 3 new attempts").waitFor();
+    expect(await read.boundingBox()).toEqual(before);
+    await button(page, "Show 3 new attempts").click();
+    await page.getByText("#34").waitFor();
+    await button(page, /new attempt/).waitFor({ state: "detached" });
+  });
+
+  test("reports an interrupted stream, offers to reload, and catches up automatically", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.emit(1);
+    await settled(id, 1);
+    const { page } = await world.open("/webhooks");
+    await page.route("**/stream", (route) => route.abort());
+    await page.getByRole("link", { name: "Deliveries" }).click();
+    await page.locator("label", { hasText: "Attempts" }).click();
+    await shows(page, 1);
+    await page.getByText("Reconnecting …").waitFor();
+    await world.emit(1);
+    await settled(id, 2);
+    await button(page, "Look for newer attempts").click();
+    await shows(page, 2);
+    await world.emit(1);
+    await settled(id, 3);
+    await page.unroute("**/stream");
+    await page.getByText("Updates live", { exact: true }).waitFor();
+    await shows(page, 3);
+  });
+
+  test("opens a delivery by keyboard, and returns to the same position", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.emit(1);
+    await settled(id, 1);
+    const { page } = await world.open(
+      `/webhooks/${id}?tab=deliveries&view=attempts&outcome=delivered`,
+    );
+    await page.getByRole("link", { name: "review_received" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Attempts" }).waitFor();
+    await page.goBack();
+    await shows(page, 1);
+    expect(page.url()).toContain("outcome=delivered");
+  });
+
+  test("queues the undelivered events of a period again, and shows their number", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 410;
+    await world.emit(2);
+    await settled(id, 2);
+    receiver.answer = () => 200;
+    receiver.received.length = 0;
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
+    await button(page, "Recover …").click();
+    await button(page, "Queue them again").click();
+    await page.getByText("2 events queued.").waitFor();
+    await until("recovered", () => receiver.received.length === 2);
+    await page.getByText("round 2").first().waitFor();
+  });
+
+  test("explains its purpose while it is empty", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
+    await page.getByText("No attempts yet").waitFor();
+    await button(page, /^Test$/).click();
+    await button(page, "Send a test event").click();
+    await page.getByText("Delivered", { exact: true }).first().waitFor();
+    await page.keyboard.press("Escape");
+    await shows(page, 1);
+  });
+});
+
+inBrowser("one delivery", () => {
+  test("shows each attempt verbatim, explains the failure, and is delivered again on request", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 500;
+    await world.emit(1);
+    await settled(id, 4);
+    const eventId = receiver.eventIds[0] ?? "";
+    const { page, faults } = await world.open(`/webhooks/${id}/deliveries/${eventId}`);
+    await page.getByText("All attempts failed").waitFor();
+    expect(await page.locator(".timeline > li").count()).toBe(4);
+    await page.getByText("The log of your server at this time says why.").waitFor();
+    await page.getByText("Attempt 1 of 4").click();
+    const sent = receiver.received[0];
+    await page.getByText(sent?.headers["x-svc-signature"] ?? "absent").waitFor();
+    const body = page.locator(".timeline > li").last().getByLabel("Request body", { exact: true });
+    expect(await body.textContent()).toBe(JSON.stringify(JSON.parse(sent?.body ?? ""), null, 2));
+    await page.locator(".timeline > li").last().getByLabel("Lay out JSON").uncheck();
+    expect(await body.textContent()).toBe(sent?.body ?? "absent");
+    expect(await seriousFaults(page)).toEqual([]);
+
+    receiver.answer = () => 200;
+    await button(page, "Redeliver …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
+    await page.getByText("Your endpoint took it.").waitFor();
+    await page.getByText("Attempt 1 of 4, round 2").waitFor();
+    expect(receiver.received.at(-1)?.headers["x-svc-delivery"]).toBe(eventId);
+    expect(faults).toEqual([]);
+  });
+
+  test("that is queued already is not queued again, and the page explains why", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => "hang";
+    await world.emit(1);
+    await until("sent", () => receiver.received.length === 1);
+    const { page } = await world.open(`/webhooks/${id}/deliveries/${receiver.eventIds[0]}`);
+    await button(page, "Redeliver …").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
+    await page.getByText("It is on its way already").waitFor();
+  });
+
+  test("that does not exist shows an error with a link back", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}/deliveries/01JWNB9PR0ZV8X2D3F4G5H6J00`);
+    await page.getByRole("alert").waitFor();
+    await page.getByRole("link", { name: "Deliveries of the subscription" }).click();
+    await page.getByText("No events yet").waitFor();
+  });
+
+  test("shows what a hostile endpoint answers as text", async () => {
+    const hostile = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response(HOSTILE, { status: 500, headers: { "X-Evil": HOSTILE } }),
+    });
+    const { id } = await world.subscribe({ webhook_url: `http://127.0.0.1:${hostile.port}/` });
+    const made = await world.ask("POST", `/${id}/test`);
+    await settled(id, 4);
+    await hostile.stop(true);
+    const path = `/webhooks/${id}/deliveries/${String(made.body["event_id"])}`;
+    const { page, faults } = await world.open(path);
+    await page.getByRole("cell", { name: HOSTILE }).waitFor();
+    expect(await page.getByLabel("Response body", { exact: true }).textContent()).toBe(HOSTILE);
+    expect(await page.locator("img").count()).toBe(0);
+    expect(await page.title()).not.toBe("owned");
+    expect(faults).toEqual([]);
+  });
+
+  for (const colorScheme of ["light", "dark"] as const)
+    test(`and the list have no serious fault in ${colorScheme}, nor run wide on a phone`, async () => {
+      const { id } = await world.subscribe({ webhook_url: receiver.url });
+      receiver.answer = (_, count) => (count === 0 ? 503 : 200);
+      await world.emit(2);
+      await settled(id, 3);
+      const look = { width: 360, colorScheme };
+      const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`, look);
+      await shows(page, 3);
+      const width = () => page.evaluate<number>("document.documentElement.scrollWidth");
+      expect([await seriousFaults(page), await width()]).toEqual([[], 360]);
+      await page.getByRole("link", { name: "review_received" }).last().click();
+      await page.getByText("Attempt 1 of 4").click();
+      expect([await seriousFaults(page), await width()]).toEqual([[], 360]);
+    });
+});

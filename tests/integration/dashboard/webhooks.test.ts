@@ -1,0 +1,342 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { verify } from "@octokit/webhooks-methods";
+import type { Page } from "playwright-core";
+
+import { chromium } from "../../../scripts/proof/chromium.ts";
+import { seriousFaults } from "../../support/dashboard/dashboard.ts";
+import {
+  startWebhookDashboard,
+  type WebhookDashboard,
+} from "../../support/dashboard/dashboard-webhooks.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+
+// The pages of subscriptions with a real API, dispatcher and endpoint.
+
+let world: WebhookDashboard;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  world = await startWebhookDashboard();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  if (chromium === undefined) return;
+  receiver.answer = () => 200;
+  receiver.received.length = 0;
+  await world.closePages();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await world.stop();
+  await receiver.stop();
+});
+
+const inBrowser = describe.skipIf(chromium === undefined);
+const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
+
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name });
+const dialog = (page: Page) => page.getByRole("dialog");
+/** Reads from the API whether the subscription is active. */
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+
+inBrowser("a new subscription", () => {
+  test("leads from the sign-in to a test delivery that the shown secret verifies", async () => {
+    await world.clear();
+    const { page, faults } = await world.open("/webhooks");
+    await page.getByRole("link", { name: "Set up immediate delivery" }).click();
+    await page.getByLabel("Endpoint URL").fill(receiver.url);
+    expect(await page.getByLabel("Label").inputValue()).toBe("127.0.0.1");
+    await page.getByLabel("Label").fill("Production");
+    await button(page, "Continue").click();
+    await button(page, "Create subscription").click();
+
+    await button(page, "Show").click();
+    const secret = await page.getByLabel("Secret").inputValue();
+    expect(secret).toMatch(/^[0-9a-f]{64}$/);
+    receiver.answer = async ({ body, headers }) =>
+      (await verify(secret, body, headers["x-svc-signature"] ?? "sha256=0")) ? 200 : 401;
+    await page.getByRole("tab", { name: "Python" }).click();
+    await page.getByText("hmac.compare_digest").waitFor();
+
+    await button(page, "Send a test event").click();
+    await page.getByText(/^Attempt 1 → Answered 200 in \d/).waitFor();
+    await page.getByText("Delivered", { exact: true }).waitFor();
+    expect(receiver.received.map(({ headers }) => headers["x-svc-event"])).toEqual([
+      "webhook.test",
+    ]);
+    expect(await seriousFaults(page)).toEqual([]);
+    await page.reload();
+    expect(faults).toEqual([]);
+  });
+
+  test("is created by keyboard alone", async () => {
+    await world.clear();
+    const { page } = await world.open("/webhooks/new");
+    const { keyboard } = page;
+    const tabTo = async (name: string) => {
+      for (let i = 0; i < 30; i++) {
+        await keyboard.press("Tab");
+        const label = await page.evaluate<string>(
+          `(({ labels, textContent, tagName }) =>
+            tagName === "BODY" ? "" : (labels?.[0]?.textContent ?? "") + textContent)(document.activeElement)`,
+        );
+        if (label.includes(name)) return;
+      }
+      throw new Error(`No Tab leads to ${name}.`);
+    };
+    await page.getByLabel("Endpoint URL").waitFor();
+    await tabTo("Immediate");
+    await keyboard.press("ArrowDown");
+    await tabTo("Endpoint URL");
+    await keyboard.type(receiver.url);
+    await tabTo("Interval");
+    await keyboard.press("Enter");
+    await page.getByRole("option", { name: "Every hour" }).waitFor();
+    const chosen = page.locator("[role=option][data-combobox-selected]");
+    await until("the first of the list", async () => {
+      await keyboard.press("ArrowUp");
+      return (await chosen.allTextContents())[0] === "Every hour";
+    });
+    await keyboard.press("Enter");
+    await tabTo("Continue");
+    await keyboard.press("Enter");
+    await button(page, "Create subscription").waitFor();
+    await tabTo("Create subscription");
+    await keyboard.press("Enter");
+    await page.getByText("Store the secret").waitFor();
+    await tabTo("Send a test event");
+    await keyboard.press("Enter");
+    await page.getByText("Delivered", { exact: true }).waitFor();
+    const { body } = await world.ask("GET", "");
+    expect(body["data"]).toMatchObject([
+      { delivery_kind: "batch", batch_interval_hours: 1, label: "127.0.0.1" },
+    ]);
+  });
+
+  test("shows errors of the URL at its field: certain ones at once, others from the server", async () => {
+    await world.clear();
+    const { page } = await world.open("/webhooks/new");
+    const url = page.getByLabel("Endpoint URL");
+    await url.fill("example.com/hook");
+    await page.getByText("Enter the whole address").waitFor();
+    expect(await button(page, "Continue").isDisabled()).toBe(true);
+    await url.fill("http://169.254.169.254/latest");
+    await page.getByText("This address is not public.").waitFor();
+    await button(page, "Continue").click();
+    await button(page, "Create subscription").click();
+    await page.getByText("must lead to a public address", { exact: false }).first().waitFor();
+    expect(await url.getAttribute("aria-invalid")).toBe("true");
+    await until("the focus", () => url.evaluate((one) => one.matches(":focus")));
+  });
+
+  test("offers no kind with a taken slot, and shows the subscription in it", async () => {
+    await world.subscribe({ webhook_url: receiver.url, label: "First" });
+    const { page } = await world.open("/webhooks/new");
+    await page.getByText("Taken by “First”").waitFor();
+    expect(await page.getByRole("radio", { name: "Immediate" }).isDisabled()).toBe(true);
+    expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
+  });
+
+  test("offers a choice of events once the catalog has loaded", async () => {
+    await world.clear();
+    const { page } = await world.open("/webhooks");
+    const here = Promise.withResolvers<void>();
+    await page.route("**/partner/webhooks/events", async (route) => {
+      await here.promise;
+      await route.continue();
+    });
+    await page.goto(`${new URL(page.url()).origin}/dashboard/webhooks/new`);
+    await page.getByLabel("Endpoint URL").fill(receiver.url);
+    await button(page, "Continue").click();
+    expect(await page.getByLabel("Only some events").isDisabled()).toBe(true);
+    here.resolve();
+    await page.getByLabel("Only some events").check();
+    await page.getByText("18 events of 18 selected").waitFor();
+  });
+
+  test("selects events by category and by search", async () => {
+    await world.clear();
+    const { page } = await world.open("/webhooks/new");
+    await page.getByLabel("Endpoint URL").fill(receiver.url);
+    await button(page, "Continue").click();
+    await page.getByLabel("Only some events").check();
+    for (const category of ["Review", "Response", "Posting"])
+      await page.getByLabel(`All ${category} events`, { exact: true }).uncheck();
+    await page.getByLabel("Search events").fill("collection");
+    await page.getByText("4 events of 18 selected, 2 found").waitFor();
+    await page.getByRole("checkbox", { name: /^review_pull_connected/ }).uncheck();
+    await page.getByLabel("Minimal").check();
+    await button(page, "Create subscription").click();
+    await page.getByText("Store the secret").waitFor();
+    const { body } = await world.ask("GET", "");
+    expect(body["data"]).toMatchObject([
+      {
+        payload_mode: "minimal",
+        events: [
+          "review_pull_disconnected",
+          "response_post_connected",
+          "response_post_disconnected",
+        ],
+      },
+    ]);
+  });
+});
+
+inBrowser("a subscription", () => {
+  test("that was disabled shows the reason and the held events, and delivers them once enabled", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page, faults } = await world.open(`/webhooks/${id}`);
+    await page.getByText("Updates live", { exact: true }).waitFor();
+    receiver.answer = () => 410;
+    await world.emit(20);
+    await page.getByText("Disabled: nothing is sent").waitFor();
+    await page.getByText("20 events in a row could not be delivered").waitFor();
+    await world.emit(3);
+    await page.getByText("3 events are held").waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    receiver.answer = () => 200;
+    receiver.received.length = 0;
+    await button(page, "Enable …").click();
+    await page.getByLabel("Deliver the 3 held events").waitFor();
+    await page.getByLabel("Send a test event first").uncheck();
+    await dialog(page).getByRole("button", { name: "Enable" }).click();
+    await until("the held events", () => receiver.received.length === 3);
+    await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
+    expect(await isActive(id)).toBe(true);
+    expect(faults).toEqual([]);
+  });
+
+  test("is enabled without its held events, if that is selected", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 410;
+    await world.emit(20);
+    await until("disabled", async () => (await isActive(id)) === false);
+    await world.emit(1);
+    receiver.received.length = 0;
+    const { page } = await world.open(`/webhooks/${id}`);
+    await button(page, "Enable …").click();
+    await page.getByLabel("Skip the 1 held event").check();
+    await page.getByLabel("Send a test event first").uncheck();
+    await dialog(page).getByRole("button", { name: "Enable" }).click();
+    await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
+    expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });
+    expect(receiver.received).toHaveLength(0);
+  });
+
+  test("sends only changed settings", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    expect(await button(page, "Save").isDisabled()).toBe(true);
+    await page.getByLabel("Label").fill("Renamed");
+    await page.getByLabel("Strict per review").check();
+    const request = page.waitForRequest((one) => one.method() === "PATCH");
+    await button(page, "Save 2 changes").click();
+    expect((await request).postDataJSON()).toEqual({ label: "Renamed", ordering: "review" });
+    await page.getByRole("heading", { name: "Renamed", level: 1 }).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
+  test("keeps edited fields while others change elsewhere, and shows an error at its field", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await page.getByLabel("Endpoint URL").fill("https://127.0.0.1.nip.invalid@evil.test/");
+    await page.getByText("Leave out the user name").waitFor();
+    await page.getByLabel("Endpoint URL").fill("http://[::ffff:10.0.0.1]/");
+    await world.ask("PATCH", `/${id}`, { label: "Changed elsewhere" });
+    await page.getByRole("heading", { name: "Changed elsewhere" }).waitFor();
+    expect(await page.getByLabel("Label").inputValue()).toBe("Changed elsewhere");
+    await button(page, "Save 1 change").click();
+    await page.getByText("The URL must").waitFor();
+    expect(await page.getByLabel("Endpoint URL").getAttribute("aria-invalid")).toBe("true");
+  });
+
+  test("signs with a rotated secret, and also with the old one during the grace period", async () => {
+    const { id, secret: before } = await world.subscribe({ webhook_url: receiver.url });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await button(page, "Get the secret").click();
+    await button(page, "Show").click();
+    expect(await page.getByLabel("Secret").inputValue()).toBe(before);
+    await button(page, "Rotate the secret …").click();
+    await page.getByLabel("Grace period in hours").fill("2");
+    await dialog(page).getByRole("button", { name: "Rotate" }).click();
+    await dialog(page).waitFor({ state: "detached" });
+    await button(page, "Show").click();
+    const after = await page.getByLabel("New secret").inputValue();
+    await world.emit(1);
+    await until("the event", () => receiver.received.length === 1);
+    const [first] = receiver.received;
+    const check = (secret: string, name: string) =>
+      verify(secret, first?.body ?? "", first?.headers[name] ?? "sha256=0");
+    expect(await check(after, "x-svc-signature")).toBe(true);
+    expect(await check(before, "x-svc-signature-previous")).toBe(true);
+  });
+
+  test("is deleted only once its label is typed", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url, label: "Old one" });
+    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
+    await button(page, "Delete the subscription …").click();
+    await page.getByText("0 queued events").waitFor();
+    expect(await button(page, "Delete for good").isDisabled()).toBe(true);
+    await page.getByLabel("Type Old one to confirm").fill("Old one");
+    await button(page, "Delete for good").click();
+    await page.getByText("Immediate: not in use").waitFor();
+    expect((await world.ask("GET", `/${id}`)).status).toBe(404);
+  });
+
+  test("that was deleted shows an error with a link back", async () => {
+    const { page } = await world.open("/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00");
+    await page.getByRole("alert").waitFor();
+    await page.getByRole("link", { name: "Webhooks" }).first().waitFor();
+  });
+
+  test("shows a hostile label and URL as text", async () => {
+    const { id } = await world.subscribe({
+      webhook_url: `${receiver.url}?q=%3Cscript%3E"onload='`,
+      label: HOSTILE.slice(0, 100),
+    });
+    for (const path of ["/webhooks", `/webhooks/${id}`, `/webhooks/${id}?tab=settings`]) {
+      const { page, faults } = await world.open(path);
+      await page.getByRole("heading", { name: HOSTILE.slice(0, 100) }).waitFor();
+      expect(await page.locator("img, main script").count()).toBe(0);
+      expect(await page.title()).not.toBe("owned");
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+
+  for (const colorScheme of ["light", "dark"] as const)
+    test(`and the list, the overview and the settings have no serious fault in ${colorScheme}, nor run wide on a phone`, async () => {
+      const { id } = await world.subscribe({ webhook_url: receiver.url });
+      await world.emit(2);
+      await until("delivered", () => receiver.received.length === 2);
+      const { page, faults } = await world.open("/webhooks", { width: 360, colorScheme });
+      const visits: readonly [path: string, ready: string][] = [
+        ["/webhooks", "Last 24 hours"],
+        [`/webhooks/${id}`, "Answer time"],
+        [`/webhooks/${id}?tab=settings`, "Signing secret"],
+        ["/webhooks/new", "Endpoint URL"],
+      ];
+      for (const [path, ready] of visits) {
+        // Navigates without a page load, because a load would end the session, which is in memory only.
+        await page.evaluate(`history.pushState(null, "", "/dashboard${path}")`);
+        await page.getByText(ready).first().waitFor();
+        expect([path, await seriousFaults(page)]).toEqual([path, []]);
+        const width = await page.evaluate<number>("document.documentElement.scrollWidth");
+        expect([path, width]).toEqual([path, 360]);
+      }
+      expect(faults).toEqual([]);
+    });
+
+  test("shows the values of its charts as text", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.emit(3);
+    await until("delivered", () => receiver.received.length === 3);
+    const { page } = await world.open(`/webhooks/${id}?range=1h`);
+    await page.getByRole("listitem").filter({ hasText: "Delivered 3" }).waitFor();
+    await page.getByText("Show as a table").first().click();
+    const table = page.getByRole("region", { name: "Attempts: table" });
+    await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();
+  });
+});

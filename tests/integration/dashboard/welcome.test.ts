@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser } from "playwright-core";
+
+import type { TestApi } from "../../support/api.ts";
+import { mailsTo } from "../../support/auth-mails.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { openDashboard, seriousFaults, serveDashboard } from "../../support/dashboard/dashboard.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  ({ api, root } = await serveDashboard({ db: database.db }));
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await database.drop();
+});
+
+/** Returns the path of the invitation link in the mail to a new user. */
+async function invitationOf(email: string): Promise<string> {
+  const token = await api.login(tenants.superAdmin.email);
+  const company_id = tenants.partners[0].id;
+  const body = { company_id, email, name: "New", role: "partner_admin" };
+  expect((await api.call("POST", "/admin/users", { token, body })).status).toBe(201);
+  const link = /http\S+/.exec((await mailsTo(api.deps, email)).at(-1)?.text ?? "")?.[0] ?? "";
+  return link.replace(`${root}/dashboard`, "");
+}
+
+describe.skipIf(chromium === undefined)("the link of an invitation", () => {
+  test("sets a first password and signs in; the code does not stay in the address", async () => {
+    const email = "invited@p1.test";
+    const { page, faults } = await openDashboard(browser, {
+      root,
+      path: await invitationOf(email),
+    });
+    const field = page.getByLabel("New password");
+    await field.waitFor();
+    expect(page.url()).toBe(`${root}/dashboard`);
+    await page.getByText(email).waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+    const set = page.getByRole("button", { name: "Set the password and sign in" });
+    await field.fill("password");
+    await set.click();
+    await page.getByText("too common").waitFor();
+    await field.fill("another horse battery staple");
+    await set.click();
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    await api.login(email, "another horse battery staple");
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("that was used shows an error and a link to the sign-in", async () => {
+    const path = await invitationOf("twice@p1.test");
+    const code = new URLSearchParams(path.split("#")[1]).get("invitation") ?? "";
+    const body = { code, password: "another horse battery staple" };
+    expect((await api.call("POST", "/auth/invitation", { body })).status).toBe(200);
+    const { page } = await openDashboard(browser, { root, path });
+    await page.getByLabel("New password").fill("a third horse battery staple");
+    await page.getByRole("button", { name: "Set the password and sign in" }).click();
+    await page.getByText("The code is invalid, expired or already used.").waitFor();
+    await page.getByRole("button", { name: "Go to the sign-in" }).click();
+    await page.getByLabel("Email").waitFor();
+    await page.close();
+  });
+});

@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { planCases } from "../../../scripts/bench/plan-cases.ts";
+import { measurePlans, type Measured } from "../../../scripts/bench/plan-run.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+
+/** `bun run bench plans` uses a million queued entries and ten million attempts, on each version of PostgreSQL. */
+const SIZES = { queued: 100_000, attempts: 100_000, others: 500, batches: 1_000 };
+const FILL_MS = 120_000;
+
+let database: TestDatabase;
+let measured: readonly Measured[];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  measured = await measurePlans(database, SIZES);
+}, FILL_MS);
+afterAll(() => database.drop());
+
+describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (name, planCase) => {
+  const { bound } = planCase;
+  const own = () => measured.filter(({ one }) => one.name === name);
+
+  test(`reads at most ${bound} blocks with any statistics of the planner`, () => {
+    const over = own().filter(({ blocks }) => blocks > bound);
+    const told = over.map((one) => `${one.state}, ${one.mode}: ${one.blocks}`);
+    expect(told, over[0]?.plans.join("\n")).toEqual([]);
+  });
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { connect } from "../../../db/client.ts";
+import { isPoolerFound } from "../../../db/errors.ts";
+import { LIMITS } from "../../../db/limits.ts";
+import { migrate } from "../../../db/migrate.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { PASSWORD } from "../../support/api.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import { createTestSchedule } from "../../support/dispatch.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
+import { addProvider, connectStore, created } from "../../support/factory.ts";
+import { insertSubscription } from "../../support/outbox.ts";
+import { hasPgBouncer, startPgBouncer, type PgBouncer } from "../../support/processes/pgbouncer.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { addTenants } from "../../support/tenants.ts";
+
+const KEY = randomBytes(32);
+const box = createSecretBox({ current: KEY });
+const EVENTS = 100;
+const isThere = hasPgBouncer();
+
+let database: TestDatabase;
+/** A pooler in transaction mode. */
+let pooler: PgBouncer;
+let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  if (!isThere) return;
+  database = await createDatabase();
+  pooler = await startPgBouncer(database.url, { mode: "transaction" });
+  schedule = await createTestSchedule();
+  env = {
+    REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+    REDIS_PREFIX: schedule.prefix,
+    MASTER_KEY: KEY.toString("base64"),
+  };
+});
+afterAll(async () => {
+  if (!isThere) return;
+  schedule.close();
+  await pooler.stop();
+  await database.drop();
+});
+
+test.skipIf(!isThere)(
+  "a process behind a pooler that is not announced exits with advice, in both modes",
+  async () => {
+    const session = await startPgBouncer(database.url, { mode: "session" });
+    for (const one of [pooler, session]) {
+      const [status, said] = await ApiProcess.fail({
+        ...env,
+        DATABASE_URL: one.in(database.url),
+      });
+      expect(status).toBe(78);
+      expect(said).toContain("prepare=false");
+    }
+    await session.stop();
+  },
+);
+
+test.skipIf(!isThere)(
+  "a pool detects the pooler at every connection, not only at the start",
+  async () => {
+    const db = connect(pooler.in(database.url), { max: 2, name: "x" });
+    for (let i = 0; i < 3; i++)
+      expect(isPoolerFound(await db.sql`select 1`.catch((error: unknown) => error))).toBe(true);
+    await db.close();
+  },
+);
+
+test.skipIf(!isThere)(
+  "behind an announced pooler a transaction has its limits and leaves none behind",
+  async () => {
+    const url = `${pooler.in(database.url)}?prepare=false`;
+    const db = connect(url, { max: 8, name: "x", limits: LIMITS.writerPool });
+    const limit = async (sql: typeof db.sql) => {
+      const [row] = await sql<{ limit: string }[]>`select current_setting('lock_timeout') as limit`;
+      return row?.limit;
+    };
+    const inside = Array.from({ length: 20 }, () => db.transaction((tx) => limit(tx.sql)));
+    expect(new Set(await Promise.all(inside))).toEqual(new Set(["2s"]));
+    expect(new Set(await Promise.all(inside.map(() => limit(db.sql))))).toEqual(new Set(["0"]));
+    await db.close();
+  },
+);
+
+test.skipIf(!isThere)("behind an announced pooler concurrent migrations succeed", async () => {
+  const url = `${pooler.in(database.url)}?prepare=false`;
+  await Promise.all(Array.from({ length: 3 }, () => migrate(url)));
+});
+
+test.skipIf(!isThere)(
+  "behind an announced pooler all accepted events are delivered in order",
+  async () => {
+    const { db } = database;
+    const receiver = await Receiver.start();
+    const tenants = await addTenants(db);
+    const [partner] = tenants.partners;
+    const provider = await addProvider(db, box);
+    const site = await connectStore(db, partner.accounts[0], { provider });
+    await insertSubscription({ db, box }, { partnerId: partner.id, url: receiver.url });
+    const DATABASE_URL = `${pooler.in(database.url)}?prepare=false`;
+    const api = await ApiProcess.start({ ...env, DATABASE_URL });
+    const dispatcher = new DispatcherProcess({
+      ...env,
+      DATABASE_URL,
+      DISPATCHER_CONNECTIONS: "1",
+    });
+    dispatcher.start();
+    const answers = await Promise.all(
+      Array.from({ length: EVENTS }, (_, i) => api.report(provider, [created(site, `r-${i}`)])),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: EVENTS }, () => 200));
+    expect((await api.login(partner.owner.email, PASSWORD)).status).toBe(200);
+    await until("all is delivered", () => receiver.eventIds.length >= EVENTS);
+    const rows = await db.sql<{ event_id: string }[]>`
+    select event_id from review_history where partner_id = ${partner.id} order by id`;
+    expect(receiver.eventIds).toEqual(rows.map((row) => row.event_id));
+    await dispatcher.stop();
+    api.kill();
+    await receiver.stop();
+  },
+);

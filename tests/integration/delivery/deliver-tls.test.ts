@@ -1,0 +1,219 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
+import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
+import { MAX_DETAIL_CHARS } from "../../../dispatcher/http/connection.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { ConfigError, readConfig } from "../../../src/lib/config.ts";
+import { parseNetworks } from "../../../src/lib/egress.ts";
+import {
+  CA,
+  EXPIRED,
+  HOOK_TEST,
+  LOOPBACK_ADDRESSES,
+  MANY_NAMES,
+  SELF_SIGNED,
+} from "../../support/network/certificates.ts";
+import { type RawReceiver, startRawReceiver } from "../../support/network/raw-receiver.ts";
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+/** A response that closes the connection, so that the next delivery needs a new one. */
+const OK_AND_CLOSE = OK.replace("\r\n", "\r\nConnection: close\r\n");
+const POLICY = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
+
+let folder: string;
+const cleanups: (() => void)[] = [];
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "deliver-tls-"));
+});
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function start(options: Partial<HttpClientOptions> = {}): Deliver {
+  const client = new HttpClient({
+    policy: POLICY,
+    timeoutMs: 60_000,
+    ca: [CA],
+    lookup: async () => ["127.0.0.1"],
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return createDeliver({ clock: systemClock, client });
+}
+
+async function receive(
+  options: Parameters<typeof startRawReceiver>[1],
+  answer = OK,
+): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, options);
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+function message(url: string) {
+  return { url, headers: {}, body: "{}" };
+}
+
+function fileOf(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function configOf(caFile: string) {
+  return readConfig({
+    DATABASE_URL: "postgres://unused.invalid/test",
+    REDIS_URL: "redis://unused.invalid",
+    MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    WEBHOOK_CA_FILE: caFile,
+  });
+}
+
+function toFieldErrors(caFile: string): readonly string[] {
+  try {
+    configOf(caFile);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors;
+    throw error;
+  }
+}
+
+describe("a certificate", () => {
+  test.each([
+    ["that expired", EXPIRED, "CERT_HAS_EXPIRED: certificate has expired"],
+    ["signed by itself", SELF_SIGNED, "DEPTH_ZERO_SELF_SIGNED_CERT: "],
+    ["for addresses alone", LOOPBACK_ADDRESSES, "ERR_TLS_CERT_ALTNAME_INVALID: "],
+    ["for other names", MANY_NAMES, "ERR_TLS_CERT_ALTNAME_INVALID: "],
+  ])("%s fails as tls with its reason, and nothing is sent", async (_, tls, detail) => {
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+      const receiver = await receive({ tls: { ...tls, maxVersion } });
+      const deliver = start();
+      // The second delivery must fail as well, although a session of the first handshake might be stored.
+      for (let nth = 0; nth < 2; nth++) {
+        const outcome = await deliver(message(`https://hook.test:${receiver.port}/`));
+        expect(outcome).toMatchObject({ kind: "failed", errorCode: "tls" });
+        if (outcome.kind === "failed") expect(outcome.detail).toStartWith(detail);
+      }
+      expect(receiver.requests).toEqual([]);
+    }
+  });
+
+  test("of an untrusted authority fails as tls with its reason", async () => {
+    const receiver = await receive({ tls: HOOK_TEST });
+    const outcome = await start({ ca: [] })(message(`https://hook.test:${receiver.port}/`));
+    expect(outcome).toMatchObject({
+      errorCode: "tls",
+      detail: "UNABLE_TO_VERIFY_LEAF_SIGNATURE: unable to verify the first certificate",
+    });
+  });
+
+  test(`with a long list of names leaves ${MAX_DETAIL_CHARS} characters of it in the detail`, async () => {
+    const receiver = await receive({ tls: MANY_NAMES });
+    const outcome = await start()(message(`https://hook.test:${receiver.port}/`));
+    if (outcome.kind !== "failed") throw new Error("accepted");
+    expect(outcome.detail).toHaveLength(MAX_DETAIL_CHARS);
+    expect(outcome.detail).toContain("name-01.example");
+  });
+
+  test("for an address is accepted for a URL with that address, IPv4 or IPv6, without a server name", async () => {
+    for (const address of ["127.0.0.1", "::1"]) {
+      const receiver = await receive({ address, tls: LOOPBACK_ADDRESSES });
+      expect(await start()(message(receiver.url))).toMatchObject({ kind: "accepted" });
+      expect(receiver.serverNames).toEqual([false]);
+      const host = address === "::1" ? "[::1]" : address;
+      expect(receiver.requests[0]).toContain(`\r\nHost: ${host}:${receiver.port}\r\n`);
+      const named = await receive({ address, tls: HOOK_TEST });
+      expect(await start()(message(named.url))).toMatchObject({ errorCode: "tls" });
+    }
+  });
+
+  test("for a name is requested by that server name, for any address", async () => {
+    const receiver = await receive({ address: "::1", tls: HOOK_TEST });
+    const deliver = start({ lookup: async () => ["127.0.0.1", "::1"] });
+    expect(await deliver(message(`https://HOOK.test.:${receiver.port}/`))).toMatchObject({
+      kind: "accepted",
+    });
+    expect(receiver.serverNames).toEqual(["hook.test"]);
+    expect(receiver.requests[0]).toContain(`\r\nHost: hook.test:${receiver.port}\r\n`);
+  });
+});
+
+describe("WEBHOOK_CA_FILE", () => {
+  test("names a file of trusted certificates, which may contain other text", async () => {
+    const path = fileOf("ca.pem", `Our authorities\n\n${SELF_SIGNED.cert}\n# second\n${CA}\n`);
+    const ca = configOf(path).webhookCa;
+    expect(ca).toEqual([SELF_SIGNED.cert, CA]);
+    const deliver = start({ ca });
+    for (const tls of [HOOK_TEST, SELF_SIGNED]) {
+      const receiver = await receive({ tls });
+      expect(await deliver(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
+        kind: "accepted",
+      });
+    }
+  });
+
+  test("is trusted in addition to the certificates of the platform", async () => {
+    const own = getCACertificates("default");
+    cleanups.push(() => setDefaultCACertificates(own));
+    setDefaultCACertificates([...own, CA]);
+    const receiver = await receive({ tls: HOOK_TEST });
+    for (const ca of [[], [SELF_SIGNED.cert]])
+      expect(await start({ ca })(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
+        kind: "accepted",
+      });
+  });
+
+  test("is a configuration error if the file has no readable certificate", () => {
+    expect(toFieldErrors("")).toEqual([]);
+    expect(toFieldErrors(join(folder, "missing.pem"))).toEqual([
+      "WEBHOOK_CA_FILE names a file that cannot be read (ENOENT).",
+    ]);
+    expect(toFieldErrors(folder)).toEqual([
+      "WEBHOOK_CA_FILE names a file that cannot be read (EISDIR).",
+    ]);
+    for (const text of ["", "nonsense", HOOK_TEST.key])
+      expect(toFieldErrors(fileOf("none.pem", text))).toEqual([
+        "WEBHOOK_CA_FILE names a file without a certificate in PEM form.",
+      ]);
+    const broken = CA.replace("MII", "AAA");
+    expect(toFieldErrors(fileOf("broken.pem", `${HOOK_TEST.cert}\n${broken}`))).toEqual([
+      "WEBHOOK_CA_FILE names a file of which certificate 2 of 2 cannot be read.",
+    ]);
+  });
+});
+
+describe("a new connection to the same origin", () => {
+  test("resumes the previous session, and connections to other origins do not", async () => {
+    const receiver = await receive({ tls: HOOK_TEST }, OK_AND_CLOSE);
+    const deliver = start();
+    for (let nth = 0; nth < 3; nth++)
+      expect(await deliver(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
+        kind: "accepted",
+      });
+    expect(receiver.resumed).toEqual([false, true, true]);
+    await start()(message(`https://hook.test:${receiver.port}/`));
+    expect(receiver.resumed.at(-1)).toBe(false);
+  });
+
+  test("is verified again if the receiver no longer knows the session", async () => {
+    const before = await receive({ tls: HOOK_TEST }, OK_AND_CLOSE);
+    const { port } = before;
+    const deliver = start();
+    const url = `https://hook.test:${port}/`;
+    expect(await deliver(message(url))).toMatchObject({ kind: "accepted" });
+    before.stop();
+    const renewed = await receive({ tls: HOOK_TEST, port }, OK_AND_CLOSE);
+    expect(await deliver(message(url))).toMatchObject({ kind: "accepted" });
+    expect(renewed.resumed).toEqual([false]);
+    renewed.stop();
+    const expired = await receive({ tls: EXPIRED, port });
+    expect(await deliver(message(url))).toMatchObject({ errorCode: "tls" });
+    expect(expired.requests).toEqual([]);
+  });
+});

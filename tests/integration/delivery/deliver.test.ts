@@ -1,0 +1,834 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { createServer as createTcp, type Socket } from "node:net";
+import { createServer as createHttp } from "node:http";
+import { gzipSync } from "node:zlib";
+import { verify } from "@octokit/webhooks-methods";
+import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
+import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../dispatcher/http/excerpt.ts";
+import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
+import { MAX_HEAD_BYTES } from "../../../dispatcher/http/message.ts";
+import { hmacSha256Hex } from "../../../src/lib/secrets.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { parseNetworks } from "../../../src/lib/egress.ts";
+import type { Lookup, LookupOptions } from "../../../src/lib/name-resolver.ts";
+import {
+  CA,
+  HOOK_TEST,
+  LOOPBACK_ADDRESSES,
+  type ServerCertificate,
+} from "../../support/network/certificates.ts";
+import {
+  listen,
+  type RawAnswer,
+  type RawReceiver,
+  startRawReceiver,
+} from "../../support/network/raw-receiver.ts";
+
+const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const NO_ANSWER = "";
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+function start(options: Partial<HttpClientOptions> = {}): { client: HttpClient; deliver: Deliver } {
+  const client = new HttpClient({
+    policy: LOOPBACK,
+    timeoutMs: 60_000,
+    bodyMs: 60_000,
+    ...options,
+  });
+  cleanups.push(() => client.close());
+  return { client, deliver: createDeliver({ clock: systemClock, client }) };
+}
+
+async function receive(answer: RawAnswer, address = "127.0.0.1"): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, { address });
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+async function receiveTls(tls: ServerCertificate): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(OK, { tls });
+  cleanups.push(() => receiver.stop());
+  return receiver;
+}
+
+function message(url: string, body: string | Uint8Array = "{}") {
+  return { url, headers: { "Content-Type": "application/json" }, body };
+}
+
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}
+
+function silent(): Promise<string[]> {
+  return new Promise(() => {});
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let i = 0; !isTrue() && i < 10_000; i++) await Bun.sleep(5);
+  expect(isTrue()).toBe(true);
+}
+
+describe("an answered delivery", () => {
+  test("sends exactly the head and the signed bytes, and any 2xx accepts it", async () => {
+    for (const status of ["200 OK", "202 Accepted", "204 No Content", "299 Odd"]) {
+      const receiver = await receive(
+        `HTTP/1.1 ${status}\r\nX-Seen: yes\r\nContent-Length: 0\r\n\r\n`,
+      );
+      const body = '{"reviewer":"Zoë 🦊"}';
+      const signature = `sha256=${hmacSha256Hex("a".repeat(64), body)}`;
+      const headers = { "X-SVC-Event": "webhook.test", "X-SVC-Signature": signature };
+      const outcome = await start().deliver({ url: `${receiver.url}?k=1`, headers, body });
+      expect(outcome).toMatchObject({
+        kind: "accepted",
+        statusCode: Number(status.slice(0, 3)),
+        resent: false,
+      });
+      expect(outcome).toMatchObject({
+        responseHeaders: { "x-seen": "yes" },
+        responseTruncated: false,
+      });
+      const [head, sent = ""] = (receiver.requests[0] ?? "").split("\r\n\r\n");
+      expect(head?.split("\r\n")).toEqual([
+        "POST /hook?k=1 HTTP/1.1",
+        `Host: 127.0.0.1:${receiver.port}`,
+        "X-SVC-Event: webhook.test",
+        `X-SVC-Signature: ${signature}`,
+        `Content-Length: ${Buffer.byteLength(body)}`,
+      ]);
+      expect(await verify("a".repeat(64), Buffer.from(sent, "latin1").toString(), signature)).toBe(
+        true,
+      );
+    }
+  });
+
+  test("is `gone` for a 410 and `rejected` for any other status", async () => {
+    for (const [status, kind] of [
+      [410, "gone"],
+      [300, "rejected"],
+      [304, "rejected"],
+      [400, "rejected"],
+      [500, "rejected"],
+      [999, "rejected"],
+    ] as const) {
+      const receiver = await receive(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
+      const outcome = await start().deliver(message(receiver.url));
+      expect(outcome).toMatchObject({ kind, statusCode: status, errorCode: "http_status" });
+    }
+  });
+
+  test("never follows a redirect, to the metadata service or back to itself", async () => {
+    for (const location of ["http://169.254.169.254/latest/meta-data/", "/elsewhere"]) {
+      const receiver = await receive(
+        `HTTP/1.1 307 Moved\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`,
+      );
+      const outcome = await start().deliver(message(receiver.url));
+      expect(outcome).toMatchObject({
+        kind: "rejected",
+        statusCode: 307,
+        responseHeaders: { location },
+      });
+      expect(receiver.requests).toHaveLength(1);
+    }
+  });
+
+  test("measures its duration by the given clock", async () => {
+    const receiver = await receive(OK);
+    let elapsed = 100;
+    const clock = { ...systemClock, monotonicMs: () => (elapsed += 21.4) };
+    const client = new HttpClient({ policy: LOOPBACK });
+    cleanups.push(() => client.close());
+    const outcome = await createDeliver({ clock, client })(message(receiver.url));
+    expect(outcome).toMatchObject({ durationMs: 21 });
+  });
+
+  test("works with a server of the platform, on one connection, over IPv6 too", async () => {
+    const ports = new Set<number | undefined>();
+    const server = createHttp((request, response) => {
+      ports.add(request.socket.remotePort);
+      request.resume().on("end", () => response.end("thanks"));
+    });
+    const port = await listen(server, "::1");
+    cleanups.push(() => void server.close());
+    const { deliver } = start();
+    for (let nth = 0; nth < 5; nth++)
+      expect(await deliver(message(`http://[::1]:${port}/`))).toMatchObject({
+        kind: "accepted",
+        responseExcerpt: "thanks",
+      });
+    expect(ports.size).toBe(1);
+  });
+
+  test("carries a whole body of 1 MB, as text and as bytes, to a receiver that starts to read late", async () => {
+    const body = "Zoë🦊".repeat(100_000);
+    const receiver = await receive(OK);
+    const { deliver } = start({ timeoutMs: 1500 });
+    for (const sent of [body, new TextEncoder().encode(body)]) {
+      expect(await deliver(message(receiver.url, sent))).toMatchObject({ kind: "accepted" });
+      const got = receiver.requests.at(-1) ?? "";
+      expect(
+        Buffer.from(got.slice(got.indexOf("\r\n\r\n") + 4), "latin1").toString() === body,
+      ).toBe(true);
+    }
+  });
+
+  test("counts if the response comes before the request was read, and closes the connection", async () => {
+    const server = createTcp((socket) => {
+      socket.on("error", () => {});
+      socket.pause();
+      socket.write("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+    });
+    const port = await listen(server);
+    cleanups.push(() => void server.close());
+    const { client, deliver } = start();
+    const outcome = await deliver(message(`http://127.0.0.1:${port}/`, "x".repeat(16_000_000)));
+    expect(outcome).toMatchObject({ kind: "rejected", statusCode: 413 });
+    expect(client.counts()).toEqual({ open: 0, idle: 0 });
+  });
+});
+
+describe("a receiver that is slow or endless", () => {
+  test("fails with timeout when it never answers, and no connection is left", async () => {
+    const receiver = await receive(NO_ANSWER);
+    const { client, deliver } = start({ timeoutMs: 100 });
+    const outcomes = await Promise.all(
+      Array.from({ length: 50 }, () => deliver(message(receiver.url))),
+    );
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ kind: "failed", errorCode: "timeout" });
+    expect(outcomes[0]?.durationMs).toBeGreaterThanOrEqual(95);
+    expect(client.counts()).toEqual({ open: 0, idle: 0 });
+    await until(() => receiver.connections.size === 0);
+  });
+
+  test("is accepted within the deadline and fails beyond it", async () => {
+    const receiver = await receive((socket) => void setTimeout(() => socket.write(OK), 150));
+    expect(await start().deliver(message(receiver.url))).toMatchObject({
+      kind: "accepted",
+    });
+    expect(await start({ timeoutMs: 60 }).deliver(message(receiver.url))).toMatchObject({
+      errorCode: "timeout",
+    });
+  });
+
+  test("fails with timeout if headers arrive byte by byte, although bytes always arrive", async () => {
+    const receiver = await receive((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n");
+      const drip = setInterval(() => socket.write("X: y\r\n"), 10);
+      socket.on("close", () => clearInterval(drip));
+    });
+    expect(await start({ timeoutMs: 150 }).deliver(message(receiver.url))).toMatchObject({
+      errorCode: "timeout",
+    });
+  });
+
+  test("fails with timeout when the look-up or the TLS handshake never ends", async () => {
+    const named = start({ timeoutMs: 60, lookup: silent }).deliver(message("http://hook.test/"));
+    expect(await named).toMatchObject({ kind: "failed", errorCode: "timeout" });
+    const receiver = await receive(NO_ANSWER);
+    const { client, deliver } = start({ timeoutMs: 60 });
+    const outcome = await deliver(message(receiver.url.replace("http:", "https:")));
+    expect(outcome).toMatchObject({ kind: "failed", errorCode: "timeout" });
+    expect(client.counts().open).toBe(0);
+  });
+
+  test("is accepted by its headers if the body arrives byte by byte, and the body is cut", async () => {
+    const receiver = await receive((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+      const drip = setInterval(() => socket.write("."), 10);
+      socket.on("close", () => clearInterval(drip));
+    });
+    const { client, deliver } = start({ bodyMs: 150 });
+    const outcome = await deliver(message(receiver.url));
+    expect(outcome).toMatchObject({ kind: "accepted", responseTruncated: true });
+    // The response announced 1,000 bytes.
+    if (outcome.kind === "accepted") expect(outcome.responseExcerpt).toMatch(/^\.{0,999}$/);
+    expect(outcome.durationMs).toBeGreaterThanOrEqual(145);
+    expect(client.counts().open).toBe(0);
+  });
+
+  test("has its whole body kept if it ends within the limit", async () => {
+    const receiver = await receive((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+      setTimeout(() => socket.write("ok"), 50);
+    });
+    const { client, deliver } = start();
+    expect(await deliver(message(receiver.url))).toMatchObject({
+      responseExcerpt: "ok",
+      responseTruncated: false,
+    });
+    expect(client.counts()).toEqual({ open: 1, idle: 1 });
+  });
+
+  test("may send headers of 16 KiB, and fails with protocol at once if they are longer", async () => {
+    const frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \r\n\r\n";
+    const head = (bytes: number) => frame.replace("X: ", `X: ${"x".repeat(bytes - frame.length)}`);
+    const most = await receive(head(MAX_HEAD_BYTES));
+    expect(await start().deliver(message(most.url))).toMatchObject({ kind: "accepted" });
+    const more = await receive(head(MAX_HEAD_BYTES + 1));
+    expect(await start().deliver(message(more.url))).toMatchObject({
+      kind: "failed",
+      errorCode: "protocol",
+    });
+    const endless = await receive((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n");
+      const flood = setInterval(() => socket.write("X: y\r\n".repeat(500)), 5);
+      socket.on("close", () => clearInterval(flood));
+    });
+    expect(await start().deliver(message(endless.url))).toMatchObject({ errorCode: "protocol" });
+  });
+
+  test("has 4 KiB of its body kept and 64 KiB read, and the connection is used again", async () => {
+    for (const [bytes, truncated, reused] of [
+      [EXCERPT_BYTES, false, true],
+      [EXCERPT_BYTES + 1, true, true],
+      [MAX_BODY_BYTES, true, true],
+      [MAX_BODY_BYTES + 1, true, false],
+    ] as const) {
+      const receiver = await receive(
+        `HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`,
+      );
+      const { client, deliver } = start();
+      const outcome = await deliver(message(receiver.url));
+      const responseExcerpt = "x".repeat(EXCERPT_BYTES);
+      expect(outcome).toMatchObject({
+        kind: "accepted",
+        responseExcerpt,
+        responseTruncated: truncated,
+      });
+      expect(client.counts()).toEqual(reused ? { open: 1, idle: 1 } : { open: 0, idle: 0 });
+    }
+  });
+
+  test("cannot exhaust memory with a flood or a gzip bomb", async () => {
+    const bomb = gzipSync(new Uint8Array(32 * 1024 * 1024));
+    const bombing = await receive((socket) => {
+      socket.write(
+        `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${bomb.length}\r\n\r\n`,
+      );
+      socket.write(bomb);
+    });
+    const flooding = await receive((socket) => {
+      socket.write("HTTP/1.1 500 Oops\r\n\r\n");
+      const flood = setInterval(() => socket.write("x".repeat(100_000)), 1);
+      socket.on("close", () => clearInterval(flood));
+    });
+    const { client, deliver } = start();
+    const memory = process.memoryUsage.rss();
+    const outcome = await deliver(message(bombing.url));
+    expect(outcome).toMatchObject({ kind: "accepted", responseTruncated: true });
+    if (outcome.kind === "accepted") expect(outcome.responseExcerpt).toHaveLength(EXCERPT_BYTES);
+    expect(await deliver(message(flooding.url))).toMatchObject({
+      kind: "rejected",
+      responseTruncated: true,
+    });
+    expect(process.memoryUsage.rss() - memory).toBeLessThan(24 * 1024 * 1024);
+    // The whole bomb is 32 KB of gzip, so that it was read to its end and the connection can be used again.
+    expect(client.counts()).toEqual({ open: 1, idle: 1 });
+  });
+});
+
+describe("a receiver that breaks off", () => {
+  test("before a response fails with reset, closed or aborted, and the request is not sent again", async () => {
+    for (const breakOff of [
+      (socket: Socket) => void socket.end(),
+      (socket: Socket) => void socket.resetAndDestroy(),
+    ]) {
+      const receiver = await receive(breakOff);
+      const outcome = await start().deliver(message(receiver.url));
+      expect(outcome).toMatchObject({ kind: "failed", errorCode: "reset", resent: false });
+      expect(receiver.requests).toHaveLength(1);
+    }
+  });
+
+  test("within its headers fails with reset", async () => {
+    const receiver = await receive((socket) => void socket.end("HTTP/1.1 200 OK\r\nContent-"));
+    expect(await start().deliver(message(receiver.url))).toMatchObject({ errorCode: "reset" });
+  });
+
+  test("within its body is accepted by its headers", async () => {
+    const head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart";
+    for (const breakOff of [
+      (socket: Socket) => void socket.end(head),
+      (socket: Socket) =>
+        void socket.write(head, () => setTimeout(() => socket.resetAndDestroy(), 30)),
+    ]) {
+      const receiver = await receive(breakOff);
+      const outcome = await start().deliver(message(receiver.url));
+      expect(outcome).toMatchObject({
+        kind: "accepted",
+        responseExcerpt: "part",
+        responseTruncated: true,
+      });
+    }
+  });
+
+  test("after a body without a length has completed it", async () => {
+    const receiver = await receive((socket) => void socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"));
+    const outcome = await start().deliver(message(receiver.url));
+    expect(outcome).toMatchObject({ responseExcerpt: "all of it", responseTruncated: false });
+  });
+
+  test("or does not speak HTTP fails with protocol", async () => {
+    for (const answer of [
+      "SSH-2.0-OpenSSH\r\n\r\n",
+      "HTTP/1.1 200 OK\nA: b\n\n",
+      "HTTP/1.1 101 Switch\r\n\r\n",
+    ]) {
+      const receiver = await receive(answer);
+      expect(await start().deliver(message(receiver.url))).toMatchObject({ errorCode: "protocol" });
+    }
+  });
+
+  test("in its chunks is accepted by its headers and not used again", async () => {
+    const receiver = await receive(
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nxyz\r\n",
+    );
+    const { client, deliver } = start();
+    const outcome = await deliver(message(receiver.url));
+    expect(outcome).toMatchObject({
+      kind: "accepted",
+      responseExcerpt: "ok",
+      responseTruncated: true,
+    });
+    expect(client.counts().open).toBe(0);
+  });
+});
+
+describe("a kept connection", () => {
+  test("serves several deliveries, also with interim responses", async () => {
+    const receiver = await receive(`HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${OK}`);
+    const { client, deliver } = start();
+    for (let nth = 0; nth < 20; nth++)
+      expect(await deliver(message(receiver.url))).toMatchObject({
+        kind: "accepted",
+        resent: false,
+      });
+    expect(receiver.accepted).toBe(1);
+    expect(client.counts()).toEqual({ open: 1, idle: 1 });
+  });
+
+  test("that closes without a response has its request sent again on a new one, as the outcome records", async () => {
+    for (const die of [
+      (socket: Socket) => void socket.end(),
+      (socket: Socket) => void socket.resetAndDestroy(),
+    ]) {
+      const receiver = await receive((socket, _request, nth) => {
+        if (nth === 2) die(socket);
+        else socket.write(OK);
+      });
+      const { deliver } = start();
+      expect(await deliver(message(receiver.url, "first"))).toMatchObject({ resent: false });
+      expect(await deliver(message(receiver.url, "second"))).toMatchObject({
+        kind: "accepted",
+        resent: true,
+      });
+      expect(receiver.requests).toHaveLength(3);
+      expect(receiver.requests[2]).toBe(receiver.requests[1] ?? "");
+      expect(receiver.accepted).toBe(2);
+    }
+  });
+
+  test("is replaced only once: a second close within the attempt is a reset", async () => {
+    const receiver = await receive(
+      (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end()),
+    );
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({
+      errorCode: "reset",
+      resent: true,
+    });
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  test("that closes after the first byte of a response is not replaced", async () => {
+    const receiver = await receive(
+      (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end("H")),
+    );
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({
+      errorCode: "reset",
+      resent: false,
+    });
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test("that closes more than a second after the start is not replaced", async () => {
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 1) socket.write(OK);
+      else setTimeout(() => socket.end(), 1_100);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({
+      errorCode: "reset",
+      resent: false,
+    });
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test("that the receiver closes with a 408 counts as closed without a response", async () => {
+    const goodbye = "HTTP/1.1 408 Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 2) socket.end(goodbye);
+      else socket.write(OK);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({ kind: "accepted", resent: true });
+    const honest = await receive(goodbye);
+    expect(await deliver(message(honest.url))).toMatchObject({ statusCode: 408, resent: false });
+  });
+
+  test("is not used in the last second before its receiver closes it", async () => {
+    for (const [seconds, accepted] of [
+      [1, 2],
+      [60, 1],
+    ] as const) {
+      const answer = OK.replace("\r\n", `\r\nKeep-Alive: timeout=${seconds}, max=100\r\n`);
+      const receiver = await receive(answer);
+      const { deliver } = start();
+      await deliver(message(receiver.url));
+      await Bun.sleep(5);
+      await deliver(message(receiver.url));
+      expect(receiver.accepted).toBe(accepted);
+    }
+  });
+
+  test("is closed if too many are idle, the longest idle first", async () => {
+    const receivers = await Promise.all([receive(OK), receive(OK), receive(OK)]);
+    const { client, deliver } = start({ maxIdle: 2 });
+    for (const { url } of receivers) await deliver(message(url));
+    expect(client.counts()).toEqual({ open: 2, idle: 2 });
+    await until(() => receivers[0].connections.size === 0);
+    for (const { url } of receivers.slice(1)) await deliver(message(url));
+    expect(receivers.map((one) => one.accepted)).toEqual([1, 1, 1]);
+  });
+
+  test("that the receiver closed while it idled is not tried", async () => {
+    const receiver = await receive(OK);
+    const { client, deliver } = start();
+    await deliver(message(receiver.url));
+    for (const socket of receiver.connections) socket.end();
+    await until(() => client.counts().open === 0);
+    expect(await deliver(message(receiver.url))).toMatchObject({ kind: "accepted", resent: false });
+    expect(receiver.accepted).toBe(2);
+  });
+
+  test("is closed if bytes arrive without a request", async () => {
+    const receiver = await receive(OK);
+    const { client, deliver } = start();
+    await deliver(message(receiver.url));
+    for (const socket of receiver.connections) socket.write(OK);
+    await until(() => client.counts().open === 0);
+  });
+
+  test("is not used after an answer with Connection: close, or with more bytes than its length", async () => {
+    for (const answer of [
+      OK.replace("\r\n", "\r\nConnection: close\r\n"),
+      `${OK}more`,
+      OK.replace("1.1", "1.0"),
+    ]) {
+      const receiver = await receive(answer);
+      const { client, deliver } = start();
+      expect(await deliver(message(receiver.url))).toMatchObject({
+        kind: "accepted",
+        responseExcerpt: "ok",
+      });
+      expect(client.counts().open).toBe(0);
+    }
+  });
+
+  test("is used again within the idle time, not after it, and is then closed", async () => {
+    const receiver = await receive(OK);
+    const { client, deliver } = start({ idleMs: 2_000 });
+    await deliver(message(receiver.url));
+    await Bun.sleep(50);
+    await deliver(message(receiver.url));
+    expect(receiver.accepted).toBe(1);
+    await until(() => client.counts().open === 0);
+    await deliver(message(receiver.url));
+    expect(receiver.accepted).toBe(2);
+  });
+
+  test("that is too old is not used, even if it was never idle", async () => {
+    const receiver = await receive(OK);
+    const { deliver } = start({ maxConnectionAgeMs: 200 });
+    const started = performance.now();
+    while (receiver.accepted < 2 && performance.now() - started < 60_000) {
+      expect(await deliver(message(receiver.url))).toMatchObject({ kind: "accepted" });
+      await Bun.sleep(10);
+    }
+    expect(receiver.accepted).toBe(2);
+  });
+
+  test("is not shared between two names of one address, and its reuse needs no look-up", async () => {
+    const receiver = await receive(OK);
+    const asked: string[] = [];
+    const lookup = async (host: string) => {
+      asked.push(host);
+      return ["127.0.0.1"];
+    };
+    const { deliver } = start({ lookup });
+    for (const name of ["a.test", "b.test", "a.test", "b.test", "A.test."])
+      await deliver(message(`http://${name}:${receiver.port}/`));
+    expect(asked).toEqual(["a.test", "b.test"]);
+    expect(receiver.accepted).toBe(2);
+    expect(receiver.requests[0]).toContain(`\r\nHost: a.test:${receiver.port}\r\n`);
+  });
+
+  test("is opened for each concurrent delivery", async () => {
+    const receiver = await receive(OK);
+    const { client, deliver } = start();
+    await Promise.all(Array.from({ length: 10 }, () => deliver(message(receiver.url))));
+    expect(client.counts()).toEqual({ open: 10, idle: 10 });
+    client.close();
+    expect(client.counts()).toEqual({ open: 0, idle: 0 });
+    await until(() => receiver.connections.size === 0);
+  });
+});
+
+describe("a request that may not be sent", () => {
+  test("is withheld after its look-up, although it was allowed at its start", async () => {
+    const receiver = await receive(OK);
+    const { promise, resolve } = Promise.withResolvers<string[]>();
+    const { client, deliver } = start({ lookup: () => promise });
+    let mayLeave = true;
+    const url = `http://hook.test:${receiver.port}/`;
+    const delivery = deliver(message(url), { mayBegin: () => mayLeave });
+    mayLeave = false;
+    resolve(["127.0.0.1"]);
+    expect(await delivery).toMatchObject({ kind: "withheld", resent: false });
+    await until(() => client.counts().open === 0);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test("is not sent on a kept connection either", async () => {
+    const receiver = await receive(OK);
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    const withheld = await deliver(message(receiver.url), { mayBegin: () => false });
+    expect(withheld).toMatchObject({ kind: "withheld" });
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  test("again is aborted, because the receiver may have got the first one", async () => {
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 2) socket.end();
+      else socket.write(OK);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    const answers = [true, false];
+    const delivery = deliver(message(receiver.url), { mayBegin: () => answers.shift() ?? false });
+    expect(await delivery).toMatchObject({ kind: "aborted", resent: false });
+    expect(receiver.requests).toHaveLength(2);
+    expect(answers).toEqual([]);
+  });
+});
+
+describe("a lack of local resources", () => {
+  test("of descriptors is unsent, at the connection and at the look-up", async () => {
+    const receiver = await receive((socket) => void setTimeout(() => socket.write(OK), 300));
+    const run = `exec "${process.execPath}" tests/support/processes/without-descriptors.ts ${receiver.port}`;
+    const child = Bun.spawn(["sh", "-c", `ulimit -n 64; ${run}`], { stdout: "pipe" });
+    const said = await new Response(child.stdout).text();
+    const kinds = JSON.parse(said) as Record<string, number>;
+    expect(Object.keys(kinds).toSorted()).toEqual(["accepted", "unsent"]);
+  });
+});
+
+describe("an address", () => {
+  test("that is blocked is never connected to, whether the URL contains it or a name resolves to it", async () => {
+    const receiver = await receive(OK);
+    const policy = { allowHttp: true, allowedNetworks: [] };
+    const { deliver } = start({ policy, lookup: giving("8.8.8.8", "127.0.0.1") });
+    for (const host of ["127.0.0.1", "hook.test"]) {
+      const outcome = await deliver(message(`http://${host}:${receiver.port}/`));
+      expect(outcome).toMatchObject({ kind: "failed", errorCode: "blocked_address" });
+    }
+    expect(receiver.accepted).toBe(0);
+  });
+
+  test("is checked for every connection, so that a name that moves to a private address is blocked", async () => {
+    const receiver = await receive(OK.replace("\r\n", "\r\nConnection: close\r\n"));
+    const answers = [["127.0.0.1"], ["169.254.169.254"]];
+    const { deliver } = start({ lookup: async () => answers.shift() ?? [] });
+    const url = `http://rebind.test:${receiver.port}/`;
+    expect(await deliver(message(url))).toMatchObject({ kind: "accepted" });
+    expect(await deliver(message(url))).toMatchObject({ errorCode: "blocked_address" });
+  });
+
+  test("is checked again if a request is sent again", async () => {
+    const receiver = await receive(
+      (socket, _request, nth) => void (nth === 1 ? socket.write(OK) : socket.end()),
+    );
+    const answers = [["127.0.0.1"], ["10.0.0.1"]];
+    const { deliver } = start({ lookup: async () => answers.shift() ?? [] });
+    const url = `http://rebind.test:${receiver.port}/`;
+    await deliver(message(url));
+    expect(await deliver(message(url))).toMatchObject({
+      errorCode: "blocked_address",
+      resent: false,
+    });
+  });
+
+  test("that refuses the connection is followed by the next address of the same name", async () => {
+    const receiver = await receive(OK);
+    const { deliver } = start({ lookup: giving("::1", "127.0.0.2", "127.0.0.1") });
+    expect(await deliver(message(`http://hook.test:${receiver.port}/`))).toMatchObject({
+      kind: "accepted",
+    });
+  });
+
+  test("is one of at most four that are tried", async () => {
+    const receiver = await receive(OK);
+    const dead = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
+    const url = `http://hook.test:${receiver.port}/`;
+    const fourth = start({ lookup: giving(...dead.slice(1), "127.0.0.1") });
+    expect(await fourth.deliver(message(url))).toMatchObject({ kind: "accepted" });
+    const fifth = start({ lookup: giving(...dead, "127.0.0.1") });
+    expect(await fifth.deliver(message(url))).toMatchObject({
+      kind: "failed",
+      errorCode: "connect",
+    });
+  });
+
+  test("without a listener fails with connect, an unknown name with dns, an invalid URL with its own code", async () => {
+    const { client, deliver } = start({ lookup: () => Promise.reject(new Error("ENOTFOUND")) });
+    expect(await deliver(message("http://127.0.0.1:1/"))).toMatchObject({ errorCode: "connect" });
+    expect(await deliver(message("http://nowhere.test/"))).toMatchObject({
+      errorCode: "dns",
+      detail: "ENOTFOUND",
+    });
+    expect(await deliver(message("ftp://example.com/"))).toMatchObject({
+      errorCode: "invalid_url",
+    });
+    expect(client.counts().open).toBe(0);
+  });
+});
+
+describe("over TLS", () => {
+  const lookup = giving("127.0.0.1");
+
+  test("a receiver is verified by its name, reached at the checked address, and its connection is kept", async () => {
+    const receiver = await receiveTls(HOOK_TEST);
+    const { deliver } = start({ ca: [CA], lookup });
+    for (let nth = 0; nth < 3; nth++)
+      expect(await deliver(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
+        kind: "accepted",
+      });
+    expect(receiver.accepted).toBe(1);
+  });
+
+  test("a receiver with an address in its URL is verified by that address in its certificate", async () => {
+    const receiver = await receiveTls(LOOPBACK_ADDRESSES);
+    expect(await start({ ca: [CA] }).deliver(message(receiver.url))).toMatchObject({
+      kind: "accepted",
+    });
+  });
+
+  test("fails with tls for a foreign name, a foreign address, an unknown authority and no TLS at all", async () => {
+    const named = await receiveTls(HOOK_TEST);
+    const addressed = await receiveTls(LOOPBACK_ADDRESSES);
+    const trusting = start({ ca: [CA], lookup });
+    const { deliver } = trusting;
+    for (const outcome of [
+      await deliver(message(`https://other.test:${named.port}/`)),
+      await deliver(message(`https://hook.test:${addressed.port}/`)),
+      await deliver(message(named.url)),
+      await start({ lookup }).deliver(message(`https://hook.test:${named.port}/`)),
+    ])
+      expect(outcome).toMatchObject({ kind: "failed", errorCode: "tls" });
+    expect([...named.requests, ...addressed.requests]).toEqual([]);
+    const banner = createTcp(
+      (socket) => void socket.on("error", () => {}).end("HTTP/1.1 400 Bad\r\n\r\n"),
+    );
+    const port = await listen(banner);
+    cleanups.push(() => void banner.close());
+    expect(await deliver(message(`https://hook.test:${port}/`))).toMatchObject({
+      errorCode: "tls",
+    });
+    expect(trusting.client.counts().open).toBe(0);
+  });
+
+  test("a name that no certificate can contain fails and does not throw", async () => {
+    const receiver = await receiveTls(HOOK_TEST);
+    const { deliver } = start({ ca: [CA], lookup });
+    for (const name of ["under_score.test", "-.test", "1a"])
+      expect(await deliver(message(`https://${name}:${receiver.port}/`))).toMatchObject({
+        kind: "failed",
+      });
+  });
+});
+
+describe("a look-up", () => {
+  const following = (asked: LookupOptions[]): Lookup => {
+    return (_host, options = {}) => {
+      asked.push(options);
+      return silent();
+    };
+  };
+
+  test("belongs to the partner of the request, and is aborted at its deadline or its end, not before", async () => {
+    const asked: LookupOptions[] = [];
+    const { client, deliver } = start({ lookup: following(asked), timeoutMs: 60 });
+    const late = deliver(message("http://late.test/"), { partnerId: 7 });
+    let breakOff = () => {};
+    const abortable = (by: () => void) => (breakOff = by);
+    const stopped = deliver(message("http://stopped.test/"), { abortable });
+    expect(asked.map(({ partnerId, signal }) => [partnerId, signal?.aborted])).toEqual([
+      [7, false],
+      [undefined, false],
+    ]);
+    breakOff();
+    expect(await stopped).toMatchObject({ kind: "withheld" });
+    expect(asked[1]?.signal?.aborted).toBe(true);
+    expect(await late).toMatchObject({ kind: "failed", errorCode: "timeout" });
+    expect(asked[0]?.signal?.aborted).toBe(true);
+    expect(client.counts().open).toBe(0);
+  });
+});
+
+describe("a shutdown", () => {
+  test("aborts deliveries without a response in every phase, and leaves nothing open", async () => {
+    const receiver = await receive(NO_ANSWER);
+    const { client, deliver } = start({ lookup: silent });
+    const breakOffs: (() => void)[] = [];
+    const abortable = (breakOff: () => void) => void breakOffs.push(breakOff);
+    const urls = [
+      "http://hook.test/",
+      receiver.url,
+      receiver.url,
+      receiver.url.replace("http:", "https:"),
+    ];
+    const deliveries = urls.map((url) => deliver(message(url), { abortable }));
+    await until(() => receiver.requests.length === 2);
+    for (const breakOff of breakOffs) breakOff();
+    const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
+    // No byte was sent for the deliveries that were in look-up or handshake.
+    expect(kinds).toEqual(["withheld", "aborted", "aborted", "withheld"]);
+    expect(client.counts().open).toBe(0);
+  });
+
+  test("keeps a response whose headers have arrived, and cuts its body", async () => {
+    const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
+    let breakOff = () => {};
+    const abortable = (by: () => void) => (breakOff = by);
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { abortable });
+    await until(() => receiver.requests.length === 1);
+    await Bun.sleep(50);
+    breakOff();
+    expect(await delivery).toMatchObject({
+      kind: "accepted",
+      responseExcerpt: "part",
+      responseTruncated: true,
+    });
+  });
+});

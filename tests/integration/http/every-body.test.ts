@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { TObject, TSchema } from "@sinclair/typebox";
+
+import { createApp } from "../../../src/app.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { created, report, reviewIdOf, send } from "../../support/factory.ts";
+import { addClient } from "../../support/oauth.ts";
+import { addSsoConnection } from "../../support/tenants.ts";
+import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhooks.ts";
+
+/*
+ * Elysia silently skips the validation of a body if the parser of its route is "none". So every route with a body must
+ * return a 422 for an unknown field, and for a value of another type in each field.
+ */
+
+interface Route {
+  readonly method: string;
+  /** The path below `{base_url}`. */
+  readonly path: string;
+  readonly body: TObject;
+}
+
+/** Routes with forms, which are validated by RFC 6749 instead of a schema. */
+const FORMS = /^\/oauth\//;
+
+let world: WebhookWorld;
+let routes: readonly Route[];
+const ids: Record<string, string> = {};
+let passwordToken = "";
+beforeAll(async () => {
+  world = await startWebhooks();
+  routes = createApp(world.api.deps)
+    .routes.filter(({ method, path }) => /^(POST|PATCH|PUT)$/.test(method) && !FORMS.test(path))
+    .map(({ method, path, hooks }) => ({
+      method,
+      path: path.startsWith(BASE_PATH) ? path.slice(BASE_PATH.length) : path,
+      body: hooks.body,
+    }));
+  const { db } = world.database;
+  const [{ id: partner, accounts, owner }] = world.tenants.partners;
+  await report(world.api, world.provider, [created(world.siteId, "known")]);
+  ids["/partner/webhooks"] = (await world.subscribe()).id;
+  const [event = ""] = await world.emit(1);
+  ids["eventId"] = event;
+  ids["/account/reviews"] = String(await reviewIdOf(db, "known"));
+  ids["/partner/oauth-clients"] = (await addClient(db, { companyId: partner })).clientId;
+  ids["/sso/clients"] = ids["/partner/oauth-clients"];
+  ids["/admin/sso-connections"] = await addSsoConnection(db, {
+    companyId: partner,
+    domains: ["own.example.com"],
+  });
+  ids["/admin/users"] = String(owner.id);
+  ids["/partner/users"] = String(owner.id);
+  ids["/admin/accounts"] = String(accounts[0].id);
+  ids["/admin/partners"] = String(partner);
+  const { body } = await world.api.call("GET", "/admin/providers", { token: world.tokens.root });
+  ids["/admin/providers"] = String(Object(body["data"])[0].id);
+  ids["provider"] = world.provider.slug;
+  passwordToken = await world.api.login(world.tenants.partners[1].owner.email);
+});
+afterAll(() => world.stop());
+
+function whoAsks(path: string): Who {
+  if (path.startsWith("/partner")) return "owner";
+  if (path.startsWith("/account/reviews")) return "account";
+  if (path.startsWith("/admin") || path.startsWith("/sso")) return "root";
+  return "owner";
+}
+
+function fill(path: string): string {
+  const [base = ""] = path.split("/:");
+  return path
+    .replace(":id", ids[base] ?? "x")
+    .replace(":eventId", ids["eventId"] ?? "x")
+    .replace(":provider", ids["provider"] ?? "x");
+}
+
+/** Returns the field errors of the response, which must be a 422. */
+async function errorsOf({ method, path }: Route, body: unknown): Promise<Record<string, unknown>> {
+  const token = path === "/reset-password" ? passwordToken : world.tokens[whoAsks(path)];
+  const answer = path.startsWith("/providers/")
+    ? await send(world.api, world.provider, body)
+    : await world.api.call(method, fill(path), { token, body, root: path.startsWith("/embed/") });
+  expect([method, path, answer.status, answer.text]).toEqual([method, path, 422, answer.text]);
+  return Object(answer.body["errors"]);
+}
+
+/** Makes a value of a type that the schema does not accept. */
+function mistaken(schema: TSchema): unknown {
+  const types = (Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]).map(
+    ({ type, const: value }: { type?: string; const?: unknown }) => type ?? typeof value,
+  );
+  return types.includes("object") || types.includes("array") ? 7 : { surprise: true };
+}
+
+describe("every route with a body", () => {
+  test("declares its schema", () => {
+    expect(routes.length).toBeGreaterThan(40);
+    for (const { method, path, body } of routes)
+      expect([method, path, typeof body?.properties]).toEqual([method, path, "object"]);
+  });
+
+  test("names an unknown field", async () => {
+    for (const route of routes) {
+      // Login ignores unknown fields (contract 2.7).
+      if (route.path === "/login") continue;
+      expect([route.path, await errorsOf(route, { surplus: 1 })]).toEqual([
+        route.path,
+        expect.objectContaining({ surplus: expect.any(Array) }),
+      ]);
+    }
+  });
+
+  test("names each field with a value of another type", async () => {
+    for (const route of routes) {
+      const fields = Object.entries(route.body.properties);
+      if (fields.length === 0) continue;
+      const body = Object.fromEntries(fields.map(([name, schema]) => [name, mistaken(schema)]));
+      const errors = Object.keys(await errorsOf(route, body)).map((name) => name.split(".")[0]);
+      expect([route.path, errors]).toEqual([route.path, expect.arrayContaining(Object.keys(body))]);
+    }
+  });
+});

@@ -1,0 +1,402 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { PASSWORD, type Answer } from "../../support/api.ts";
+import { created, providerEvent, report, reviewIdOf, send } from "../../support/factory.ts";
+import { addClient } from "../../support/oauth.ts";
+import { addSsoConnection } from "../../support/tenants.ts";
+import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhooks.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** Ids for the paths and bodies of the rows below. */
+let world: WebhookWorld;
+const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
+const own = { client: "", connection: "", ownerless: 0 };
+const TAKEN_DOMAIN = "taken.example.com";
+
+beforeAll(async () => {
+  world = await startWebhooks();
+  const { db } = world.database;
+  const [{ id: partner, accounts }] = world.tenants.partners;
+  await report(world.api, world.provider, [created(world.siteId, "known")]);
+  known.partner = partner;
+  known.account = accounts[0].id;
+  known.colleague = accounts[0].owner.id;
+  known.review = await reviewIdOf(db, "known");
+  known.subscription = (await world.subscribe()).id;
+  const [plan] = await db.sql<{ id: number }[]>`select min(id) as id from plans`;
+  known.plan = plan?.id ?? 0;
+  own.client = (await addClient(db, { companyId: partner })).clientId;
+  own.connection = await addSsoConnection(db, { companyId: partner, domains: ["own.example.com"] });
+  own.ownerless = accounts[1].id;
+  await db.sql`update users set is_active = false where id = ${accounts[1].owner.id}`;
+  await addSsoConnection(db, { companyId: known.account, domains: [TAKEN_DOMAIN] });
+});
+afterAll(() => world.stop());
+
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+
+/** Counts the rows of every table to which a request here could write. */
+async function written() {
+  const { sql } = world.database.db;
+  const [row] = await sql`
+    select (select count(*)::int from users) as users, (select count(*)::int from companies) as companies,
+           (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
+           (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
+           (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
+           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
+           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
+  return { ...row };
+}
+
+type Row = readonly [request: string, as: Who, body: () => Body, fields: readonly string[]];
+const user = (fields: Body): Body => ({
+  company_id: known.partner,
+  email: "new@p1.test",
+  name: "New",
+  role: "partner_admin",
+  ...fields,
+});
+const connection = (fields: Body): Body => ({
+  company_id: known.account,
+  issuer: "https://idp.example.com",
+  client_id: "c",
+  client_secret: "s",
+  domains: ["new.example.com"],
+  ...fields,
+});
+const ago = (ms: number) => new Date(world.clock.now().getTime() - ms).toISOString();
+
+const BODIES: readonly Row[] = [
+  [
+    "POST /sso/clients",
+    "root",
+    () => ({ name: "", redirect_uris: ["foo"] }),
+    ["name", "redirect_uris.0"],
+  ],
+  [
+    "POST /sso/clients",
+    "root",
+    () => ({ name: "x", redirect_uris: ["", "foo", "https://app.example/cb"] }),
+    ["redirect_uris.0", "redirect_uris.1"],
+  ],
+  [
+    "POST /partner/oauth-clients",
+    "owner",
+    () => ({ name: "", grant_types: ["password"] }),
+    ["grant_types", "name"],
+  ],
+  [
+    "POST /partner/oauth-clients",
+    "owner",
+    () => ({ name: "x", zz: 1, first_party: true, grant_types: ["password", "x"] }),
+    ["first_party", "grant_types", "grant_types.1", "zz"],
+  ],
+  [
+    "POST /sso/clients",
+    "root",
+    () => ({ name: "x", confidential: "no", first_party: "no", grant_types: ["password"] }),
+    ["confidential", "first_party"],
+  ],
+  [
+    "PATCH /partner/oauth-clients/:client",
+    "owner",
+    () => ({ name: "", first_party: true, redirect_uris: ["foo"] }),
+    ["first_party", "name", "redirect_uris.0"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ name: "", role: "account_owner", password: "password" }),
+    ["name", "password", "role"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ email: world.tenants.partners[0].owner.email, role: "account_owner" }),
+    ["email", "role"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ company_id: 999, role: "king" }),
+    ["company_id", "role"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ company_id: "x", role: "account_owner" }),
+    ["company_id"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ company_id: known.account, role: "location_user", name: "" }),
+    ["name", "store_ids"],
+  ],
+  [
+    "POST /admin/users",
+    "root",
+    () => user({ company_id: known.account, role: "location_user", store_ids: [0, 999] }),
+    ["store_ids", "store_ids.0"],
+  ],
+  ["POST /admin/users", "root", () => user({ role: "king", store_ids: [] }), ["role"]],
+  [
+    "POST /admin/sso-connections",
+    "root",
+    () => connection({ issuer: "nope", client_id: "", domains: ["not a domain"] }),
+    ["client_id", "domains.0", "issuer"],
+  ],
+  [
+    "POST /admin/sso-connections",
+    "root",
+    () => connection({ company_id: 999, zz: 1, domains: ["", "not a domain", TAKEN_DOMAIN] }),
+    ["company_id", "domains", "domains.0", "domains.1", "zz"],
+  ],
+  [
+    "PATCH /admin/sso-connections/:connection",
+    "root",
+    () => ({ client_id: "", issuer: "nope", domains: ["own.example.com", TAKEN_DOMAIN] }),
+    ["client_id", "domains", "issuer"],
+  ],
+  [
+    "POST /admin/accounts",
+    "root",
+    () => ({ name: "", partner_id: 999, plan_id: 999 }),
+    ["name", "partner_id", "plan_id"],
+  ],
+  [
+    "POST /admin/accounts",
+    "root",
+    () => ({ partner_id: "x", plan_id: known.plan }),
+    ["name", "partner_id"],
+  ],
+  [
+    "POST /admin/partners",
+    "root",
+    () => ({ name: "", white_label: { brand_name: "", domain: "p1.test" } }),
+    ["name", "white_label.brand_name", "white_label.domain"],
+  ],
+  ["POST /admin/providers", "root", () => ({ slug: "google", name: "" }), ["name", "slug"]],
+  ["POST /reset-password", "owner", () => ({ password: "password", zz: 1 }), ["password", "zz"]],
+  [
+    "POST /account/reviews/:review/assign",
+    "account",
+    () => ({ user_id: 999, zz: 1 }),
+    ["user_id", "zz"],
+  ],
+  [
+    "POST /account/reviews/:review/assign",
+    "account",
+    () => ({ user_id: known.colleague, zz: 1 }),
+    ["zz"],
+  ],
+  [
+    "POST /partner/webhooks/:subscription/recover",
+    "owner",
+    () => ({ since: ago(5), until: ago(10), zz: 1 }),
+    ["until", "zz"],
+  ],
+  [
+    "POST /partner/webhooks/:subscription/recover",
+    "owner",
+    () => ({ since: ago(31 * 86_400_000), until: ago(32 * 86_400_000) }),
+    ["since", "until"],
+  ],
+  [
+    "POST /partner/webhooks/:subscription/recover",
+    "owner",
+    () => ({ since: "x", until: ago(10) }),
+    ["since"],
+  ],
+  [
+    "POST /partner/account-owner/token",
+    "owner",
+    () => ({ account_id: own.ownerless, zz: 1 }),
+    ["account_id", "zz"],
+  ],
+];
+
+const fill = (path: string) =>
+  path.replaceAll(/:([a-z]+)/g, (_, name: string) =>
+    String(Reflect.get({ ...known, ...own }, name)),
+  );
+
+describe("a 422 names every invalid field, of any rule, and no other", () => {
+  test.each(BODIES)("%s as %s (%#)", async (request, as, body, fields) => {
+    const [method = "", path = ""] = request.split(" ");
+    const before = await written();
+    const answer = await world.api.call(method, fill(path), {
+      token: world.tokens[as],
+      body: body(),
+    });
+    expect(fieldsOf(answer)).toEqual([422, [...fields]]);
+    expect(await written()).toEqual(before);
+  });
+
+  test.each<[path: string, as: Who, fields: string[]]>([
+    [
+      "/partner/webhooks/:subscription/deliveries?since=x&outcome=7&limit=0&cursor=zz",
+      "owner",
+      ["cursor", "limit", "outcome", "since"],
+    ],
+    ["/partner/webhooks?limit=0&cursor=zz", "owner", ["cursor", "limit"]],
+    ["/partner/webhooks?limit=1&limit=2&cursor=zz", "owner", ["cursor", "limit"]],
+    ["/partner/oauth-clients?limit=0&cursor=zz", "owner", ["cursor", "limit"]],
+    ["/sso/clients?limit=0&cursor=zz", "root", ["cursor", "limit"]],
+    ["/admin/partners?is_active=x&cursor=zz", "root", ["cursor", "is_active"]],
+    ["/admin/accounts?partner_id=x&cursor=zz", "root", ["cursor", "partner_id"]],
+    ["/admin/users?role=x&cursor=zz", "root", ["cursor", "role"]],
+    ["/admin/providers?limit=0&cursor=zz", "root", ["cursor", "limit"]],
+    ["/admin/sso-connections?company_id=x&cursor=zz", "root", ["company_id", "cursor"]],
+    ["/admin/audit-log?action=x&cursor=zz", "root", ["action", "cursor"]],
+    ["/account/reviews?rate=9&cursor=zz", "account", ["cursor", "rate"]],
+    ["/account/review-sites?limit=0&cursor=zz", "account", ["cursor", "limit"]],
+    ["/account/users?store_id=x&cursor=zz", "account", ["cursor", "store_id"]],
+    ["/account/sessions?limit=0&cursor=zz", "account", ["cursor", "limit"]],
+    ["/account/personal-access-tokens?limit=0&cursor=zz", "account", ["cursor", "limit"]],
+    [
+      "/partner/webhooks/:subscription/stats?since=2026-06-02T00:00:00Z&until=2026-06-01T00:00:00Z&step=7",
+      "owner",
+      ["since", "step"],
+    ],
+    [
+      "/auth/sso/redirect?return_to=https://evil.example/&code_challenge_method=S256",
+      "owner",
+      ["code_challenge", "connection", "return_to"],
+    ],
+    [
+      "/auth/sso/redirect?email=a@x.test&email=b@x.test&code_challenge=x",
+      "owner",
+      ["code_challenge", "email"],
+    ],
+  ])("GET %s as %s", async (path, as, fields) => {
+    const answer = await world.api.call("GET", fill(path), { token: world.tokens[as] });
+    expect(fieldsOf(answer)).toEqual([422, fields]);
+  });
+});
+
+describe("each provider event is validated separately", () => {
+  const UNKNOWN_SITE = 99_999;
+  const ahead = () => ago(-600_000);
+  const mistyped = () => providerEvent("zz", world.siteId);
+  const lost = () => created(UNKNOWN_SITE, "lost");
+  const early = () => ({ ...created(world.siteId, "early"), occurred_at: ahead() });
+  const posted = (id: string, fields: Body = {}) =>
+    providerEvent("response.posted", world.siteId, { external_review_id: id, ...fields });
+  const badly = (id: string) => created(world.siteId, id, { rate: 6 });
+  const SITE = "store_review_site_id";
+
+  test.each<[string, () => Body[], string[]]>([
+    [
+      "an unknown type, an unknown site, the future and an unknown review",
+      () => [mistyped(), lost(), early(), posted("unknown")],
+      ["0.type", `1.${SITE}`, "2.occurred_at", "3.external_review_id"],
+    ],
+    [
+      "the same without the unknown type",
+      () => [lost(), early(), posted("unknown")],
+      [`0.${SITE}`, "1.occurred_at", "2.external_review_id"],
+    ],
+    [
+      "an event with several errors",
+      () => [{ ...created(UNKNOWN_SITE, "x", { rate: 6 }), occurred_at: ahead() }],
+      ["0.occurred_at", "0.review.rate", `0.${SITE}`],
+    ],
+    [
+      "a known type with an unknown field and an unknown review",
+      () => [posted("unknown", { extra: 1 })],
+      ["0.external_review_id", "0.extra"],
+    ],
+    [
+      "a posting after the malformed report of its review",
+      () => [badly("later"), posted("later")],
+      ["0.review.rate"],
+    ],
+    [
+      "a posting after a report without a site",
+      () => [{ ...created(world.siteId, "later"), [SITE]: "x" }, posted("later")],
+      [`0.${SITE}`],
+    ],
+    [
+      "a posting after the malformed report of another review",
+      () => [badly("later"), posted("unknown")],
+      ["0.review.rate", "1.external_review_id"],
+    ],
+    [
+      "a repeated id after a malformed event",
+      () => {
+        const [first, second] = [badly("once"), { ...lost() }];
+        return [first, { ...second, id: first["id"] }];
+      },
+      ["0.review.rate"],
+    ],
+    ["a malformed id", () => [{ ...lost(), id: "" }], ["0.id", `0.${SITE}`]],
+  ])("%s", async (_, events, fields) => {
+    const before = await written();
+    const answer = await send(world.api, world.provider, { events: events() });
+    expect(fieldsOf(answer)).toEqual([422, fields.map((field) => `events.${field}`).toSorted()]);
+    expect(await written()).toEqual(before);
+  });
+
+  test("an unknown field beside the events hides no error of theirs", async () => {
+    const answer = await send(world.api, world.provider, { events: [lost()], zz: 1 });
+    expect(fieldsOf(answer)).toEqual([422, [`events.0.${SITE}`, "zz"]]);
+    expect(fieldsOf(await send(world.api, world.provider, {}))).toEqual([422, ["events"]]);
+  });
+
+  test("a repeated id is a duplicate with any site, alone and among others", async () => {
+    const first = created(world.siteId, "repeated");
+    await report(world.api, world.provider, [first]);
+    const again = { ...created(UNKNOWN_SITE, "elsewhere"), id: first["id"] };
+    const answers = [
+      await report(world.api, world.provider, [again]),
+      await report(world.api, world.provider, [again, created(world.siteId, "beside it")]),
+    ];
+    expect(answers).toEqual([
+      { accepted: 0, duplicates: 1 },
+      { accepted: 1, duplicates: 1 },
+    ]);
+    const spoiled = [again, posted("unknown")];
+    expect(fieldsOf(await send(world.api, world.provider, { events: spoiled }))).toEqual([
+      422,
+      ["events.1.external_review_id"],
+    ]);
+  });
+
+  test("a posted response may have `error_code: null` and no other value", async () => {
+    const events = [posted("known", { error_code: null })];
+    expect(await report(world.api, world.provider, events)).toEqual({ accepted: 1, duplicates: 0 });
+    const failed = { events: [posted("known", { error_code: "E-001" })] };
+    expect(fieldsOf(await send(world.api, world.provider, failed))).toEqual([
+      422,
+      ["events.0.error_code"],
+    ]);
+  });
+});
+
+describe("a value that was free during validation", () => {
+  const post = (path: string, body: Body) =>
+    world.api.call("POST", path, { token: world.tokens.root, body });
+  const race = async (path: string, bodyOf: () => Body) =>
+    Promise.all(Array.from({ length: 4 }, () => post(path, bodyOf())));
+
+  test.each<[string, () => Body, string]>([
+    ["/admin/users", () => user({ email: "race@p1.test", password: PASSWORD }), "email"],
+    ["/admin/providers", () => ({ slug: "race", name: "Race" }), "slug"],
+    [
+      "/admin/partners",
+      () => ({ name: "Race", white_label: { brand_name: "R", domain: "race.test" } }),
+      "white_label.domain",
+    ],
+    ["/admin/sso-connections", () => connection({ domains: ["race.example.com"] }), "domains"],
+  ])("at %s goes to one of several concurrent requests", async (path, body, field) => {
+    const answers = await race(path, body);
+    const refused = answers.filter(({ status }) => status === 422).map(fieldsOf);
+    expect(refused).toEqual(Array.from({ length: 3 }, () => [422, [field]]));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,648 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { createConfig, lintFromString, type NormalizedProblem } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import Ajv2020, { type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import * as fc from "fast-check";
+
+import { createApp } from "../../../src/app.ts";
+import eventExamples from "../../../src/docs/event-examples.json";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import type { Answer } from "../../support/api.ts";
+import { breakingChanges } from "../../support/breaking-changes.ts";
+import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+const BASELINE = join(import.meta.dir, "../../golden/openapi-baseline.json");
+
+type Security = readonly Readonly<Record<string, readonly string[]>>[];
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly security?: Security;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: RequestBody;
+  readonly responses: Readonly<Record<string, ApiResponse>>;
+}
+interface RequestBody {
+  readonly $ref?: string;
+  readonly required?: boolean;
+  readonly content: Content;
+}
+interface Parameter {
+  readonly $ref?: string;
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly schema: Schema;
+}
+type Schema = Readonly<Record<string, unknown>>;
+type Content = Readonly<
+  Record<
+    string,
+    {
+      schema: Schema;
+      example?: unknown;
+    }
+  >
+>;
+interface ApiResponse {
+  readonly $ref?: string;
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly content?: Content;
+}
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly version: string };
+  readonly security: Security;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, ApiResponse>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly requestBodies: Readonly<Record<string, RequestBody>>;
+  };
+}
+
+/** Resolves a reference to a component; other values are returned as they are. */
+function found<T extends { readonly $ref?: unknown }>(
+  kind: "schemas" | "parameters" | "requestBodies",
+  one: T,
+): T {
+  const name = typeof one.$ref === "string" ? (one.$ref.split("/").at(-1) ?? "") : "";
+  return (document.components[kind][name] ?? one) as T;
+}
+
+/** Lists the examples of a schema's component, or those beside it. A page uses the examples of its rows. */
+function examplesOf({ schema, example }: Content[string]): unknown[] {
+  const { examples, allOf } = found("schemas", schema);
+  const shown = example === undefined ? [] : [example];
+  if (Array.isArray(examples)) shown.push(...examples);
+  const own = Array.isArray(allOf) ? (allOf.at(-1) as Schema) : undefined;
+  const rows = (own?.["properties"] as Schema | undefined)?.["data"] as Schema | undefined;
+  if (rows === undefined || shown.length > 0) return shown;
+  const content = { schema: (rows["items"] ?? {}) as Schema };
+  return examplesOf(content).map((row) => ({ data: [row], next_cursor: null }));
+}
+
+/** Lists the responses of an operation with references resolved. */
+function responsesOf({ responses }: Operation): [string, ApiResponse][] {
+  return Object.entries(responses).map(([status, one]) => {
+    const name = one.$ref?.split("/").at(-1) ?? "";
+    return [status, document.components.responses[name] ?? one];
+  });
+}
+
+let world: WebhookWorld;
+let document: Document;
+let text: string;
+let ajv: Ajv2020;
+beforeAll(async () => {
+  world = await startWebhooks();
+  const answer = await world.api.call("GET", "/openapi.json", { root: true });
+  text = answer.text;
+  document = answer.body as unknown as Document;
+  ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats(ajv);
+  ajv.addSchema(document, "api");
+});
+afterAll(() => world.stop());
+
+/** Compiles a schema of the document so that its references resolve. */
+const compiled = new Map<string, ValidateFunction>();
+function validatorOf(schema: Schema): ValidateFunction {
+  const key = JSON.stringify(schema);
+  let validate = compiled.get(key);
+  if (validate === undefined) {
+    validate = ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"api#/components/')));
+    compiled.set(key, validate);
+  }
+  return validate;
+}
+
+interface Listed {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+function operations(): Listed[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  );
+}
+function contentOf({ requestBody }: Operation): Content {
+  return requestBody === undefined ? {} : found("requestBodies", requestBody).content;
+}
+const securityOf = ({ security = document.security }: Operation) => security;
+const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
+/** Paths of pages for people. */
+const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;
+/** Methods that are registered only to be rejected: all others of a path, and HEAD where GET has an effect. */
+const REFUSED = /^(ALL|HEAD)$/;
+const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
+
+describe("the document", () => {
+  test("stays below 250 KiB", () => {
+    expect(Buffer.byteLength(text)).toBeLessThan(256_000);
+  });
+
+  test("keeps no component, except schemas, that is referenced only once", () => {
+    const counts = new Map<string, number>();
+    for (const [, ref = ""] of text.matchAll(/"\$ref":"([^"]+)"/g))
+      counts.set(ref, (counts.get(ref) ?? 0) + 1);
+    const { responses, parameters, requestBodies } = document.components;
+    const few = Object.entries({ responses, parameters, requestBodies }).flatMap(([kind, named]) =>
+      Object.keys(named).filter((name) => (counts.get(`#/components/${kind}/${name}`) ?? 0) < 2),
+    );
+    expect(few).toEqual([]);
+  });
+
+  test("is valid OpenAPI 3.1", async () => {
+    const { valid, errors } = await new Validator().validate(JSON.parse(text));
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(document.openapi).toBe("3.1.0");
+  });
+
+  test("has no error and no warning of a linter", async () => {
+    const config = await createConfig({ extends: ["recommended"] });
+    // The server of the test is localhost, which the linter reports as a leftover.
+    const source = text.replaceAll("http://localhost:3000", "https://reviews.partner.test");
+    const problems: NormalizedProblem[] = await lintFromString({ source, config });
+    expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
+  });
+
+  test("is the same after every route was called", async () => {
+    const app = createApp(world.api.deps);
+    const ask = (path: string, method = "GET") =>
+      app.handle(new Request(`http://localhost${path}`, { method }));
+    for (const { path, method } of operations())
+      if (!path.startsWith("/openapi"))
+        await ask(path.replaceAll(/\{\w+\}/g, "1"), method.toUpperCase());
+    const answer = await ask("/openapi.json");
+    expect([answer.status, (await answer.text()) === text]).toEqual([200, true]);
+  });
+
+  test("is the same as YAML", async () => {
+    const answer = await world.api.call("GET", "/openapi.yaml", { root: true });
+    expect(answer.headers.get("content-type")).toBe("application/yaml");
+    expect(Bun.YAML.parse(answer.text)).toEqual(JSON.parse(text));
+  });
+
+  test("has the version that its changelog begins with", () => {
+    const changelog = readFileSync(
+      join(import.meta.dir, "../../../docs/openapi-changelog.md"),
+      "utf8",
+    );
+    expect(/^## (\S+)/m.exec(changelog)?.[1]).toBe(document.info.version);
+  });
+
+  test("removes nothing that the baseline has", () => {
+    const baseline = JSON.parse(readFileSync(BASELINE, "utf8"));
+    // An addition updates the baseline (docs/openapi-changelog.md), so that it cannot be removed later.
+    if (process.env["OPENAPI_BASELINE"] === "write") writeFileSync(BASELINE, text);
+    const changes = breakingChanges(baseline, JSON.parse(text));
+    const keeps = baseline.info.version.split(".")[0] === document.info.version.split(".")[0];
+    expect(keeps ? changes : []).toEqual([]);
+  });
+
+  test("has only patterns that generators keep", () => {
+    const patterns = [...text.matchAll(/"pattern":"((?:[^"\\]|\\.)*)"/g)].map(([, one]) => one);
+    expect(patterns.length).toBeGreaterThan(20);
+    expect(patterns.filter((one) => one?.includes("ud800"))).toEqual([]);
+  });
+
+  test("describes every route of the server and no other", () => {
+    const served = createApp(world.api.deps)
+      .routes.filter(({ method, path }) => !REFUSED.test(method) && !PAGES.test(path))
+      .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+    const described = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
+  });
+
+  test("describes paths that support their methods", async () => {
+    for (const { path, method } of ofApi()) {
+      const url = path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+      const { status, headers } = await world.api.call("OPTIONS", url);
+      expect([path, status]).toEqual([path, 405]);
+      expect(headers.get("allow")?.split(", ")).toContain(method.toUpperCase());
+    }
+  });
+
+  test("describes every field and parameter", () => {
+    const silent: string[] = [];
+    const look = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return;
+      for (const [key, one] of Object.entries(value)) {
+        if (key === "properties")
+          for (const [name, field] of Object.entries(one as Record<string, Schema>))
+            if (found("schemas", field)["description"] === undefined && !isChoice(field))
+              silent.push(`${path}/${name}`);
+        if (key === "parameters" && Array.isArray(one))
+          for (const parameter of one as (Parameter & { description?: string })[])
+            if (found("parameters", parameter).description === undefined)
+              silent.push(`${path}/${parameter.name}`);
+        if (key !== "example" && key !== "examples") look(one, `${path}/${key}`);
+      }
+    };
+    look(document, "");
+    expect(silent).toEqual([]);
+  });
+
+  test("declares the scope that an operation needs, for both kinds of token", () => {
+    for (const { path, operation } of ofApi()) {
+      if (!hasToken(operation)) continue;
+      const [bearer, oauth] = securityOf(operation);
+      expect([path, oauth?.["oauth"]]).toEqual([path, bearer?.["bearer"]]);
+    }
+    const needed = (path: string, method: string) => {
+      const operation = document.paths[BASE_PATH + path]?.[method];
+      return operation && securityOf(operation)[0];
+    };
+    expect(needed("/partner/webhooks", "get")).toEqual({ bearer: ["webhooks:read"] });
+    expect(needed("/partner/webhooks", "post")).toEqual({ bearer: ["webhooks:write"] });
+    expect(needed("/account/reviews/{id}/flag", "post")).toEqual({ bearer: ["reviews:write"] });
+    expect(needed("/verify-token", "get")).toEqual({ bearer: [] });
+    expect(needed("/partner/oauth-clients", "get")).toEqual({ bearer: ["clients:write"] });
+    expect(needed("/partner/audit-log", "get")).toEqual({ bearer: ["*"] });
+    expect(needed("/login", "post")).toBeUndefined();
+  });
+
+  test("describes the body of every event in both modes, and their headers", () => {
+    const bodies = { full: schemaOf("event"), minimal: schemaOf("minimalEvent") };
+    for (const [event, one] of Object.entries(eventExamples)) {
+      expectFit(bodies.full, JSON.parse(one.full), event);
+      expectFit(bodies.minimal, JSON.parse(one.minimal), event);
+    }
+    const { event } = document.webhooks;
+    const names = event?.post.parameters?.map((one) => found("parameters", one).name);
+    expect(names).toContain("X-SVC-Signature");
+    const { discriminator } = found("schemas", bodies.full) as {
+      discriminator: { mapping: object };
+    };
+    expect(Object.keys(discriminator.mapping)).toEqual(Object.keys(eventExamples));
+  });
+
+  test("names each operation once, with a tag, a summary and a description", () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { operation } of operations()) {
+      expect(operation.summary).not.toBe("");
+      expect([operation.operationId, operation.description?.length > 5]).toEqual([
+        operation.operationId,
+        true,
+      ]);
+      expect(operation.tags).toHaveLength(1);
+    }
+  });
+
+  test("gives every response with a body a schema and a matching example", () => {
+    for (const { path, method, operation } of ofApi())
+      for (const [status, { content, description }] of responsesOf(operation)) {
+        expect(description).not.toBe("");
+        if (status === "204") continue;
+        for (const one of Object.values(content ?? {})) {
+          const values = examplesOf(one);
+          expect([path, method, status, values.length > 0]).toEqual([path, method, status, true]);
+          for (const value of values) expectFit(one.schema, value, `${method} ${path} ${status}`);
+        }
+      }
+  });
+
+  test("has examples of request bodies that match their schemas", () => {
+    for (const { path, method, operation } of ofApi())
+      for (const one of Object.values(contentOf(operation)))
+        for (const value of examplesOf(one)) expectFit(one.schema, value, `${method} ${path}`);
+  });
+
+  test("lists every error that the checks can return", () => {
+    for (const { path, method, operation } of ofApi()) {
+      const statuses = Object.keys(operation.responses);
+      const label = `${method} ${path}`;
+      const has = (status: string) =>
+        expect([label, statuses]).toEqual([label, expect.arrayContaining([status])]);
+      has("405");
+      if (hasToken(operation)) ["401", "403"].forEach(has);
+      if (operation.requestBody !== undefined) ["400", "413", "415", "422"].forEach(has);
+      if (hasToken(operation) && path.includes("{")) has("404");
+      if (!path.includes("/providers/")) has("429");
+    }
+  });
+});
+
+/** Whether a field is a component or null; the component has the description. */
+function isChoice(field: Schema): boolean {
+  return Array.isArray(field["anyOf"]) && field["anyOf"].some((one) => "$ref" in Object(one));
+}
+
+function schemaOf(webhook: string): Schema {
+  return document.webhooks[webhook]?.post.requestBody?.content["application/json"]?.schema ?? {};
+}
+
+function expectFit(schema: Schema, value: unknown, label: string): void {
+  const validate = validatorOf(schema);
+  const good = validate(value);
+  expect([label, good ? [] : validate.errors]).toEqual([label, []]);
+}
+
+/** Validates a response by the schema of its status. A status that is not documented is an error. */
+function expectDocumented({ path, method, operation }: Listed, answer: Answer): void {
+  const label = `${method} ${path} ${answer.status}: ${answer.text.slice(0, 300)}`;
+  const documented = Object.fromEntries(responsesOf(operation))[String(answer.status)];
+  expect([label, documented !== undefined]).toEqual([label, true]);
+  expect([label, answer.status < 500]).toEqual([label, true]);
+  const [[type, { schema }] = ["", { schema: {} }]] = Object.entries(documented?.content ?? {});
+  if (type === "") return expect(answer.text).toBe("");
+  expect([label, answer.headers.get("content-type")]).toEqual([label, type]);
+  expectFit(schema, answer.body, label);
+}
+
+// ------------------------------------------------------------------------------------------------ driving the API
+
+/** Generates values for a schema: some that match, some that nearly match, and arbitrary ones. */
+function around(schema: Schema): fc.Arbitrary<unknown> {
+  return fc.oneof(
+    { weight: 4, arbitrary: fitting(schema) },
+    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom<unknown>(
+        null,
+        "",
+        "\u0000",
+        "\ud800",
+        -1,
+        2 ** 53,
+        [],
+        {},
+        "💥",
+        "x".repeat(5_000),
+      ),
+    },
+  );
+}
+
+function fitting(schema: Schema): fc.Arbitrary<unknown> {
+  const [type, ...others] = [schema["type"] ?? []].flat();
+  if (others.length > 0) return fc.oneof(fitting({ ...schema, type }), fc.constant(null));
+  const members = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
+  if (members !== undefined) return fc.oneof(...members.map(fitting));
+  if (typeof schema["$ref"] === "string") {
+    const name = schema["$ref"].split("/").at(-1) ?? "";
+    return fitting(document.components.schemas[name] ?? {});
+  }
+  if ("const" in schema) return fc.constant(schema["const"]);
+  if (Array.isArray(schema["enum"])) return fc.constantFrom<unknown>(...schema["enum"]);
+  switch (schema["type"]) {
+    case "object":
+      return objectOf(schema);
+    case "array":
+      return fc.array(around((schema["items"] ?? {}) as Schema), { maxLength: 4 });
+    case "integer":
+    case "number":
+      return fc.integer({
+        min: Number(schema["minimum"] ?? -5) - 1,
+        max: Math.min(Number(schema["maximum"] ?? 1_000) + 1, 2 ** 31 + 1),
+      });
+    case "boolean":
+      return fc.boolean();
+    case "null":
+      return fc.constant(null);
+    case "string":
+      return textOf(schema);
+    default:
+      return fc.jsonValue({ maxDepth: 1 });
+  }
+}
+
+function textOf(schema: Schema): fc.Arbitrary<string> {
+  if (schema["format"] === "date-time")
+    return fc.oneof(
+      fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+      fc.constantFrom(
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999+00:00",
+        "2026-02-30T00:00:00Z",
+      ),
+    );
+  return fc.oneof(
+    fc.string({ maxLength: 120 }),
+    fc.string({ unit: "binary", maxLength: 20 }),
+    fc.constantFrom(
+      "http://127.0.0.1:3699/hook",
+      "https://10.0.0.1/",
+      "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+    ),
+  );
+}
+
+function objectOf(schema: Schema): fc.Arbitrary<Record<string, unknown>> {
+  const properties = (schema["properties"] ?? {}) as Record<string, Schema>;
+  const required = (schema["required"] ?? []) as string[];
+  const members = Object.fromEntries(
+    Object.entries(properties).map(([name, one]) => [name, around(one)]),
+  );
+  return fc
+    .tuple(
+      fc.record(members, { requiredKeys: required }),
+      fc.oneof(
+        { weight: 9, arbitrary: fc.constant({}) },
+        { weight: 1, arbitrary: fc.constant({ surplus: 1 }) },
+      ),
+    )
+    .map(([value, surplus]) => ({ ...value, ...surplus }));
+}
+
+/** Generates a request to an operation, mostly with the owner's token, existing records and matching values. */
+function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() => Promise<Answer>> {
+  const { path, method, operation } = listed;
+  const parameters = (operation.parameters ?? []).map((one) => found("parameters", one));
+  const inPath = parameters.filter((one) => one.in === "path");
+  const inQuery = parameters.filter((one) => one.in === "query");
+  const schema = contentOf(operation)["application/json"]?.schema;
+  const ids = fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom(...known) },
+    { weight: 1, arbitrary: fc.string({ minLength: 1, maxLength: 30 }) },
+  );
+  return fc
+    .record({
+      ids: fc.array(ids, { minLength: inPath.length, maxLength: inPath.length }),
+      query: fc.record(Object.fromEntries(inQuery.map((one) => [one.name, around(one.schema)])), {
+        requiredKeys: [],
+      }),
+      body: schema === undefined ? fc.constant(undefined) : around(schema),
+      token: fc.oneof(
+        { weight: 6, arbitrary: fc.constantFrom(world.tokens.owner, world.tokens.account) },
+        {
+          weight: 1,
+          arbitrary: fc.constantFrom<string | undefined>(undefined, "x", world.tokens.root),
+        },
+      ),
+    })
+    .map(({ ids: values, query, body, token }) => () => {
+      let url = path.slice(BASE_PATH.length);
+      for (const value of values)
+        url = url.replace(/\{\w+\}/, encodeURIComponent(value.toWellFormed()));
+      const search = new URLSearchParams();
+      for (const [name, value] of Object.entries(query))
+        search.set(
+          name,
+          (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed(),
+        );
+      return world.api.call(method.toUpperCase(), `${url}?${search.toString()}`, {
+        token,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+    });
+}
+
+/** Operations that would end tokens and passwords that the rest of the run needs. */
+const ENDS_TOKENS =
+  /logout|revoking|activate$|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
+
+describe("driven by its own document", () => {
+  test("the API never fails, and every response matches its schema", async () => {
+    const { id } = await world.subscribe();
+    const [eventId = ""] = await world.emit(1);
+    const [account] = world.tenants.partners[0].accounts;
+    const known = [id, eventId, "1", String(account.id), "google"];
+    for (const listed of ofApi().filter(({ path }) => !ENDS_TOKENS.test(path))) {
+      await fc.assert(
+        fc.asyncProperty(requestTo(listed, known), async (send) => {
+          expectDocumented(listed, await send());
+        }),
+        { seed: 20_260_601, numRuns: 25, endOnFailure: true },
+      );
+    }
+  });
+
+  test("the responses of operations that end tokens match their schemas too", async () => {
+    for (const listed of ofApi().filter(
+      ({ path }) => ENDS_TOKENS.test(path) && !path.endsWith("stream"),
+    )) {
+      for (const token of [undefined, "nonsense"]) {
+        const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+        expectDocumented(
+          listed,
+          await world.api.call(listed.method.toUpperCase(), url, {
+            token,
+            body: listed.operation.requestBody && {},
+          }),
+        );
+      }
+      const token = await world.api.login(world.tenants.partners[1].owner.email);
+      const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+      const body = listed.operation.requestBody && { nonsense: true };
+      expectDocumented(
+        listed,
+        await world.api.call(listed.method.toUpperCase(), url, { token, body }),
+      );
+    }
+  });
+});
+
+describe("operations that create, change and end records", () => {
+  /** Makes a request that must succeed, and checks its response against the description. */
+  async function done(
+    token: string,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<Record<string, unknown>> {
+    const listed = ofApi().find(
+      (one) =>
+        one.method === method.toLowerCase() &&
+        new RegExp(`^${one.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(BASE_PATH + path),
+    );
+    if (listed === undefined) throw new Error(`${method} ${path} is not described.`);
+    const answer = await world.api.call(method, path, {
+      token,
+      ...(body !== undefined && { body }),
+    });
+    expect([method, path, answer.status < 300, answer.text]).toEqual([
+      method,
+      path,
+      true,
+      answer.text,
+    ]);
+    expectDocumented(listed, answer);
+    return answer.body;
+  }
+
+  test("an administrator's users, companies and review sites", async () => {
+    const { root } = world.tokens;
+    const user = await done(root, "POST", "/admin/users", {
+      company_id: world.tenants.partners[0].id,
+      email: "described@p1.test",
+      name: "Described",
+      role: "partner_admin",
+    });
+    for (const step of ["invite", "unlock", "deactivate", "activate"])
+      await done(root, "POST", `/admin/users/${String(user["id"])}/${step}`);
+    const partner = await done(root, "POST", "/admin/partners", { name: "Described" });
+    const plan = await done(root, "POST", "/admin/plans", { name: "Described" });
+    const account = await done(root, "POST", "/admin/accounts", {
+      name: "Described",
+      partner_id: partner["id"],
+      plan_id: plan["id"],
+    });
+    for (const step of ["deactivate", "activate"]) {
+      await done(root, "POST", `/admin/accounts/${String(account["id"])}/${step}`);
+      await done(root, "POST", `/admin/partners/${String(partner["id"])}/${step}`);
+    }
+    const store = { account_id: account["id"], name: "Described" };
+    const { id } = await done(root, "POST", "/admin/stores", store);
+    const provider = { slug: "described", name: "Described" };
+    const made = await done(root, "POST", "/admin/providers", provider);
+    await done(root, "POST", `/admin/providers/${String(made["id"])}/secret`);
+    await done(root, "POST", "/admin/store-review-sites", {
+      store_id: id,
+      provider_id: made["id"],
+    });
+  });
+
+  test("a partner's clients, tokens and subscriptions", async () => {
+    const { owner } = world.tokens;
+    const client = await done(owner, "POST", "/partner/oauth-clients", {
+      name: "Described",
+      redirect_uris: ["https://app.example/callback"],
+      grant_types: ["authorization_code", "refresh_token"],
+    });
+    const path = `/partner/oauth-clients/${String(client["client_id"])}`;
+    await done(owner, "PATCH", path, { name: "Described anew" });
+    await done(owner, "POST", `${path}/secret`);
+    await done(owner, "DELETE", path);
+    const made = await done(owner, "POST", "/account/personal-access-tokens", { name: "One" });
+    const { id: tokenId } = made["token"] as { id: string };
+    await done(owner, "DELETE", `/account/personal-access-tokens/${tokenId}`);
+    await done(owner, "POST", "/account/api-token");
+    await done(owner, "POST", "/account/api-token/regenerate");
+    await done(owner, "DELETE", "/account/api-token");
+    const { id } = await world.subscribe();
+    const subscription = `/partner/webhooks/${id}`;
+    await done(owner, "PATCH", subscription, { label: "Described" });
+    await done(owner, "POST", `${subscription}/rotate-secret`);
+    await done(owner, "POST", `${subscription}/test`, { event: "review_received" });
+    await done(owner, "DELETE", subscription);
+  });
+
+  test("an account's actions on a review", async () => {
+    await world.emit(1);
+    const token = world.tokens.account;
+    const { data } = await done(token, "GET", "/account/reviews");
+    const [review] = data as { id: number }[];
+    const path = `/account/reviews/${review?.id ?? 0}`;
+    await done(token, "POST", `${path}/notes`, { body: "A note." });
+    await done(token, "POST", `${path}/response`, { body: "A response." });
+    await done(token, "DELETE", `${path}/response`);
+    await done(token, "POST", `${path}/flag`, { reason: "Spam" });
+    await done(token, "POST", `${path}/flag-status`, { status: "withdrawn" });
+    await done(token, "GET", path);
+  });
+});

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { PASSWORD, startApi, type TestApi } from "../../support/api.ts";
+import { chromium, openBrowser } from "../../../scripts/proof/chromium.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { addClient, authorizeParams, formOf, newPkce, postForm } from "../../support/oauth.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type Tenants } from "../../support/tenants.ts";
+
+// Tests the authorize page in Chromium. With SCREENSHOTS=<folder> it stores pictures there.
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+let callback: string;
+let browser: Browser;
+const clock = createFakeClock();
+/** The client's own server, and a page of a stranger with a frame. */
+const app = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: (request) =>
+    new URL(request.url).pathname === "/callback"
+      ? new Response(`<title>Back</title>${new URL(request.url).search}`, {
+          headers: { "Content-Type": "text/html" },
+        })
+      : new Response(`<title>Frame</title><iframe src="${request.url.split("?")[1]}"></iframe>`, {
+          headers: { "Content-Type": "text/html" },
+        }),
+});
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  root = `http://127.0.0.1:${port}`;
+  api = await startApi({ db: database.db, clock, config: { serverRoot: root } });
+  api.listen(port);
+  callback = `http://127.0.0.1:${app.port}/callback`;
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await app.stop(true);
+  if (chromium === undefined) return;
+  await browser.close();
+  await api.stop();
+  await database.drop();
+});
+
+let names = 0;
+const freshUser = () =>
+  addUser(database.db, {
+    companyId: tenants.partners[0].id,
+    role: "partner_admin",
+    email: `browser-${++names}@p1.test`,
+  });
+
+interface Visit {
+  readonly scheme?: "light" | "dark";
+  readonly width?: number;
+  readonly scripts?: boolean;
+}
+
+/** Opens a new browser profile at the page of a partner's client. */
+async function visit({ scheme = "light", width = 1000, scripts = true }: Visit = {}) {
+  const client = await addClient(database.db, {
+    companyId: tenants.partners[0].id,
+    name: "Dashboards by Acme",
+    redirectUris: ["http://127.0.0.1/callback"],
+    scopes: ["reviews:read", "reviews:write", "webhooks:read"],
+  });
+  const pkce = newPkce();
+  const params = authorizeParams(client, pkce, { redirect_uri: callback });
+  const context = await browser.newContext({
+    javaScriptEnabled: scripts,
+    viewport: { width, height: 740 },
+    isMobile: width < 500,
+    hasTouch: width < 500,
+    colorScheme: scheme,
+  });
+  const page = await context.newPage();
+  const url = `${root}/oauth/authorize?${formOf(params)}`;
+  await page.goto(url);
+  return { page, client, pkce, url };
+}
+
+async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.fill("#email", email);
+  await page.fill("#password", password);
+  await press(page, "sign_in");
+}
+
+async function press(page: Page, action: string): Promise<void> {
+  await page.click(`button[value=${action}]`);
+  await page.waitForLoadState();
+}
+
+const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
+
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env["SCREENSHOTS"];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png` });
+}
+
+describe.skipIf(chromium === undefined)("in a browser", () => {
+  test("a user signs in and consents, and the client gets tokens", async () => {
+    const { page, client, pkce } = await visit();
+    await picture(page, "sign-in");
+    await signIn(page, (await freshUser()).email);
+    expect(await textOf(page, "h1")).toBe("Allow Dashboards by Acme to act for you?");
+    await picture(page, "consent");
+    await press(page, "allow");
+    expect(page.url()).toStartWith(`${callback}?code=`);
+    const { status } = await postForm(api, "/oauth/token", {
+      grant_type: "authorization_code",
+      code: new URL(page.url()).searchParams.get("code") ?? "",
+      redirect_uri: callback,
+      code_verifier: pkce.verifier,
+      client_id: client.clientId,
+      client_secret: client.secret,
+    });
+    expect(status).toBe(200);
+  });
+
+  test("a user who denies or cancels comes back with access_denied", async () => {
+    const { page, url } = await visit();
+    await press(page, "deny");
+    expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
+    await page.goto(url);
+    await signIn(page, (await freshUser()).email);
+    await press(page, "deny");
+    expect(new URL(page.url()).searchParams.get("error")).toBe("access_denied");
+  });
+
+  test("a wrong password is reported, five lock the sign-in, and the wait is shown in words", async () => {
+    const { page } = await visit();
+    const { email } = await freshUser();
+    for (let i = 0; i < 5; i++) await signIn(page, email, "wrong");
+    expect(await textOf(page, "[role=alert]")).toBe("The email or the password is wrong.");
+    expect(await page.title()).toBe("Sign in: there is a problem – Brand p1");
+    await picture(page, "wrong");
+    await signIn(page, email);
+    expect(await textOf(page, "[role=alert]")).toContain("try again in 1 minute.");
+    await picture(page, "locked");
+    clock.advance(61_000);
+    await signIn(page, email);
+    expect(await textOf(page, "h1")).toStartWith("Allow");
+  });
+
+  test("a page that has expired asks again and continues", async () => {
+    const { page } = await visit();
+    const { email } = await freshUser();
+    clock.advance(10 * 60_000);
+    await signIn(page, email);
+    expect(await textOf(page, "[role=alert]")).toContain("expired");
+    await picture(page, "expired");
+    await signIn(page, email);
+    await press(page, "allow");
+    expect(page.url()).toContain("code=");
+  });
+
+  test("the keyboard alone is enough, with JavaScript switched off", async () => {
+    const { page } = await visit({ scripts: false });
+    const { email } = await freshUser();
+    await page.locator("#email:focus").waitFor();
+    await page.keyboard.type(email);
+    await page.keyboard.press("Tab");
+    await page.locator("#password:focus").waitFor();
+    await page.keyboard.type(PASSWORD);
+    await picture(page, "focus");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Allow" }).waitFor();
+    await page.keyboard.press("Tab");
+    await page.locator("button[value=allow]:focus").waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/[?]code=/);
+  });
+
+  test("a screen reader hears names and roles", async () => {
+    const { page } = await visit();
+    for (const [role, name] of [
+      ["heading", "Sign in"],
+      ["textbox", "Email"],
+      ["textbox", "Password"],
+      ["button", "Sign in"],
+      ["button", "Cancel and go back"],
+    ] as const)
+      expect([name, await page.getByRole(role, { name, exact: true }).count()]).toEqual([name, 1]);
+    await signIn(page, (await freshUser()).email, "wrong");
+    const field = page.getByRole("textbox", { name: "Password" });
+    expect(await field.getAttribute("aria-describedby")).toBe("problem");
+    expect(await page.getByRole("alert").count()).toBe(1);
+  });
+
+  test.each(["light", "dark"] as const)(
+    "on a phone the page does not scroll sideways, %s",
+    async (scheme) => {
+      const { page } = await visit({ scheme, width: 320 });
+      const wide = () => page.evaluate<number>("document.documentElement.scrollWidth");
+      expect(await wide()).toBeLessThanOrEqual(320);
+      await picture(page, `phone-${scheme}`);
+      await signIn(page, (await freshUser()).email);
+      expect(await wide()).toBeLessThanOrEqual(320);
+      await picture(page, `phone-consent-${scheme}`);
+    },
+  );
+
+  test("an unregistered redirect URI shows a page, and a foreign frame stays empty", async () => {
+    const { page, url } = await visit();
+    await page.goto(url.replace(encodeURIComponent(callback), "https%3A%2F%2Fevil.example"));
+    expect(page.url()).toStartWith(root);
+    expect(await textOf(page, "h1")).toBe("This does not work");
+    await picture(page, "failure");
+    await page.goto(`http://127.0.0.1:${app.port}/frame?${url}`);
+    const frame = page.frames()[1];
+    expect(await frame?.locator("form").count()).toBe(0);
+  });
+});

@@ -1,0 +1,55 @@
+// Runs the advisories command against a fake registry.
+import { afterAll, expect, test } from "bun:test";
+
+import { runCommand } from "../../support/processes/command.ts";
+
+const ADVISORY = {
+  id: 1,
+  url: "https://advisories.example/1",
+  title: "A stranger may sign in",
+  severity: "high",
+  vulnerable_versions: "<99.0.0",
+  cwe: [],
+  cvss: { score: 7, vectorString: null },
+};
+
+let answer: () => Response;
+const registry = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => answer() });
+afterAll(() => registry.stop(true));
+
+const advisories = (at = registry.port) =>
+  runCommand(["scripts/supply/advisories.ts"], {
+    NPM_CONFIG_REGISTRY: `http://127.0.0.1:${at}`,
+  });
+
+test("a known advisory for a used package fails the command and is shown", async () => {
+  answer = () => Response.json({ elysia: [ADVISORY] });
+  const { status, said } = await advisories();
+  expect([status, said]).toEqual([
+    1,
+    "elysia <99.0.0: high, A stranger may sign in (https://advisories.example/1)\n1 known advisories for the packages of bun.lock.\n",
+  ]);
+});
+
+test("no advisory passes", async () => {
+  answer = () => Response.json({});
+  expect(await advisories()).toEqual({
+    status: 0,
+    said: "0 known advisories for the packages of bun.lock.\n",
+  });
+});
+
+test("an unreachable database is reported and does not fail", async () => {
+  for (const [said, give] of [
+    ["405", () => new Response("no", { status: 405 })],
+    ["non-JSON", () => new Response("<html>")],
+  ] as const) {
+    answer = give;
+    const result = await advisories();
+    expect(result.status).toBe(0);
+    expect(result.said).toStartWith("Nothing was checked: no advisory database");
+    expect(result.said).toContain(said);
+  }
+  const away = await advisories(1);
+  expect([away.status, away.said]).toEqual([0, expect.stringContaining("Nothing was checked")]);
+});

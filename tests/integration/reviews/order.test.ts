@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { insertNew } from "../../../src/providers/queries/write.ts";
+import { startApi, type TestApi } from "../../support/api.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  historyOfSite,
+  providerEvent,
+  queuedFor,
+  reportedReview,
+  reviewIdOf,
+  send,
+  type TestProvider,
+} from "../../support/factory.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  recordFirst,
+  reviewAction,
+} from "../../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type TestAccount } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let api: TestApi;
+let provider: TestProvider;
+let account: TestAccount;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  [account] = (await addTenants(database.db)).partners[0].accounts;
+  api = await startApi({ db: database.db });
+  provider = await addProvider(database.db, api.deps.box);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+describe("two overlapping transactions", () => {
+  test("get their numbers in the order of commit, not of begin", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db);
+    const box = createSecretBox({ current: new Uint8Array(32) });
+    const { subscriptionId } = await insertSubscription(
+      { db, box },
+      { partnerId: tenant.partnerId, url: "http://127.0.0.1:3699/" },
+    );
+    const first = reviewAction(tenant);
+    const second = reviewAction(tenant);
+    const ready = Promise.withResolvers<void>();
+    const recorded = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+
+    const early = db.transaction(async (tx) => {
+      await tx.sql`select 1`;
+      ready.resolve();
+      await recorded.promise;
+      // This transaction began first, and waits here until the other one has committed.
+      const waiting = recordFirst(tx, [second]);
+      release.resolve();
+      await waiting;
+    });
+    const late = db.transaction(async (tx) => {
+      await ready.promise;
+      await recordFirst(tx, [first]);
+      recorded.resolve();
+      await release.promise;
+      await Bun.sleep(50);
+    });
+    await Promise.all([early, late]);
+
+    const queued = await queuedFor(db, subscriptionId);
+    expect(queued.map(({ sequence, eventId }) => [sequence, eventId])).toEqual([
+      [1, first.eventId],
+      [2, second.eventId],
+    ]);
+    const rows = await historyOfSite(db, tenant.storeReviewSiteId);
+    expect(rows.map(({ eventId }) => eventId)).toEqual([first.eventId, second.eventId]);
+  });
+
+  test("leave no gap if one of them rolls back", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db);
+    const box = createSecretBox({ current: new Uint8Array(32) });
+    const { subscriptionId } = await insertSubscription(
+      { db, box },
+      { partnerId: tenant.partnerId, url: "http://127.0.0.1:3699/" },
+    );
+    await Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await recordFirst(tx, [reviewAction(tenant)]);
+          if (i % 3 === 0) throw new Error("given up");
+        }),
+      ),
+    );
+    const queued = await queuedFor(db, subscriptionId);
+    expect(queued.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: 13 }, (_, i) => i + 1),
+    );
+  });
+});
+
+describe("transactions that write the same rows in opposite orders", () => {
+  const many = Array.from({ length: 4_000 }, (_, i) => String(i).padStart(5, "0"));
+  /** Returns the SQLSTATE of each transaction; undefined for a committed one. */
+  const inBothOrders = (work: (ids: string[]) => Promise<void>): Promise<unknown[]> =>
+    Promise.all(
+      [many, many.toReversed(), many, many.toReversed()].map((ids) =>
+        work(ids).then(
+          () => undefined,
+          (error: unknown) => Reflect.get(Object(error), "code"),
+        ),
+      ),
+    );
+  const ONE_WRITES = [undefined, "23505", "23505", "23505"];
+
+  test("claim each event id once and never deadlock", async () => {
+    const ended = await inBothOrders((ids) =>
+      database.db.transaction((tx) => {
+        const claims = ids.map((id) => ({ slug: provider.slug, id }));
+        return insertNew(tx, claims, [], new Date());
+      }),
+    );
+    expect(ended.toSorted()).toEqual(ONE_WRITES.toSorted());
+  });
+
+  test("create each review once and never deadlock", async () => {
+    const other = await addProvider(database.db, api.deps.box, "other");
+    const siteId = await connectStore(database.db, account, { provider: other });
+    const facts = { rate: 4, reviewer: null, reviewerEmail: null, content: "", profanity: [] };
+    let id = 1_000_000;
+    const ended = await inBothOrders((ids) =>
+      database.db.transaction((tx) => {
+        const reviewedAt = new Date();
+        const more = { ...facts, reviewedAt, removedAt: null };
+        const reviews = ids.map((one) => ({ id: ++id, siteId, externalReviewId: one, ...more }));
+        return insertNew(tx, [], reviews, reviewedAt);
+      }),
+    );
+    expect(ended.toSorted()).toEqual(ONE_WRITES.toSorted());
+  });
+});
+
+describe("requests that touch the same reviews and sites in any order", () => {
+  test("all succeed without a deadlock", async () => {
+    const { db } = database;
+    const sites = [
+      await connectStore(db, account, { provider }),
+      await connectStore(db, account, { provider, store: 1 }),
+    ];
+    const token = await api.login(account.owner.email);
+    const seed = sites.flatMap((site) =>
+      ["a", "b", "c"].map((id) => created(site, `${id}${site}`)),
+    );
+    await send(api, provider, { events: seed });
+    const target = await reviewIdOf(db, `a${sites[0]}`);
+
+    const request = (round: number) => {
+      const events = sites.flatMap((site) => [
+        providerEvent("review.updated", site, {
+          review: reportedReview(`a${site}`, { rate: (round % 5) + 1 }),
+        }),
+        providerEvent("review.updated", site, {
+          review: reportedReview(`b${site}`, { content: `Round ${round}` }),
+        }),
+        created(site, `new${round % 7}`),
+        providerEvent("connection.changed", site, {
+          axis: round % 2 === 0 ? "pull" : "post",
+          connected: round % 3 === 0,
+          error_code: round % 3 === 0 ? null : "E-002",
+        }),
+        { ...created(site, `shared${round % 5}-${site}`), id: `shared-${round % 5}-${site}` },
+      ]);
+      return send(api, provider, { events: round % 2 === 0 ? events : events.toReversed() });
+    };
+    const answers = await Promise.all([
+      ...Array.from({ length: 60 }, (_, round) => request(round)),
+      ...Array.from({ length: 30 }, (_, i) =>
+        api.call("POST", `/account/reviews/${target}/response`, {
+          token,
+          body: { body: `Thanks ${i}` },
+        }),
+      ),
+    ]);
+    expect(answers.filter(({ status }) => status !== 200).map(({ text }) => text)).toEqual([]);
+    expect(api.lines.filter((line) => line.includes("deadlock"))).toEqual([]);
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import { createApp } from "../../../src/app.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { until } from "../../support/network/receiver.ts";
+import { settle, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+// Operators read webhooks of a partner by the same code as the partner (contract 10.3), and cannot change them.
+
+let world: WebhookWorld;
+let id: string;
+let eventId: string;
+let secret: string;
+let own: number;
+let other: number;
+beforeAll(async () => {
+  world = await startWebhooks();
+  [own, other] = [world.tenants.partners[0].id, world.tenants.partners[1].id];
+  ({ id, secret } = await world.subscribe({ label: "Seen" }));
+  [eventId = ""] = await world.emit(2);
+  await settle(world, id, "failed");
+});
+afterAll(() => world.stop());
+
+const READS = [
+  "",
+  "/events",
+  "/{id}",
+  "/{id}/deliveries",
+  "/{id}/deliveries?outcome=failed&limit=1",
+  "/{id}/deliveries/{event}",
+  "/{id}/health",
+  "/{id}/stats",
+];
+const fill = (path: string, subscription = id, event = eventId) =>
+  path.replace("{id}", subscription).replace("{event}", event);
+const look = (path: string, { partner = own, as = world.tokens.root, method = "GET" } = {}) =>
+  world.api.call(method, `/admin/partners/${partner}/webhooks${path}`, { token: as });
+
+test("operators have every reading route of the partner, and no other", () => {
+  const routes = createApp(world.api.deps).routes.filter(({ method }) => method !== "ALL");
+  const below = (base: string) =>
+    routes
+      .filter(({ path }) => path.startsWith(BASE_PATH + base))
+      .map(({ method, path }) => `${method} ${path.slice((BASE_PATH + base).length)}`)
+      .toSorted();
+  const seen = below("/admin/partners/:id/webhooks");
+  const reads = below("/partner/webhooks").filter((one) => one.startsWith("GET"));
+  expect(seen).toEqual(reads.map((one) => one.replace(":id", ":subscriptionId")).toSorted());
+});
+
+describe.each(READS)("%s", (path) => {
+  test("answers like the route of the partner, without the secret", async () => {
+    const theirs = await world.ask("GET", fill(path));
+    const seen = await look(fill(path));
+    expect([seen.status, seen.body]).toEqual([200, theirs.body]);
+    expect(seen.text).not.toContain(secret);
+  });
+
+  test("is a 403 for all other users, also those of the partner", async () => {
+    const { owner, admin, other: foreign, account, location } = world.tokens;
+    for (const as of [owner, admin, foreign, account, location])
+      expect((await look(fill(path), { as })).status).toBe(403);
+  });
+
+  test("is a 403 for an operator at the path of the partner", async () => {
+    expect((await world.ask("GET", fill(path), { as: "root" })).status).toBe(403);
+  });
+
+  test("is the same 404 for a foreign, missing or malformed id", async () => {
+    const account = world.tenants.partners[0].accounts[0].id;
+    for (const partner of [2_000_000_000, account]) {
+      const { status, body } = await look(fill(path), { partner });
+      expect([status, body["code"]]).toEqual([404, "not_found"]);
+    }
+    if (!path.includes("{id}")) return;
+    for (const [one, partner] of [
+      [id, other],
+      [ulid(), own],
+      ["not-an-id", own],
+    ] as const)
+      expect((await look(fill(path, one), { partner })).status).toBe(404);
+  });
+});
+
+test.each([
+  ["POST", ""],
+  ["POST", "/{id}"],
+  ["PATCH", "/{id}"],
+  ["DELETE", "/{id}"],
+])("%s %s is a 405", async (method, path) => {
+  expect((await look(fill(path), { method })).status).toBe(405);
+});
+
+test.each(["secret", "rotate-secret", "test", "enable", "recover"])(
+  "there is no POST /%s",
+  async (action) => {
+    expect((await look(`/${id}/${action}`, { method: "POST" })).status).toBe(404);
+  },
+);
+
+test("the list of another partner has no subscription of this one", async () => {
+  expect((await look("", { partner: other })).body["data"]).toEqual([]);
+});
+
+test("an operator follows deliveries live, until the token ends", async () => {
+  const root = world.api.listen();
+  const token = await world.api.login(world.tenants.superAdmin.email);
+  const response = await fetch(`${root}${BASE_PATH}/admin/partners/${own}/webhooks/${id}/stream`, {
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  const received: string[] = [];
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) received.push(decoder.decode(chunk));
+  })();
+  await until("the health", () => received.join("").includes("event: health"));
+  await world.api.call("GET", "/logout", { token });
+  await until("the stream sleeps", () => world.clock.sleepers > 0);
+  world.clock.advance(2_000);
+  await reading;
+  expect(received.join("")).toContain(`"id":"${id}"`);
+});

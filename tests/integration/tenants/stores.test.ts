@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { everyPage, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { addProvider, created, report } from "../../support/factory.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let api: TestApi;
+let tenants: Tenants;
+let root = "";
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db });
+  root = await api.login(tenants.superAdmin.email);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+const post = (path: string, body: unknown, token = root): Promise<Answer> =>
+  api.call("POST", `/admin${path}`, { token, body });
+const get = (path: string): Promise<Answer> => api.call("GET", `/admin${path}`, { token: root });
+const errorsOf = ({ status, body }: Answer) => [status, body["errors"]];
+const name = () => `Made ${crypto.randomUUID()}`;
+
+async function newStore(): Promise<number> {
+  const [{ accounts }] = tenants.partners;
+  const { body } = await post("/stores", { account_id: accounts[0].id, name: name() });
+  return Number(body["id"]);
+}
+async function newProvider(): Promise<number> {
+  const { body } = await post("/providers", { slug: `p${crypto.randomUUID()}`, name: "Site" });
+  return Number(body["id"]);
+}
+
+describe("plans", () => {
+  test("are created with their features, listed, and used by an account", async () => {
+    const made = await post("/plans", { name: "Everything", features: ["reviews", "flags"] });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      name: "Everything",
+      features: ["reviews", "flags"],
+    });
+    const { body } = await get("/plans");
+    expect(body["data"]).toContainEqual(made.body);
+    const account = { name: name(), partner_id: tenants.partners[0].id, plan_id: made.body["id"] };
+    expect((await post("/accounts", account)).status).toBe(201);
+  });
+
+  test("are listed page by page, the newest first", async () => {
+    for (let i = 0; i < 3; i++) await post("/plans", { name: name() });
+    const pages = await everyPage<{ id: number }>(api, "/admin/plans?limit=2", root);
+    const ids = pages.flat().map(({ id }) => id);
+    expect(pages.length).toBeGreaterThan(1);
+    expect(ids).toEqual(ids.toSorted((a, b) => b - a));
+    for (const query of ["limit=0", "limit=101", "limit=1&limit=2", "cursor=x"])
+      expect((await get(`/plans?${query}`)).status).toBe(422);
+    expect((await get("/plans?limit=100")).body["next_cursor"]).toBeNull();
+  });
+
+  test("need a unique name, also if two are created at once", async () => {
+    const plan = { name: name() };
+    const answers = await Promise.all([post("/plans", plan), post("/plans", plan)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422]);
+    expect(errorsOf(await post("/plans", plan))).toEqual([
+      422,
+      { name: ["is the name of another plan"] },
+    ]);
+  });
+
+  test("have at most 100 different features with valid names", async () => {
+    const many = (length: number) => Array.from({ length }, (_, i) => `f${i}`);
+    expect((await post("/plans", { name: name(), features: many(100) })).status).toBe(201);
+    for (const features of [many(101), ["a", "a"], ["A b"]])
+      expect((await post("/plans", { name: name(), features })).status).toBe(422);
+  });
+});
+
+describe("stores", () => {
+  test("are created for an account, and listed with the newest first", async () => {
+    const [{ id: partner, accounts }] = tenants.partners;
+    const account = accounts[0].id;
+    const made = [];
+    for (let i = 0; i < 3; i++) made.push(await newStore());
+    const path = `/admin/stores?limit=2&account_id=${account}`;
+    const rows = (await everyPage<{ id: number }>(api, path, root)).flat();
+    expect(rows.slice(0, 3).map(({ id }) => id)).toEqual(made.toReversed());
+    expect(rows[0]).toMatchObject({ account_id: account, partner_id: partner });
+  });
+
+  test("are listed for their partner, and for no other", async () => {
+    const [one, two] = tenants.partners;
+    const store = await newStore();
+    const [own, foreign] = await Promise.all([
+      api.login(one.owner.email),
+      api.login(two.owner.email),
+    ]);
+    const seen = async (token: string, query = "") =>
+      (
+        await everyPage<{ id: number; partner_id: number }>(
+          api,
+          `/partner/stores?limit=2${query}`,
+          token,
+        )
+      ).flat();
+    const rows = await seen(own);
+    expect(rows[0]).toMatchObject({ id: store });
+    expect(new Set(rows.map((row) => row.partner_id))).toEqual(new Set([one.id]));
+    expect((await seen(foreign)).every((row) => row.partner_id === two.id)).toBe(true);
+    const ofOthers = `&account_id=${one.accounts[0].id}`;
+    expect(await seen(own, ofOthers)).toContainEqual(expect.objectContaining({ id: store }));
+    expect(await seen(foreign, ofOthers)).toEqual([]);
+    expect((await api.call("GET", "/partner/stores", { token: root })).status).toBe(403);
+  });
+
+  test("need an existing account", async () => {
+    expect(
+      errorsOf(await post("/stores", { account_id: tenants.partners[0].id, name: "x" })),
+    ).toEqual([422, { account_id: ["is not an account"] }]);
+  });
+});
+
+describe("a store's connection to a review site", () => {
+  test("can be named by the provider's events from then on", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "stores-provider");
+    const { body } = await get("/providers");
+    const row = Object(body["data"]).find(({ slug }: { slug: string }) => slug === provider.slug);
+    const store_id = await newStore();
+    const made = await post("/store-review-sites", { store_id, provider_id: row.id });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.any(Number),
+      store_id,
+      account_id: tenants.partners[0].accounts[0].id,
+      partner_id: tenants.partners[0].id,
+      provider: provider.slug,
+      pull: { connected: true, error_code: null },
+      post: { connected: true, error_code: null },
+    });
+    const listed = await get(`/store-review-sites?store_id=${store_id}`);
+    expect(listed.body["data"]).toEqual([made.body]);
+    const event = created(Number(made.body["id"]), crypto.randomUUID());
+    expect(await report(api, provider, [event])).toMatchObject({ accepted: 1 });
+  });
+
+  test("is created once, also by two concurrent requests", async () => {
+    const link = { store_id: await newStore(), provider_id: await newProvider() };
+    const answers = await Promise.all([
+      post("/store-review-sites", link),
+      post("/store-review-sites", link),
+    ]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422]);
+    expect(errorsOf(await post("/store-review-sites", link))).toEqual([
+      422,
+      { provider_id: ["is connected to this store already"] },
+    ]);
+  });
+
+  test("reports both a missing store and a missing provider", async () => {
+    const answer = await post("/store-review-sites", { store_id: 999_999, provider_id: 999_999 });
+    expect(errorsOf(answer)).toEqual([
+      422,
+      { store_id: ["is not a store"], provider_id: ["is not a provider"] },
+    ]);
+  });
+});
+
+test("creations are audited, with ids alone", async () => {
+  const store = await newStore();
+  await post("/store-review-sites", { store_id: store, provider_id: await newProvider() });
+  const rows = await database.db.sql<{ action: string; details: object }[]>`
+    select action, details from audit_log
+     where action in ('STORE_CREATED', 'STORE_REVIEW_SITE_CREATED') order by id desc limit 2`;
+  expect(rows.map(({ action }) => action)).toEqual(["STORE_REVIEW_SITE_CREATED", "STORE_CREATED"]);
+  expect(rows[1]?.details).toEqual({
+    store_id: store,
+    company_id: tenants.partners[0].accounts[0].id,
+  });
+});
+
+test("only a super-admin creates or lists these", async () => {
+  const token = await api.login(tenants.partners[0].owner.email);
+  for (const path of ["/plans", "/stores", "/store-review-sites"]) {
+    expect((await post(path, {}, token)).status).toBe(403);
+    expect((await api.call("GET", `/admin${path}`, { token })).status).toBe(403);
+  }
+});

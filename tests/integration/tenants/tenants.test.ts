@@ -1,0 +1,325 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+
+import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+let database: TestDatabase;
+let api: TestApi;
+let tenants: Tenants;
+const tokens = { root: "", partner: "", account: "", location: "" };
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db });
+  const [one] = tenants.partners;
+  tokens.root = await api.login(tenants.superAdmin.email);
+  tokens.partner = await api.login(one.owner.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.location = await api.login(one.accounts[0].locationUser.email);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+const get = (path: string, token = tokens.root) => api.call("GET", `/admin${path}`, { token });
+const post = (path: string, body?: unknown, token = tokens.root): Promise<Answer> =>
+  api.call("POST", `/admin${path}`, { token, body });
+const idOf = ({ body, text }: Answer): number => {
+  if (body["id"] === undefined) throw new Error(`No id: ${text}`);
+  return Number(body["id"]);
+};
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+const verify = async (token: string) => (await api.call("GET", "/verify-token", { token })).status;
+
+async function audited(action: string): Promise<Record<string, unknown>[]> {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.map(({ details, actor }) => ({ ...details, actor }));
+}
+
+async function tokensOf(companyIds: readonly number[]): Promise<number> {
+  const [row] = await database.db.sql<{ n: number }[]>`
+    select count(*)::int as n from tokens t join users u on u.id = t.user_id
+     where u.company_id = any(${[...companyIds]}::int[])`;
+  return row?.n ?? 0;
+}
+
+async function planId(): Promise<number> {
+  const [row] = await database.db.sql<{ id: number }[]>`select min(id) as id from plans`;
+  return row?.id ?? 0;
+}
+
+describe("administration", () => {
+  const PATHS = [
+    "/partners",
+    "/accounts",
+    "/plans",
+    "/companies/1",
+    "/users",
+    "/users/1",
+    "/providers",
+    "/dispatcher",
+    "/stream",
+  ];
+  test.each(PATHS)(
+    "at %s is a 401 without a token, and a 403 for all but super-admins",
+    async (path) => {
+      expect((await api.call("GET", `/admin${path}`)).status).toBe(401);
+      for (const token of [tokens.partner, tokens.account, tokens.location])
+        expect((await get(path, token)).status).toBe(403);
+    },
+  );
+
+  test("rejects other users before it reads the body or looks the record up", async () => {
+    for (const path of ["/partners", "/users", "/users/1/deactivate", "/partners/x/activate"])
+      expect((await post(path, "{", tokens.partner)).status).toBe(403);
+    expect(await audited("AUTHZ_DENIED")).not.toEqual([]);
+  });
+
+  test.each(["users", "partners", "accounts"])(
+    "answers 404 for %s with a malformed or missing id",
+    async (kind) => {
+      for (const id of ["0", "x", "1.5", "99999999999", "2147483647"])
+        expect((await post(`/${kind}/${id}/deactivate`)).status).toBe(404);
+    },
+  );
+});
+
+describe("partners and accounts", () => {
+  test("are created with their branding, plan and stores, and audited", async () => {
+    const partner = await post("/partners", {
+      name: "New Agency",
+      primary_color: "#ABCDEF",
+      logo_url: "https://agency.example/logo.svg",
+      white_label: { brand_name: "Agency Reviews", domain: "reviews.agency.example" },
+    });
+    expect(partner.status).toBe(201);
+    expect(partner.body).toMatchObject({
+      name: "New Agency",
+      is_active: true,
+      primary_color: "#ABCDEF",
+      white_label: {
+        enabled: true,
+        brand_name: "Agency Reviews",
+        domain: "reviews.agency.example",
+      },
+    });
+    const plan_id = await planId();
+    const account = await post("/accounts", {
+      name: "New Shop",
+      partner_id: idOf(partner),
+      plan_id,
+      stores: ["North", "South"],
+    });
+    expect(account.status).toBe(201);
+    expect(account.body).toMatchObject({
+      partner_id: idOf(partner),
+      plan: { id: plan_id, name: "Growth" },
+      primary_color: "#1f6feb",
+      store_ids: [expect.any(Number), expect.any(Number)],
+    });
+    expect((await audited("COMPANY_CREATED")).slice(-2)).toEqual([
+      { company_id: idOf(partner), type: "partner", actor: tenants.superAdmin.id },
+      { company_id: idOf(account), type: "account", actor: tenants.superAdmin.id },
+    ]);
+  });
+
+  test("report all invalid fields at once", async () => {
+    expect(
+      fieldsOf(
+        await post("/partners", {
+          name: "",
+          primary_color: "red",
+          logo_url: "http://x.example/",
+          white_label: { brand_name: "x", domain: "Not A Domain" },
+          is_active: true,
+        }),
+      ),
+    ).toEqual([422, ["is_active", "logo_url", "name", "primary_color", "white_label.domain"]]);
+    const references = { name: "x", partner_id: 999_999, plan_id: 999_999 };
+    expect(fieldsOf(await post("/accounts", references))).toEqual([422, ["partner_id", "plan_id"]]);
+    // The id of an account is not that of a partner.
+    const [one] = tenants.partners;
+    const nested = { name: "x", partner_id: one.accounts[0].id, plan_id: await planId() };
+    expect(fieldsOf(await post("/accounts", nested))).toEqual([422, ["partner_id"]]);
+  });
+
+  test("cannot share a domain, also if they are created at once", async () => {
+    const body = { name: "D", white_label: { brand_name: "D", domain: "same.example" } };
+    const answers = await Promise.all(Array.from({ length: 5 }, () => post("/partners", body)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 422, 422, 422, 422]);
+    const refused = answers.filter(({ status }) => status === 422).map(fieldsOf);
+    expect(new Set(refused.flat(2))).toEqual(new Set([422, "white_label.domain"]));
+  });
+
+  test("are listed newest first, page by page, and filtered", async () => {
+    const pages = await everyPage<{ id: number }>(api, "/admin/partners?limit=1", tokens.root);
+    const ids = pages.flat().map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => b - a));
+    expect(ids).toEqual(expect.arrayContaining(tenants.partners.map(({ id }) => id)));
+    const [one] = tenants.partners;
+    const accounts = await get(`/accounts?partner_id=${one.id}&is_active=true`);
+    expect((accounts.body["data"] as { id: number }[]).map(({ id }) => id)).toEqual(
+      one.accounts.map(({ id }) => id).toReversed(),
+    );
+    for (const query of ["limit=0", "limit=101", "cursor=x", "is_active=1"])
+      expect((await get(`/accounts?${query}`)).status).toBe(422);
+  });
+});
+
+test("companies are found by a part of their name, and accounts contain their partner and stores", async () => {
+  const [, two] = tenants.partners;
+  const named = async (path: string) => (await get(path)).body["data"];
+  expect(await named("/partners?name=P2")).toEqual([expect.objectContaining({ id: two.id })]);
+  const [account] = two.accounts;
+  expect(await named("/accounts?name=p2-A1")).toEqual([
+    expect.objectContaining({
+      id: account.id,
+      partner_name: "p2",
+      store_ids: account.storeIds,
+      stores: [
+        { id: account.storeIds[0], name: "p2-a1 east" },
+        { id: account.storeIds[1], name: "p2-a1 west" },
+      ],
+    }),
+  ]);
+  for (const name of ["%25", "_", "nobody"])
+    expect(await named(`/accounts?name=${name}`)).toEqual([]);
+});
+
+test("a company of any type is shown with its name; a missing one is a 404", async () => {
+  const { superAdmin, partners } = tenants;
+  const platform = superAdmin.companyId;
+  expect((await get(`/companies/${platform}`)).body).toEqual({
+    id: platform,
+    type: "platform",
+    name: "Platform",
+  });
+  const { id } = partners[0].accounts[0];
+  expect((await get(`/companies/${id}`)).body).toEqual({ id, type: "account", name: "p1-a1" });
+  for (const missing of ["0", "x", "2147483647"])
+    expect((await get(`/companies/${missing}`)).status).toBe(404);
+});
+
+test("the plans that an account can have are listed", async () => {
+  expect((await get("/plans")).body).toEqual({
+    next_cursor: null,
+    data: [{ id: await planId(), name: "Growth", features: ["reviews", "flags"] }],
+  });
+});
+
+describe("deactivating", () => {
+  test("an account revokes the tokens of its users at once and permanently, and no others", async () => {
+    const [, two] = tenants.partners;
+    const [shut, open] = two.accounts;
+    const token = await api.login(shut.owner.email);
+    const other = await api.login(open.owner.email);
+    const refresh = await tokensOf([shut.id]);
+    const { status, body } = await post(`/accounts/${shut.id}/deactivate`);
+    expect([status, body["is_active"]]).toEqual([200, false]);
+    expect(await verify(token)).toBe(401);
+    expect(await verify(other)).toBe(200);
+    expect(await tokensOf([shut.id])).toBe(0);
+    const login = { email: shut.owner.email, password: PASSWORD };
+    expect((await api.call("POST", "/login", { body: login })).status).toBe(401);
+    expect((await audited("COMPANY_DEACTIVATED")).at(-1)).toEqual({
+      company_id: shut.id,
+      type: "account",
+      revoked: refresh,
+      actor: tenants.superAdmin.id,
+    });
+    expect((await post(`/accounts/${shut.id}/activate`)).body["is_active"]).toBe(true);
+    expect(await verify(token)).toBe(401);
+    expect(await verify(await api.login(shut.owner.email))).toBe(200);
+  });
+
+  test("a partner also revokes those of its accounts, and ends impersonation", async () => {
+    const [one, two] = tenants.partners;
+    const owner = await api.login(two.owner.email);
+    const account = await api.login(two.accounts[0].locationUser.email);
+    const acting = await api.call("POST", "/partner/account-owner/token", {
+      token: owner,
+      body: { account_id: two.accounts[1].id },
+    });
+    const all = [owner, account, String(acting.body["access_token"])];
+    expect(await Promise.all(all.map(verify))).toEqual([200, 200, 200]);
+    await post(`/partners/${two.id}/deactivate`);
+    expect(await Promise.all(all.map(verify))).toEqual([401, 401, 401]);
+    expect(await tokensOf([two.id, ...two.accounts.map(({ id }) => id)])).toBe(0);
+    expect(await verify(await api.login(one.owner.email))).toBe(200);
+    await post(`/partners/${two.id}/activate`);
+    expect(await Promise.all(all.map(verify))).toEqual([401, 401, 401]);
+  });
+
+  test("an account while its users sign in leaves no valid token, also after activation", async () => {
+    const [, two] = tenants.partners;
+    const [account] = two.accounts;
+    const login = { email: account.owner.email, password: PASSWORD };
+    for (let round = 0; round < 3; round++) {
+      const [answers] = await Promise.all([
+        Promise.all(Array.from({ length: 4 }, () => api.call("POST", "/login", { body: login }))),
+        post(`/accounts/${account.id}/deactivate`),
+      ]);
+      const issued = answers.flatMap(({ status, body }) =>
+        status === 200 ? [String(body["token"])] : [],
+      );
+      const dead = issued.map(() => 401);
+      expect(await Promise.all(issued.map(verify))).toEqual(dead);
+      await post(`/accounts/${account.id}/activate`);
+      expect(await Promise.all(issued.map(verify))).toEqual(dead);
+    }
+  });
+
+  test("again changes nothing and is not audited", async () => {
+    const [, two] = tenants.partners;
+    const before = (await audited("COMPANY_ACTIVATED")).length;
+    expect((await post(`/partners/${two.id}/activate`)).status).toBe(200);
+    expect(await audited("COMPANY_ACTIVATED")).toHaveLength(before);
+    // The path of the other company type does not find it.
+    expect((await post(`/accounts/${two.id}/deactivate`)).status).toBe(404);
+  });
+});
+
+describe("providers", () => {
+  const report = (slug: string, secret: string) => {
+    const raw = `{"events":[]}`;
+    const digest = createHmac("sha256", secret).update(raw).digest("hex");
+    return api.call("POST", `/providers/${slug}/events`, {
+      body: raw,
+      headers: { "X-Provider-Signature": `sha256=${digest}` },
+    });
+  };
+
+  test("show their secret once, at creation; a rotated one is invalid at once", async () => {
+    const made = await post("/providers", { slug: "google", name: "Google" });
+    expect(made.status).toBe(201);
+    const secret = String(made.body["secret"]);
+    expect(secret).toMatch(/^[0-9a-f]{64}$/);
+    // A valid signature is followed by the validation of fields.
+    expect((await report("google", secret)).status).toBe(422);
+    const rotated = await post(`/providers/${idOf(made)}/secret`);
+    expect(rotated.body).toMatchObject({ id: idOf(made), slug: "google", name: "Google" });
+    expect(rotated.headers.get("cache-control")).toBe("no-store");
+    expect((await report("google", secret)).status).toBe(401);
+    expect((await report("google", String(rotated.body["secret"]))).status).toBe(422);
+    const list = await get("/providers");
+    expect(list.body["data"]).toEqual([{ id: idOf(made), slug: "google", name: "Google" }]);
+    expect((await audited("PROVIDER_SECRET_ROTATED")).at(-1)).toEqual({
+      provider: "google",
+      actor: tenants.superAdmin.id,
+    });
+  });
+
+  test("have a unique slug that is valid in paths", async () => {
+    const bad = ["", "Google", "a/b", "-a", "x".repeat(65), "google"];
+    for (const slug of bad)
+      expect(fieldsOf(await post("/providers", { slug, name: "x" }))).toEqual([422, ["slug"]]);
+  });
+});

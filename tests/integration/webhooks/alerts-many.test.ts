@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+
+import type { Raised } from "../../../dispatcher/alerts/incidents.ts";
+import { findTrouble, seeSubscriptions } from "../../../dispatcher/alerts/queries.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { lookForTrouble } from "../../support/alerts.ts";
+import { createTestBox, silentLog } from "../../support/dispatch.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+
+const MANY = 1_000;
+const box = createTestBox();
+const config = { serverRoot: "https://reviews.example" };
+let database: TestDatabase;
+let ids: string[];
+let raised: Raised[];
+let logged: string[];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const rows = await database.db.sql<{ id: string }[]>`
+    with partners as (
+      insert into companies (type, name, primary_color, created_at)
+      select 'partner', 'Partner ' || n, '#123456', now() from generate_series(1, ${MANY}::int) n returning id
+    ), owners as (
+      insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+      select id, id || '@partner.example', 'Owner', 'partner_owner', true, now(), now() from partners
+    )
+    insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+      suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
+    select 'S' || lpad(id::text, 8, '0'), id, id % 64, 'Test', 'https://receiver.example/', 'immediate', 'full', false,
+           'subscription', 'active', '', '0123456789abcdef', now(), now()
+      from partners returning id`;
+  ids = rows.map((row) => row.id).toSorted();
+});
+beforeEach(() => {
+  raised = [];
+  logged = [];
+});
+afterEach(async () => {
+  await database.db.sql`truncate alerts, incidents, mails`;
+  await enable();
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+const disable = () => database.db.sql`
+  update webhook_subscriptions
+     set state = 'disabled', consecutive_failure_count = 20, disabled_at = now(), disabled_reason = 'x'`;
+const enable = (id?: string) => database.db.sql`
+  update webhook_subscriptions
+     set state = 'active', consecutive_failure_count = 0, disabled_at = null, disabled_reason = null,
+         deleted_at = null
+   where ${id ?? null}::text is null or id = ${id ?? ""}`;
+
+async function look(): Promise<void> {
+  const note = (event: string, fields: object = {}) =>
+    void logged.push(`${event} ${String(Reflect.get(fields, "subscription_id") ?? "")}`.trim());
+  const log = { ...silentLog, warn: note, error: note };
+  const deps = { db: database.db, clock: systemClock, log, box, config };
+  raised.push(...(await lookForTrouble(deps, false)));
+}
+
+const troubledIds = async () => (await findTrouble(database.db, false)).troubled;
+const disabledOnes = () =>
+  raised.flatMap(({ kind, subscriptionId }) => (kind === "disabled" ? [subscriptionId] : []));
+const countOf = async (table: "incidents" | "mails") =>
+  (await database.db.sql.unsafe(`select from ${table}`)).length;
+
+test("alerts of 1,000 subscriptions that are disabled at once are raised in transactions of 100", async () => {
+  await disable();
+  await look();
+  expect(disabledOnes().toSorted()).toEqual(ids);
+  const transactions = await database.db.sql<{ count: number }[]>`
+    select count(*)::int as count from incidents group by xmin::text`;
+  expect(transactions.map((one) => one.count)).toEqual(Array.from({ length: 10 }, () => 100));
+  expect(await countOf("mails")).toBe(MANY);
+});
+
+test("an alert that PostgreSQL rejects does not block alerts of other subscriptions, and is raised once the cause is removed", async () => {
+  const [refused = ""] = ids.slice(150);
+  const { sql } = database.db;
+  await sql.unsafe(
+    `alter table incidents add constraint refused check (subscription_id <> '${refused}') not valid`,
+  );
+  await disable();
+  await look();
+  expect(disabledOnes().toSorted()).toEqual(ids.filter((id) => id !== refused));
+  expect(await countOf("mails")).toBe(MANY - 1);
+  expect(logged).toContain(`alerts.stuck ${refused}`);
+  const failures = () => logged.filter((one) => one === "alerts.failed").length;
+  expect(failures()).toBeLessThan(20);
+  await sql`update webhook_subscriptions set consecutive_failure_count = 19, state = 'active', disabled_at = null,
+    disabled_reason = null where id = ${ids[0] ?? ""}`;
+  await look();
+  expect(raised.at(-1)?.subscriptionId).toBe(ids[0]);
+  expect(disabledOnes()).not.toContain(refused);
+  await sql.unsafe("alter table incidents drop constraint refused");
+  await look();
+  expect(disabledOnes()).toContain(refused);
+  expect(await countOf("incidents")).toBe(MANY + 1);
+});
+
+test("a mail that cannot be composed does not block the mails of other partners", async () => {
+  const { sql } = database.db;
+  const [partner] = await sql<{ id: number }[]>`
+    select partner_id as id from webhook_subscriptions where id = ${ids[150] ?? ""}`;
+  await sql.unsafe(`
+    alter table alerts add constraint refused
+      check (partner_id <> ${partner?.id ?? 0} or mail_state <> 'queued') not valid`);
+  await disable();
+  await look();
+  expect(disabledOnes()).toHaveLength(MANY);
+  expect(await countOf("mails")).toBe(MANY - 1);
+  await sql.unsafe("alter table alerts drop constraint refused");
+  await look();
+  expect(await countOf("mails")).toBe(MANY);
+});
+
+test("a disabled subscription with a raised alert is not examined again until it is enabled or deleted", async () => {
+  await disable();
+  await look();
+  expect(await troubledIds()).toEqual([]);
+  const [enabled = "", deleted = ""] = ids;
+  await enable(enabled);
+  await database.db.sql`
+    update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = ${deleted}`;
+  expect(await troubledIds()).toEqual([enabled, deleted]);
+  await look();
+  // An incident that continues after an enable stays open until the next success.
+  expect(await troubledIds()).toEqual([enabled]);
+});
+
+test("the last success is queried only if the failure counter fell or is 0", async () => {
+  const [id = ""] = ids;
+  const { sql } = database.db;
+  const fail = (failures: number) =>
+    sql`update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
+  const lastSuccess = async () => (await seeSubscriptions(database.db, [id]))[0]?.lastSuccessAt;
+  await sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
+    values ('01JZ0000000000000000000000', ${id}, 1, 'E', 'webhook.test', 1, 1, now(), 1, 'delivered', 200, '{}', '', false)`;
+  await fail(10);
+  await look();
+  expect(await lastSuccess()).toBeNull();
+  await fail(11);
+  expect(await lastSuccess()).toBeNull();
+  await fail(9);
+  expect(await lastSuccess()).toBeInstanceOf(Date);
+  await fail(0);
+  expect(await lastSuccess()).toBeInstanceOf(Date);
+});

@@ -1,0 +1,383 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { verify } from "@octokit/webhooks-methods";
+import { ulid } from "ulid";
+
+import { postAlerts } from "../../../dispatcher/alerts/look.ts";
+import { claimPosts } from "../../../dispatcher/alerts/queries.ts";
+import { removeOldIncidents } from "../../../dispatcher/maintenance/removal-queries.ts";
+import { createDeliver } from "../../../dispatcher/delivery/deliver.ts";
+import { HttpClient } from "../../../dispatcher/http/client.ts";
+import { addMs, systemClock } from "../../../src/lib/clock.ts";
+import { parseNetworks } from "../../../src/lib/egress.ts";
+import { newSecret } from "../../../src/lib/secrets.ts";
+import { ALERT_KINDS, alertSecretAssociatedData, openMail } from "../../../src/outbox/mail.ts";
+import { noteDisabling } from "../../../src/webhooks/queries/alerts.ts";
+import {
+  changeSubscription,
+  lockSubscription,
+} from "../../../src/webhooks/queries/subscriptions.ts";
+import { lookForTrouble } from "../../support/alerts.ts";
+import { removeAll } from "../../support/maintenance.ts";
+import { createTestBox, silentLog } from "../../support/dispatch.ts";
+import { forceHistory } from "../../support/history.ts";
+import {
+  forgetQueue,
+  insertSubscription,
+  insertTenant,
+  makeWait,
+  record,
+  reviewAction,
+} from "../../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { Receiver } from "../../support/network/receiver.ts";
+
+const MINUTE_MS = 60_000;
+const box = createTestBox();
+let database: TestDatabase;
+let receiver: Receiver;
+/** Time that every run of the alert job adds to the clock. */
+let aheadMs = 0;
+const clock = { ...systemClock, now: () => addMs(new Date(), aheadMs) };
+const config = { serverRoot: "https://reviews.example" };
+
+beforeAll(async () => {
+  database = await createDatabase();
+  receiver = await Receiver.start();
+});
+afterEach(async () => {
+  aheadMs = 0;
+  receiver.answer = () => 200;
+  receiver.received.splice(0);
+  const { sql } = database.db;
+  await sql`truncate alerts, incidents, alert_settings, mails, backlog_stats, stats_progress`;
+  await forgetQueue(database.db);
+  await sql`update webhook_subscriptions set state = 'deleted', deleted_at = now()`;
+});
+afterAll(async () => {
+  await receiver.stop();
+  await database.drop();
+});
+
+const look = (everywhere = true) =>
+  lookForTrouble({ db: database.db, clock, log: silentLog, box, config }, everywhere);
+const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
+
+async function subscribed(failures = 0) {
+  const tenant = await insertTenant(database.db);
+  await database.db.sql`
+    insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+    values (${tenant.partnerId}, ${`${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
+  const made = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url: receiver.url, failures },
+  );
+  return { tenant, id: made.subscriptionId };
+}
+
+type Subscribed = Awaited<ReturnType<typeof subscribed>>;
+
+async function setFailures({ id }: Subscribed, failures: number): Promise<void> {
+  await database.db.sql`
+    update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
+}
+
+async function settle(
+  { tenant }: Subscribed,
+  settings: {
+    kinds?: readonly string[];
+    recipients?: string[];
+    digest?: number;
+    url?: string;
+  } = {},
+): Promise<string> {
+  const id = ulid();
+  const secret = newSecret();
+  const { partnerId } = tenant;
+  const url = settings.url ?? null;
+  const sealed = url && box.seal(secret, alertSecretAssociatedData(partnerId, id));
+  await database.db.sql`
+    insert into alert_settings (id, partner_id, recipients, kinds, oldest_waiting_minutes, digest_minutes, webhook_url,
+                                sealed_secret, secret_fingerprint, updated_at)
+    values (${id}, ${partnerId}, ${settings.recipients ?? null}, ${[...(settings.kinds ?? ALERT_KINDS)]}, 15,
+            ${settings.digest ?? 0}, ${url}, ${sealed}, ${url && "0123456789abcdef"}, now())`;
+  return secret;
+}
+
+async function mails(): Promise<{ to: string; subject: string; text: string }[]> {
+  const rows = await database.db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails order by id`;
+  return rows.map(({ id, sealed }) => openMail(box, id, sealed));
+}
+
+describe("an alert", () => {
+  test("is raised once by any number of runs, also by concurrent ones", async () => {
+    await subscribed(5);
+    await Promise.all([look(), look(), look()]);
+    expect(await raised()).toEqual([]);
+    const [row] = await database.db.sql`select count(*)::int as count from alerts`;
+    expect(row?.["count"]).toBe(1);
+    expect(await mails()).toHaveLength(1);
+  });
+
+  test("is raised at 5, 10 and 18 failures in a row, and when the subscription is disabled", async () => {
+    const one = await subscribed();
+    await settle(one);
+    const seen: string[][] = [];
+    for (const failures of [4, 5, 9, 10, 17, 18, 19]) {
+      await setFailures(one, failures);
+      seen.push(await raised());
+    }
+    expect(seen).toEqual([[], ["failures_5"], [], ["failures_10"], [], ["failures_18"], []]);
+    await database.db.sql`
+      update webhook_subscriptions
+         set consecutive_failure_count = 20, state = 'disabled', disabled_at = now(), disabled_reason = 'x'
+       where id = ${one.id}`;
+    expect(await raised()).toEqual(["disabled"]);
+    expect(await raised()).toEqual([]);
+    expect(await mails()).toHaveLength(4);
+  });
+
+  test("is raised for a head that failed twice and waits, not for one that failed once", async () => {
+    const one = await subscribed();
+    await record(database.db, [reviewAction(one.tenant)]);
+    const wait = (attempt: number) => makeWait(database.db, one.id, { attempt });
+    await wait(2);
+    expect(await raised()).toEqual([]);
+    await wait(3);
+    expect(await raised()).toEqual(["head_retrying"]);
+  });
+
+  test("is raised for an event that waits for 15 minutes without a failure, once backlogs are counted", async () => {
+    const one = await subscribed();
+    await record(database.db, [reviewAction(one.tenant)]);
+    await database.db
+      .sql`insert into stats_progress (counted_until) values (date_trunc('minute', now()))`;
+    await database.db.sql`
+      insert into backlog_stats (subscription_id, bucket_at, entries)
+      select ${one.id}, counted_until - interval '5 minutes', 1 from stats_progress`;
+    const recordedAgo = (minutes: number) =>
+      forceHistory(
+        database.db,
+        (sql) =>
+          sql`update review_history set recorded_at = now() - ${minutes} * interval '1 minute'`,
+      );
+    await recordedAgo(14.9);
+    expect(await raised()).toEqual([]);
+    await recordedAgo(15.1);
+    expect(await raised(false)).toEqual([]);
+    expect(await raised()).toEqual(["oldest_waiting"]);
+  });
+
+  test("reports a recovery at the next 2xx, not at an enable", async () => {
+    const one = await subscribed(20);
+    await settle(one);
+    await database.db.sql`
+      update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${one.id}`;
+    expect(await raised()).toContain("disabled");
+    await database.db.sql`
+      update webhook_subscriptions
+         set state = 'active', consecutive_failure_count = 0, disabled_at = null, disabled_reason = null
+       where id = ${one.id}`;
+    expect(await raised()).toEqual([]);
+    expect(await raised()).toEqual([]);
+    await database.db.sql`
+      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+        duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
+      values (${ulid()}, ${one.id}, 1, ${ulid()}, 'webhook.test', 1, 1, now(), 1, 'delivered', 200, '{}', '', false)`;
+    expect(await raised()).toEqual(["recovered"]);
+    expect(await raised()).toEqual([]);
+    expect((await mails()).at(-1)?.subject).toEndWith('"Test" has recovered');
+  });
+
+  test.each([[false], [true]])(
+    "is raised once for a disabling that an enable ended before the job ran (alerts of failures before: %p)",
+    async (isToldOf) => {
+      const one = await subscribed(isToldOf ? 18 : 0);
+      await settle(one);
+      if (isToldOf) await look();
+      const before = (await mails()).length;
+      await database.db.sql`
+        update webhook_subscriptions
+           set state = 'disabled', consecutive_failure_count = 20, disabled_at = now(), disabled_reason = 'x'
+         where id = ${one.id}`;
+      await database.db.transaction(async (tx) => {
+        const { partnerId } = one.tenant;
+        const found = await lockSubscription(tx, { id: one.id, partnerId });
+        if (found === undefined) throw new Error("It is gone.");
+        await noteDisabling(tx, found);
+        await changeSubscription(tx, one.id, {
+          state: "active",
+          disabledAt: null,
+          disabledReason: null,
+          consecutiveFailureCount: 0,
+        });
+      });
+      expect(await raised()).toEqual(["disabled"]);
+      expect(await raised()).toEqual([]);
+      const [row] = await database.db.sql`
+        select cause->'consecutive_failure_count' as failures from alerts where kind = 'disabled'`;
+      expect(row?.["failures"]).toBe(20);
+      expect((await mails()).slice(before).map(({ subject }) => subject)).toEqual([
+        expect.stringMatching(/is disabled$/),
+      ]);
+    },
+  );
+
+  test("of a kind that is switched off is stored but not sent, and neither is its end", async () => {
+    const one = await subscribed(5);
+    await settle(one, { kinds: ["disabled", "recovered"], url: receiver.url });
+    expect(await raised()).toEqual(["failures_5"]);
+    await setFailures(one, 0);
+    expect(await raised()).toEqual([]);
+    expect(await mails()).toEqual([]);
+  });
+
+  test("is purged with its incident when that ended before the retention time", async () => {
+    const one = await subscribed(5);
+    await look();
+    await database.db.sql`
+      update incidents set ended_at = now() - interval '31 days', ended_by = 'recovered' where subscription_id = ${one.id}`;
+    expect(await removeAll(removeOldIncidents, database.db, 32)).toBe(0);
+    expect(await removeAll(removeOldIncidents, database.db, 30)).toBe(1);
+    expect(await database.db.sql`select from alerts`).toHaveLength(0);
+  });
+});
+
+describe("mails about alerts", () => {
+  test("go to the configured addresses, or by default to the owners", async () => {
+    const [named, unnamed] = [await subscribed(5), await subscribed(5)];
+    await settle(named, { recipients: ["on-call@partner.example", "ops@partner.example"] });
+    await look();
+    expect((await mails()).map(({ to }) => to).toSorted()).toEqual(
+      [
+        "on-call@partner.example",
+        "ops@partner.example",
+        `${unnamed.tenant.partnerId}@partner.example`,
+      ].toSorted(),
+    );
+  });
+
+  test("are sent at most every ten minutes with all alerts since the last one, but at once for a disabling", async () => {
+    const one = await subscribed(5);
+    await look();
+    await setFailures(one, 10);
+    await look();
+    await setFailures(one, 18);
+    aheadMs = 9 * MINUTE_MS;
+    await look();
+    expect(await mails()).toHaveLength(1);
+    aheadMs = 10.1 * MINUTE_MS;
+    await look();
+    expect((await mails()).map(({ subject }) => subject)).toEqual([
+      'ReviewRelay: 5 failures in a row at webhook subscription "Test"',
+      'ReviewRelay: 18 failures in a row at webhook subscription "Test"',
+    ]);
+    await database.db.sql`
+      update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'x' where id = ${one.id}`;
+    await look();
+    expect((await mails()).at(-1)?.subject).toEndWith("is disabled");
+  });
+
+  test("combine alerts of both subscriptions of a partner", async () => {
+    const one = await subscribed(5);
+    const batch = { intervalHours: 1, nextAt: addMs(new Date(), 3_600_000) };
+    const { partnerId } = one.tenant;
+    await insertSubscription(
+      { db: database.db, box },
+      { partnerId, url: receiver.url, failures: 10, batch },
+    );
+    await look();
+    expect((await mails()).map(({ subject }) => subject)).toEqual([
+      "ReviewRelay: News of 2 webhook subscriptions",
+    ]);
+  });
+});
+
+describe("posts about alerts", () => {
+  const deliverUnder = (networks: string) =>
+    createDeliver({
+      clock: systemClock,
+      client: new HttpClient({
+        policy: { allowHttp: true, allowedNetworks: parseNetworks(networks) },
+        timeoutMs: 60_000,
+      }),
+    });
+  const postTo = (networks = "127.0.0.0/8") =>
+    postAlerts(
+      {
+        db: database.db,
+        clock,
+        log: silentLog,
+        box,
+        config,
+        deliver: deliverUnder(networks),
+        retryDelaysMs: [MINUTE_MS, MINUTE_MS, MINUTE_MS],
+      },
+      new AbortController().signal,
+    );
+  const states = async () =>
+    (
+      await database.db.sql<{ state: string; attempt: number; error: string | null }[]>`
+        select webhook_state as state, webhook_attempt as attempt, webhook_error as error from alerts`
+    ).map(({ state, attempt, error }) => [state, attempt, error]);
+
+  test("are signed with the secret of alerts, and describe the alert", async () => {
+    const one = await subscribed(5);
+    const secret = await settle(one, { url: receiver.url });
+    await look();
+    await postTo();
+    await postTo();
+    expect(receiver.received).toHaveLength(1);
+    const [{ headers, body } = { headers: {} as Record<string, string>, body: "" }] =
+      receiver.received;
+    expect(await verify(secret, body, headers["x-svc-signature"] ?? "")).toBe(true);
+    expect(headers).toMatchObject({ "x-svc-event": "webhook.alert", "x-svc-attempt": "1" });
+    expect(JSON.parse(body)).toMatchObject({
+      alert: "failures_5",
+      alert_id: headers["x-svc-delivery"],
+      subscription: { id: one.id, label: "Test", webhook_url: receiver.url },
+      cause: { consecutive_failure_count: 5 },
+      url: `https://reviews.example/dashboard/webhooks/${one.id}`,
+    });
+    expect(await states()).toEqual([["sent", 1, null]]);
+  });
+
+  test("are attempted four times with one id, and then abandoned", async () => {
+    receiver.answer = () => 503;
+    await settle(await subscribed(5), { url: receiver.url });
+    await look();
+    for (let n = 0; n < 6; n += 1) {
+      await postTo();
+      aheadMs += MINUTE_MS + 1;
+    }
+    expect(receiver.received.map(({ headers }) => headers["x-svc-attempt"])).toEqual([
+      "1",
+      "2",
+      "3",
+      "4",
+    ]);
+    expect(new Set(receiver.eventIds).size).toBe(1);
+    expect(await states()).toEqual([["dead", 4, "http_503"]]);
+  });
+
+  test("are repeated with the same id if their process dies", async () => {
+    await settle(await subscribed(5), { url: receiver.url });
+    await look();
+    const claimed = await claimPosts(database.db, clock.now());
+    await postTo();
+    expect(receiver.received).toEqual([]);
+    aheadMs = MINUTE_MS + 1_000;
+    await postTo();
+    expect(receiver.eventIds).toEqual(claimed.map(({ alert }) => alert.id));
+    expect(await states()).toEqual([["sent", 2, null]]);
+  });
+
+  test("never go to an address that deliveries are not allowed to use", async () => {
+    await settle(await subscribed(5), { url: receiver.url });
+    await look();
+    await postTo("10.0.0.0/8");
+    expect(receiver.received).toEqual([]);
+    expect(await states()).toEqual([["queued", 1, "blocked_address"]]);
+  });
+});

@@ -1,0 +1,262 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+
+import { verify } from "@octokit/webhooks-methods";
+import Ajv2020 from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
+import type { RawDb } from "../../../db/client.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { startApi } from "../../support/api.ts";
+import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+// Effects of the routes at the partner's endpoint: the whole dispatcher runs beside the API.
+
+const HOUR_MS = 500;
+let world: WebhookWorld;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+let receiver: Receiver;
+const started: { stop(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  stores = await createTestSchedule();
+  world = await startWebhooks({ schedule: stores.schedule, config: { batchHourMs: HOUR_MS } });
+});
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+afterAll(async () => {
+  stores.close();
+  await world.stop();
+});
+
+async function start(
+  fields: Readonly<Record<string, unknown>> = {},
+  db: RawDb = world.database.db,
+) {
+  receiver = await Receiver.start();
+  const { box } = world.api.deps;
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
+  started.push(dispatcher, receiver);
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
+  world.clock.set(systemClock.now());
+  return world.subscribe({ webhook_url: receiver.url, ...fields });
+}
+
+const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
+const show = async (id: string, eventId: string) =>
+  (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body;
+const signatures = (i: number) => {
+  const { headers = {}, body = "" } = receiver.received[i] ?? {};
+  const check = (secret: string, name: string) => verify(secret, body, headers[name] ?? "sha256=0");
+  return { headers, check };
+};
+
+test("a test event is signed and recorded like any other, and overtakes a blocked head", async () => {
+  const { id, secret } = await start();
+  receiver.answer = ({ headers }) => (headers["x-svc-event"] === "webhook.test" ? 200 : 500);
+  await world.emit(1);
+  await until("the head has failed", () => receiver.received.length > 0);
+  const { body } = await post(`/${id}/test`);
+  const eventId = String(body["event_id"]);
+  await until("the test", async () => (await show(id, eventId))["state"] === "delivered");
+  const at = receiver.eventIds.indexOf(eventId);
+  expect(await signatures(at).check(secret, "x-svc-signature")).toBe(true);
+  expect(JSON.parse(receiver.received[at]?.body ?? "")).toMatchObject({
+    event: "webhook.test",
+    event_id: eventId,
+    partner: { id: world.tenants.partners[0].id },
+    review: { id: 0 },
+    metadata: { test: true },
+  });
+  const [attempt] = (await show(id, eventId))["attempts"] as Record<string, unknown>[];
+  expect(attempt).toMatchObject({ outcome: "delivered", status_code: 200, attempt: 1 });
+  expect(attempt?.["request_body"]).toBe(receiver.received[at]?.body ?? "");
+});
+
+test("a test of any event is signed, marked as a test, and valid by the schema of the catalog", async () => {
+  const catalog = await world.ask("GET", "/events");
+  const events = catalog.body["events"] as { value: string; schema: object; example: unknown }[];
+  const { id, secret } = await start();
+  for (const { value } of events) {
+    expect((await post(`/${id}/test`, { event: value })).status).toBe(202);
+  }
+  await until("all of them", () => receiver.received.length === events.length);
+  const ajv = addFormats(new Ajv2020({ strict: false }));
+  for (const [i, { headers, body }] of receiver.received.entries()) {
+    const { value, schema, example } =
+      events.find((one) => one.value === headers["x-svc-event"]) ?? {};
+    expect([value, headers["x-svc-test"]]).toEqual([value, "1"]);
+    expect(await signatures(i).check(secret, "x-svc-signature")).toBe(true);
+    const fits = ajv.compile(schema ?? false);
+    for (const one of [JSON.parse(body), example])
+      expect([value, fits(one), fits.errors]).toEqual([value, true, null]);
+  }
+  const seen = receiver.received.map(({ headers }) => headers["x-svc-event"] ?? "");
+  expect(seen.toSorted()).toEqual(events.map(({ value }) => value).toSorted());
+});
+
+test("a redelivered test of a connection event is still marked as a test", async () => {
+  const { id } = await start({ payload_mode: "minimal" });
+  const { body } = await post(`/${id}/test`, { event: "response_post_failed" });
+  const eventId = String(body["event_id"]);
+  await until("the first", async () => (await show(id, eventId))["state"] === "delivered");
+  expect((await post(`/${id}/deliveries/${eventId}/redeliver`)).status).toBe(202);
+  await until("the second", () => receiver.received.length === 2);
+  const [first, second] = receiver.received;
+  expect(second?.headers["x-svc-test"]).toBe("1");
+  expect(second?.body).toBe(first?.body ?? "");
+  expect(JSON.parse(first?.body ?? "")).toMatchObject({
+    event: "response_post_failed",
+    axis: "post",
+    review_history_id: 0,
+  });
+});
+
+test("a rotation takes effect at the next attempt, which carries both signatures during the grace period", async () => {
+  const { id, secret } = await start();
+  const rotate = async (hours: number) =>
+    String((await post(`/${id}/rotate-secret`, { grace_period_hours: hours })).body["secret"]);
+  const second = await rotate(1);
+  await world.emit(1);
+  await until("the first", () => receiver.received.length === 1);
+  const first = signatures(0);
+  expect(await first.check(second, "x-svc-signature")).toBe(true);
+  expect(await first.check(secret, "x-svc-signature-previous")).toBe(true);
+  const third = await rotate(0);
+  await world.emit(1);
+  await until("the second", () => receiver.received.length === 2);
+  expect(await signatures(1).check(third, "x-svc-signature")).toBe(true);
+  expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
+});
+
+test("after the end of the grace period the next attempt carries one signature", async () => {
+  const { id } = await start();
+  const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
+  await world.emit(1);
+  await until("the first", () => receiver.received.length === 1);
+  expect(signatures(0).headers["x-svc-signature-previous"]).toBeDefined();
+  expect((await world.ask("DELETE", `/${id}/previous-secret`)).status).toBe(204);
+  await world.emit(1);
+  await until("the second", () => receiver.received.length === 2);
+  expect(await signatures(1).check(String(body["secret"]), "x-svc-signature")).toBe(true);
+  expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
+});
+
+test("a new URL takes effect at the next attempt", async () => {
+  const { id } = await start();
+  const other = await Receiver.start();
+  started.push(other);
+  await world.emit(1);
+  await until("the first", () => receiver.received.length === 1);
+  await post(`/${id}`, { webhook_url: other.url });
+  await world.emit(1);
+  await until("the second", () => other.received.length === 1);
+  expect(receiver.received).toHaveLength(1);
+});
+
+test("a redelivered event is sent with its id, from attempt 1, after the events that were queued", async () => {
+  const { id } = await start();
+  const [first = ""] = await world.emit(1);
+  await until("delivered", async () => (await show(id, first))["state"] === "delivered");
+  expect((await post(`/${id}/deliveries/${first}/redeliver`)).status).toBe(202);
+  await until("twice", async () => {
+    const { state, attempts } = await show(id, first);
+    return state === "delivered" && (attempts as unknown[]).length === 2;
+  });
+  const { attempts } = await show(id, first);
+  expect(attempts).toMatchObject([
+    { round: 1, attempt: 1, sequence: 1 },
+    { round: 2, attempt: 1, sequence: 2 },
+  ]);
+  expect(receiver.eventIds).toEqual([first, first]);
+  const [one, two] = receiver.received.map(({ body }) => JSON.parse(body));
+  expect({ ...one, delivered_at: null }).toEqual({ ...two, delivered_at: null });
+});
+
+test("held events are delivered in order after an enable, and not before", async () => {
+  const { id } = await start();
+  receiver.answer = () => 410;
+  const gone = await world.emit(20);
+  await until("disabled", async () => {
+    const { body } = await world.ask("GET", `/${id}`);
+    return body["is_active"] === false;
+  });
+  const held = await world.emit(3);
+  expect((await show(id, held[0] ?? ""))["state"]).toBe("held");
+  receiver.answer = () => 200;
+  const before = receiver.received.length;
+  await post(`/${id}/enable`);
+  await until("the held ones", () => receiver.received.length === before + 3);
+  expect(receiver.eventIds.slice(before)).toEqual(held);
+  // Undelivered events from before the enable are recovered in order, too.
+  const since = new Date(world.clock.now().getTime() - 60_000).toISOString();
+  world.clock.set(systemClock.now());
+  await until("settled", async () => (await show(id, held[2] ?? ""))["state"] === "delivered");
+  const { body } = await post(`/${id}/recover`, { since });
+  expect(body["queued"]).toBe(20);
+  await until("recovered", () => receiver.received.length === before + 23);
+  expect(receiver.eventIds.slice(before + 3)).toEqual(gone);
+});
+
+test("enabling a batch subscription dispatches an overdue batch at once", async () => {
+  const { id } = await start({ delivery_kind: "batch", batch_interval_hours: 1 });
+  await world.database.db.sql`
+    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'r',
+           next_batch_at = now() - interval '10 seconds'
+     where id = ${id}`;
+  await world.emit(2);
+  await post(`/${id}/enable`);
+  await until("the batch", () => receiver.received.length === 2);
+});
+
+test("a second API process shows the events that the first one has queued", async () => {
+  const { id } = await start();
+  const { db } = world.database;
+  const other = await startApi({ db, clock: world.clock, config: world.api.deps.config });
+  const token = world.tokens.admin;
+  const { body } = await other.call("POST", `/partner/webhooks/${id}/test`, { token });
+  await until("the test", async () => {
+    const { state } = await show(id, String(body["event_id"]));
+    return state === "delivered";
+  });
+});
+
+test("the dispatcher notices a delete at once, and sends nothing more", async () => {
+  let deleted = "";
+  let isRead = false;
+  const { db } = world.database;
+  const watching = new Proxy(db, {
+    get: (target, key) =>
+      key !== "run"
+        ? Reflect.get(target, key)
+        : async (statement: { name: string }, given: { given?: readonly { id: string }[] }) => {
+            const rows: readonly object[] = await target.run(statement as never, given);
+            const place = given.given?.findIndex((one) => one.id === deleted) ?? -1;
+            // The load of a deleted subscription returns nothing.
+            if (statement.name === "load.active" && place >= 0)
+              isRead ||= !rows.some((row) => "ord" in row && row.ord === place);
+            return rows;
+          },
+  });
+  const { id } = await start({}, watching);
+  const answer = Promise.withResolvers<number>();
+  receiver.answer = () => answer.promise;
+  await world.emit(3);
+  await until("the first POST", () => receiver.received.length === 1);
+  world.wakes.length = 0;
+  deleted = id;
+  expect((await world.ask("DELETE", `/${id}`)).status).toBe(204);
+  expect(world.wakes).toEqual([id]);
+  await until("the dispatcher to read it", () => isRead);
+  answer.resolve(200);
+  const recorded = async () =>
+    (await db.sql`select from delivery_attempts where subscription_id = ${id}`).length;
+  await until("the record of the POST under way", async () => (await recorded()) > 0);
+  await started[0]?.stop();
+  expect([receiver.received.length, await recorded()]).toEqual([1, 1]);
+  const [skipped] = await db.sql`
+    select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
+  expect(skipped).toEqual({ count: 3 });
+});

@@ -1,0 +1,284 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { verify } from "@octokit/webhooks-methods";
+
+import { systemClock } from "../../../src/lib/clock.ts";
+import { ALERT_KINDS } from "../../../src/outbox/mail.ts";
+import { lookForTrouble, startAlerts } from "../../support/alerts.ts";
+import { createTestSchedule, silentLog, startDispatcher } from "../../support/dispatch.ts";
+import { Receiver, until } from "../../support/network/receiver.ts";
+import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+// Incidents, alert settings and enabling as a partner uses them.
+
+let world: WebhookWorld;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+let receiver: Receiver;
+const started: { stop(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  stores = await createTestSchedule();
+  world = await startWebhooks({ schedule: stores.schedule });
+});
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+  await world.database.db.sql`truncate alerts, incidents, alert_settings`;
+});
+afterAll(async () => {
+  stores.close();
+  await world.stop();
+});
+
+async function start(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
+  receiver = await Receiver.start();
+  const { db } = world.database;
+  const { box } = world.api.deps;
+  started.push(startDispatcher({ db, box, schedule: stores.schedule }), receiver);
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
+  world.clock.set(systemClock.now());
+  const { id } = await world.subscribe({ webhook_url: receiver.url, ...fields });
+  return id;
+}
+
+const post = (path: string, body?: unknown) => world.ask("POST", path, { body });
+const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
+async function disable(id: string, count = 20): Promise<string[]> {
+  receiver.answer = () => 410;
+  const failed = await world.emit(count);
+  await until("disabled", async () => (await isActive(id)) === false);
+  world.clock.set(systemClock.now());
+  return failed;
+}
+
+describe("the incident", () => {
+  test("of a healthy subscription has no beginning", async () => {
+    const id = await start();
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    expect(body).toMatchObject({ since: null, last_answer: null, causes: [], alerts: [] });
+  });
+
+  test("shows its beginning, the last response, the number of attempts by cause, and its alerts", async () => {
+    const id = await start();
+    const [first, ...others] = await disable(id);
+    const { db } = world.database;
+    const { box } = world.api.deps;
+    const config = { serverRoot: "https://reviews.example" };
+    await lookForTrouble({ db, clock: systemClock, log: silentLog, box, config }, false);
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    const deliveries = await world.ask("GET", `/${id}/deliveries/${first ?? ""}`);
+    const [attempt] = deliveries.body["attempts"] as { started_at: string }[];
+    expect(body).toMatchObject({
+      since: attempt?.started_at,
+      last_answer: { event_id: others.at(-1), status_code: 410, response_excerpt: "" },
+      step: 300,
+      causes: [{ status_code: 410, attempts: 20, counts: [20] }],
+    });
+    const alerts = body["alerts"] as { kind: string }[];
+    expect(alerts.map(({ kind }) => kind)).toEqual([
+      "failures_5",
+      "failures_10",
+      "failures_18",
+      "disabled",
+    ]);
+  });
+});
+
+describe("an enable with a test", () => {
+  test.each(["subscription", "review"])(
+    "shows the result of the test before it delivers held events, in the order of the %s",
+    async (ordering) => {
+      const id = await start({ ordering });
+      await disable(id);
+      const held = await world.emit(3);
+      const { status } = await post(`/${id}/test`);
+      expect(status).toBe(409);
+      receiver.answer = () => 200;
+      const before = receiver.received.length;
+      const { body } = await post(`/${id}/enable`, { test: true });
+      const eventId = String(body["test_event_id"]);
+      expect(body["is_active"]).toBe(true);
+      await until("the test", async () => {
+        const shown = await world.ask("GET", `/${id}/deliveries/${eventId}`);
+        return shown.body["state"] === "delivered";
+      });
+      // Held events wait by the clock of PostgreSQL, so that only real time releases them.
+      expect(receiver.eventIds.slice(before)).toEqual([eventId]);
+      const { sql } = world.database.db;
+      const [row] = await sql<{ wait: number; shard: number }[]>`
+        select extract(epoch from max(due_at) - now())::float8 as wait, max(shard)::int as shard
+          from outbox where subscription_id = ${id} and state = 'waiting'`;
+      expect(row?.wait).toBeWithin(1, 20);
+      const { body: health } = await world.ask("GET", `/${id}/health`);
+      expect(health).toMatchObject({ pending: 3, blocked_by: null });
+      await sql`update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting'`;
+      await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
+      await until("the held ones", () => receiver.received.length === before + 4, 20_000);
+      expect(receiver.eventIds.slice(before + 1).toSorted()).toEqual(held.toSorted());
+      expect(
+        receiver.received.slice(before).map(({ headers }) => headers["x-svc-attempt"]),
+      ).toEqual(["1", "1", "1", "1"]);
+    },
+  );
+
+  test("can be undone by a disable if the test fails, and no held event is sent", async () => {
+    const id = await start();
+    await disable(id);
+    const held = await world.emit(3);
+    receiver.answer = () => 500;
+    const before = receiver.received.length;
+    const { body } = await post(`/${id}/enable`, { test: true });
+    const eventId = String(body["test_event_id"]);
+    const testState = async () =>
+      (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body["state"];
+    await until("the failed test", async () => (await testState()) === "waiting");
+    expect((await post(`/${id}/disable`)).body["is_active"]).toBe(false);
+    expect(await testState()).toBe("skipped");
+    const { sql } = world.database.db;
+    const [row] = await sql<{ shard: number }[]>`
+      update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting' returning shard::int`;
+    await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
+    // The dispatcher has processed the wake once another of its subscriptions gets an event.
+    const other = await world.subscribe({
+      delivery_kind: "batch",
+      batch_interval_hours: 1,
+      webhook_url: receiver.url,
+    });
+    const { body: sent } = await post(`/${other.id}/test`);
+    await until("the other test", () => receiver.eventIds.includes(String(sent["event_id"])));
+    const after = new Set(receiver.eventIds.slice(before));
+    expect(held.filter((one) => after.has(one))).toEqual([]);
+    expect((await world.ask("GET", `/${id}/health`)).body["held"]).toBe(3);
+    // Batches of this subscription would raise alerts in later tests.
+    expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
+  });
+
+  test("can skip held events, and is audited", async () => {
+    const id = await start();
+    await disable(id);
+    await world.emit(2);
+    receiver.answer = () => 200;
+    const before = receiver.received.length;
+    const { body } = await post(`/${id}/enable`, { held: "skip", test: true });
+    await until("the test", () => receiver.received.length > before);
+    expect(receiver.eventIds.slice(before)).toEqual([String(body["test_event_id"])]);
+    const rows = await world.audit("WEBHOOK_ENABLED");
+    expect(rows.map((row) => row["details"])).toContainEqual({
+      subscription_id: id,
+      held: "skip",
+      test: true,
+    });
+  });
+
+  test("without a test sends none", async () => {
+    const id = await start();
+    expect((await post(`/${id}/enable`)).body).not.toHaveProperty("test_event_id");
+  });
+});
+
+describe("the alert settings", () => {
+  const alerts = (method: string, body?: unknown, path = "") =>
+    world.api.call(method, `/partner/alerts${path}`, {
+      token: world.tokens.owner,
+      ...(body !== undefined && { body }),
+    });
+  const hook = "https://alerts.example/hook";
+
+  test("are all kinds, to the owners, by default", async () => {
+    expect((await alerts("GET")).body).toEqual({
+      recipients: null,
+      kinds: [...ALERT_KINDS],
+      oldest_waiting_minutes: 15,
+      digest_minutes: 10,
+      webhook_url: null,
+      secret_fingerprint: null,
+      updated_at: null,
+    });
+  });
+
+  test("change only in the fields of the body, and the audit log names these", async () => {
+    await alerts("PATCH", { recipients: ["ops@partner.example"], digest_minutes: 0 });
+    const { status, body } = await alerts("PATCH", { oldest_waiting_minutes: 60 });
+    expect([status, body]).toEqual([
+      200,
+      expect.objectContaining({
+        recipients: ["ops@partner.example"],
+        digest_minutes: 0,
+        oldest_waiting_minutes: 60,
+        secret: null,
+      }),
+    ]);
+    const rows = await world.audit("ALERTS_UPDATED");
+    expect(rows.map((row) => row["details"])).toContainEqual({
+      fields: ["recipients", "digest_minutes"],
+    });
+  });
+
+  test("have a secret only with a URL, which can be rotated and shown again", async () => {
+    expect((await alerts("POST", {}, "/secret")).status).toBe(404);
+    expect((await alerts("POST", {}, "/rotate-secret")).status).toBe(404);
+    const { body: made } = await alerts("PATCH", { webhook_url: hook });
+    expect(made["secret"]).toMatch(/^[0-9a-f]{64}$/);
+    const { body: moved } = await alerts("PATCH", { webhook_url: `${hook}2` });
+    expect(moved).toMatchObject({ secret: null, secret_fingerprint: made["secret_fingerprint"] });
+    expect((await alerts("POST", {}, "/secret")).body["secret"]).toBe(String(made["secret"]));
+    const { body: rotated } = await alerts("POST", {}, "/rotate-secret");
+    expect(rotated["secret"]).not.toBe(made["secret"]);
+    expect((await alerts("POST", {}, "/secret")).body["secret"]).toBe(String(rotated["secret"]));
+    expect(await world.audit("ALERTS_SECRET_SHOWN")).toHaveLength(2);
+    expect((await alerts("PATCH", { webhook_url: null })).body["secret_fingerprint"]).toBeNull();
+  });
+
+  test.each([
+    [{ recipients: [] }, "recipients"],
+    [{ recipients: ["a <b@c.example>"] }, "recipients.0"],
+    [{ recipients: Array.from({ length: 11 }, (_, n) => `${n}@p.example`) }, "recipients"],
+    [{ kinds: ["failures_5"] }, "kinds"],
+    [{ kinds: ["disabled", "unknown"] }, "kinds.1"],
+    [{ oldest_waiting_minutes: 9 }, "oldest_waiting_minutes"],
+    [{ oldest_waiting_minutes: 1441 }, "oldest_waiting_minutes"],
+    [{ digest_minutes: -1 }, "digest_minutes"],
+    [{ digest_minutes: 1441 }, "digest_minutes"],
+    [{ webhook_url: "https://10.0.0.1/hook" }, "webhook_url"],
+    [{ webhook_url: "ftp://alerts.example/" }, "webhook_url"],
+  ])("reject %j", async (body, field) => {
+    const answer = await alerts("PATCH", body);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(Object(answer.body["errors"]))).toContain(field);
+  });
+
+  test.each([
+    { recipients: Array.from({ length: 10 }, (_, n) => `${n}@p.example`) },
+    { oldest_waiting_minutes: 10, digest_minutes: 0 },
+    { oldest_waiting_minutes: 1440, digest_minutes: 1440 },
+    { kinds: ["disabled"] },
+  ])("accept %j", async (body) => {
+    expect((await alerts("PATCH", body)).status).toBe(200);
+  });
+
+  test("belong to one tenant, and only its admins may use them", async () => {
+    await alerts("PATCH", { webhook_url: hook });
+    const other = await world.api.call("GET", "/partner/alerts", { token: world.tokens.other });
+    expect(other.body["webhook_url"]).toBeNull();
+    for (const who of ["account", "location", "root"] as const) {
+      const token = world.tokens[who];
+      expect((await world.api.call("GET", "/partner/alerts", { token })).status).toBe(403);
+    }
+  });
+});
+
+test("the POST of an alert verifies with the secret that the API showed", async () => {
+  const id = await start();
+  const hooks = await Receiver.start();
+  started.push(hooks);
+  const made = await world.api.call("PATCH", "/partner/alerts", {
+    token: world.tokens.owner,
+    body: { webhook_url: hooks.url },
+  });
+  await disable(id);
+  started.push(startAlerts(world));
+  await until("the alerts", () => hooks.received.length === 4);
+  for (const { body, headers } of hooks.received)
+    expect(await verify(String(made.body["secret"]), body, headers["x-svc-signature"] ?? "")).toBe(
+      true,
+    );
+});

@@ -1,0 +1,397 @@
+// All responses about a subscription agree on the length and the age of its queue, and on the state of each event.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import type { Entry } from "../../../dispatcher/actor/event.ts";
+import { commitAttempts } from "../../../dispatcher/store/committer.ts";
+import { createStore, type DispatchStore } from "../../../dispatcher/store/store.ts";
+import { expireHeldEntries } from "../../../dispatcher/maintenance/removal-queries.ts";
+import { countStats } from "../../../src/webhooks/actions/stats.ts";
+import { everyPage } from "../../support/api.ts";
+import { silentLog } from "../../support/dispatch.ts";
+import { removeAll } from "../../support/maintenance.ts";
+import {
+  attemptRecord,
+  insertTenant,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../../support/outbox.ts";
+import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { Prng } from "../../simulation/prng.ts";
+
+const STEPS = 60;
+const STEP_MS = 300_000;
+const REVIEWS = 3;
+/** A negative retention time, so that everything is old, even rows that the clock of the test dates into the future. */
+const EVERYTHING_DAYS = -60;
+const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
+type State = (typeof STATES)[number];
+type Ordering = "subscription" | "review";
+
+let world: WebhookWorld;
+let tenant: Tenant;
+let store: DispatchStore;
+
+beforeAll(async () => {
+  world = await startWebhooks();
+  const { db } = world.database;
+  tenant = { ...(await insertTenant(db, REVIEWS)), partnerId: world.tenants.partners[0].id };
+  const config = { batchHourMs: 1_000 };
+  store = createStore({ ...world.api.deps, db, clock: world.clock, log: silentLog, config });
+  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('one', now(), now())`;
+  await db.sql`
+    insert into stats_progress (counted_until) values (date_trunc('hour', now()) - interval '1 hour')`;
+});
+afterAll(() => world.stop());
+
+/** Signs in again, because a test spans hours of fake time and a token lives for a day. */
+async function signIn(): Promise<void> {
+  const { superAdmin, partners } = world.tenants;
+  const owner = await world.api.login(partners[0].owner.email);
+  const root = await world.api.login(superAdmin.email);
+  Object.assign(world.tokens, { owner, root });
+}
+
+/** The expected state of an event. */
+interface ExpectedEvent {
+  readonly id: string;
+  readonly isTest: boolean;
+  /** Null for a test event. */
+  readonly reviewId: number | null;
+  state: "queued" | "delivered" | "failed" | "skipped";
+  wasDelivered: boolean;
+  /** Time at which the present round was recorded. */
+  recordedAt: Date;
+}
+
+/** A model of a subscription: its expected queue, settled events and counters. */
+class Model {
+  isActive = true;
+  expired = 0;
+  readonly events = new Map<string, ExpectedEvent>();
+  /** Queued events, in the order of their sequence. */
+  queue: ExpectedEvent[] = [];
+  since = world.clock.now();
+
+  readonly id: string;
+  readonly shard: number;
+  readonly ordering: Ordering;
+
+  constructor({ id, shard, ordering }: Pick<Model, "id" | "shard" | "ordering">) {
+    this.id = id;
+    this.shard = shard;
+    this.ordering = ordering;
+  }
+
+  add(id: string, reviewId: number | null, isTest = false): void {
+    const recordedAt = world.clock.now();
+    const one: ExpectedEvent = {
+      id,
+      isTest,
+      reviewId,
+      state: "queued",
+      wasDelivered: false,
+      recordedAt,
+    };
+    this.events.set(id, one);
+    this.queue.push(one);
+  }
+
+  again(one: ExpectedEvent): void {
+    one.state = "queued";
+    one.recordedAt = world.clock.now();
+    this.queue.push(one);
+  }
+
+  end(one: ExpectedEvent, state: Exclude<ExpectedEvent["state"], "queued">): void {
+    one.state = state;
+    one.wasDelivered ||= state === "delivered";
+    this.queue = this.queue.filter((other) => other !== one);
+  }
+}
+
+const post = async (model: Model, path: string, body?: unknown) => {
+  const answer = await world.ask("POST", `/${model.id}${path}`, { body });
+  if (answer.status >= 300) throw new Error(`${path} was answered ${answer.text}`);
+  return answer.body;
+};
+
+async function load({
+  id,
+  shard,
+}: Model): Promise<{ entries: readonly Entry[]; tests: readonly Entry[] }> {
+  const request = { id, shard, generation: 1, after: 0, limit: 64, exceptReviews: [] };
+  const [one] = await store.load([request]);
+  return one?.found ?? { entries: [], tests: [] };
+}
+
+/** Chooses entries that may be sent together: a run from the head, or the head of each review, and a test event. */
+function sendable(model: Model, found: Awaited<ReturnType<typeof load>>, draw: Prng): Entry[] {
+  const { entries, tests } = found;
+  const first = (entry: Entry) =>
+    entries.find(({ reviewId }) => reviewId === entry.reviewId) === entry;
+  const chosen =
+    model.ordering === "subscription"
+      ? entries.slice(0, draw.int(0, 3))
+      : entries.filter((entry) => first(entry) && draw.chance(0.6));
+  return [...chosen, ...tests.slice(0, draw.int(0, 1))];
+}
+
+/** Copies the columns that the record of an attempt takes from its entry. */
+function entryFields(entry: Entry) {
+  const { sequence, eventId, event, round, attempt, isLogged } = entry;
+  const { payloadMode, batchJobId, recordedAt } = entry;
+  return {
+    sequence,
+    eventId,
+    event,
+    round,
+    attempt,
+    isLogged,
+    payloadMode,
+    batchJobId,
+    recordedAt,
+  };
+}
+
+async function commit(model: Model, sent: readonly Entry[], draw: Prng): Promise<void> {
+  const records = [];
+  let isBlocked = false;
+  for (const entry of sent) {
+    if (isBlocked && !entry.isTest) continue;
+    const failure = entry.attempt < 4 ? "retry" : "failed";
+    const kind = draw.chance(0.6) ? "delivered" : failure;
+    isBlocked ||= kind === "retry" && model.ordering === "subscription";
+    const decision = kind === "retry" ? ({ kind, delayMs: 60_000 } as const) : ({ kind } as const);
+    const startedAt = world.clock.now();
+    records.push(
+      attemptRecord({
+        ...entryFields(entry),
+        id: ulid(startedAt.getTime() + records.length),
+        shard: model.shard,
+        subscriptionId: model.id,
+        startedAt,
+        decision,
+        ...(kind === "delivered" ? { statusCode: 200, errorCode: null } : {}),
+      }),
+    );
+    const told = model.events.get(entry.eventId);
+    if (told?.state === "queued" && kind !== "retry") model.end(told, kind);
+  }
+  if (records.length === 0) return;
+  const group = { records, now: world.clock.now(), monotonicMs: 0 };
+  const { disabled } = await commitAttempts(world.database.db, "one", group);
+  if (disabled.length > 0) model.isActive = false;
+}
+
+/** Actions that a step may choose from. */
+const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<void>>> = {
+  async events(model, draw) {
+    const reviews = Array.from({ length: draw.int(1, 5) }, () => draw.pick(tenant.reviewIds));
+    const actions = reviews.map((reviewId) => reviewAction(tenant, { reviewId }));
+    await record(world.database.db, actions, world.clock.now());
+    for (const { eventId, reviewId } of actions) model.add(eventId, reviewId);
+  },
+  async attempts(model, draw) {
+    if (!model.isActive) return;
+    for (let i = draw.int(1, 4); i > 0 && model.isActive; i--)
+      await commit(model, sendable(model, await load(model), draw), draw);
+  },
+  async test(model) {
+    if (model.isActive) model.add(String((await post(model, "/test"))["event_id"]), null, true);
+  },
+  async disable(model) {
+    if (!model.isActive) return;
+    await post(model, "/disable");
+    model.isActive = false;
+    for (const one of model.queue.filter(({ isTest }) => isTest)) model.end(one, "skipped");
+  },
+  async enable(model, draw) {
+    if (model.isActive) return;
+    const body = {
+      held: draw.chance(0.3) ? "skip" : "deliver",
+      ...(draw.chance(0.3) && { test: true }),
+    };
+    const answer = await post(model, "/enable", body);
+    model.isActive = true;
+    if (body.held === "skip") for (const one of model.queue) model.end(one, "skipped");
+    if (body.test) model.add(String(answer["test_event_id"]), null, true);
+  },
+  async late(model, draw) {
+    if (!model.isActive) return;
+    const sent = sendable(model, await load(model), draw).filter(({ isTest }) => !isTest);
+    await post(model, "/disable");
+    await post(model, "/enable", { held: "skip" });
+    for (const one of model.queue) model.end(one, "skipped");
+    // These attempts must fail, because the model has already settled their events as skipped.
+    const failing = new Prng(0);
+    failing.chance = () => false;
+    await commit(model, sent, failing);
+  },
+  async expire(model) {
+    if (model.isActive) return;
+
+    await removeAll(expireHeldEntries, world.database.db, EVERYTHING_DAYS);
+    const { sql } = world.database.db;
+    await sql`update outbox_skips set skipped_at = ${world.clock.now()} where subscription_id = ${model.id}`;
+    model.expired += model.queue.length;
+    for (const one of model.queue) model.end(one, "skipped");
+  },
+  async redeliver(model, draw) {
+    const settled = [...model.events.values()].filter(
+      (one) => one.state !== "queued" && !one.isTest,
+    );
+    if (!model.isActive || settled.length === 0) return;
+    const one = draw.pick(settled);
+    await post(model, `/deliveries/${one.id}/redeliver`);
+    model.again(one);
+  },
+  async recover(model) {
+    if (!model.isActive) return;
+    const missed = [...model.events.values()].filter(
+      (one) => one.state !== "queued" && !one.isTest && !one.wasDelivered,
+    );
+    const { queued } = await post(model, "/recover", { since: model.since.toISOString() });
+    expect(queued).toBe(missed.length);
+    for (const one of missed) model.again(one);
+  },
+};
+const WEIGHTED = Object.entries({
+  events: 6,
+  attempts: 8,
+  test: 1,
+  disable: 2,
+  enable: 4,
+  late: 1,
+  expire: 1,
+  redeliver: 2,
+  recover: 1,
+}).flatMap(([name, weight]) => Array.from({ length: weight }, () => name));
+
+async function shown(model: Model, eventId: string): Promise<State> {
+  return String(
+    (await world.ask("GET", `/${model.id}/deliveries/${eventId}`)).body["state"],
+  ) as State;
+}
+
+async function listed(model: Model, state?: State): Promise<Record<string, State>> {
+  const query = `limit=7${state === undefined ? "" : `&state=${state}`}`;
+  const path = `/partner/webhooks/${model.id}/messages?${query}`;
+  const pages = await everyPage<{ event_id: string; state: State }>(
+    world.api,
+    path,
+    world.tokens.owner,
+  );
+  const rows = pages.flat().map((row) => [row.event_id, row.state]);
+  expect(new Set(rows.map(([id]) => id)).size).toBe(rows.length);
+  return Object.fromEntries(rows);
+}
+
+async function checkEvents(model: Model): Promise<Readonly<Record<string, State>>> {
+  const states: Record<string, State> = {};
+  for (const { id, state } of model.events.values()) {
+    states[id] = await shown(model, id);
+    const queued = model.isActive ? ["pending", "waiting"] : ["held"];
+    expect(state === "queued" ? queued : [state]).toContain(states[id]);
+  }
+  expect(await listed(model)).toEqual(states);
+  for (const state of STATES) {
+    const expected = Object.entries(states).filter(([, one]) => one === state);
+    expect(await listed(model, state)).toEqual(Object.fromEntries(expected));
+  }
+  return states;
+}
+
+async function admin(path: string): Promise<Record<string, unknown>> {
+  const { status, body, text } = await world.api.call("GET", `/admin/${path}`, {
+    token: world.tokens.root,
+  });
+  if (status !== 200) throw new Error(text);
+  return body;
+}
+
+async function checkCounts(model: Model, states: Readonly<Record<string, State>>): Promise<void> {
+  const { length: count } = model.queue;
+  const [first] = model.queue;
+  const oldest = first?.recordedAt.toISOString().replace("Z", "+00:00") ?? null;
+  const ageS =
+    first && Math.floor((world.clock.now().getTime() - first.recordedAt.getTime()) / 1000);
+
+  const { body: health } = await world.ask("GET", `/${model.id}/health`);
+  expect(health).toMatchObject({
+    pending: model.isActive ? count : 0,
+    held: model.isActive ? 0 : count,
+    oldest_pending_age_s: ageS ?? null,
+    expired_24h: model.expired,
+  });
+  const own = {
+    subscription_id: model.id,
+    queued: count,
+    oldest_recorded_at: oldest,
+    is_active: model.isActive,
+  };
+  expect((await admin("backlogs"))["data"]).toMatchObject(count === 0 ? [] : [own]);
+
+  const isSendable = model.isActive && first !== undefined && states[first.id] === "pending";
+  const state = await admin("dispatcher");
+  expect(state["lag"]).toMatchObject({
+    entries: count,
+    subscriptions: count > 0 ? 1 : 0,
+    oldest_recorded_at: isSendable ? oldest : null,
+  });
+  const waiting = model.queue.filter(({ id, isTest }) => states[id] === "waiting" && !isTest);
+  const blocked = state["blocked_heads"] as { event_id: string }[];
+  expect(blocked.map((one) => one.event_id)).toEqual(waiting.map(({ id }) => id));
+  if (health["blocked_by"] !== null && model.isActive)
+    expect(waiting).toContainEqual(expect.objectContaining({ id: health["blocked_by"] }));
+
+  const entries = (await load(model)).entries.map(({ eventId }) => eventId);
+  const expected = model.isActive ? model.queue.filter(({ isTest }) => !isTest) : [];
+  expect(entries).toEqual(expected.slice(0, 64).map(({ id }) => id));
+}
+
+/** Counts stats, and checks the backlog of the last bucket as the charts show it. */
+async function checkStats(model: Model): Promise<void> {
+  const { db } = world.database;
+  const { until } = await countStats({ ...world.api.deps, db }, world.clock.now());
+  if (until === undefined) throw new Error("Nothing was counted.");
+  const since = new Date(until.getTime() - STEP_MS);
+  const query = new URLSearchParams({
+    since: since.toISOString(),
+    until: until.toISOString(),
+    step: "300",
+  });
+  const { body } = await world.ask("GET", `/${model.id}/stats?${query.toString()}`);
+  const points = body["points"] ?? body["data"];
+  expect(points).toMatchObject([{ backlog: model.queue.length }]);
+}
+
+describe.each(["subscription", "review"] as const)("order by %s", (ordering) => {
+  test.each([1, 2, 3])("all responses agree after each step of seed %d", async (seed) => {
+    world.clock.advance(STEP_MS);
+    await signIn();
+    const { id } = await world.subscribe({ ordering });
+    const { sql } = world.database.db;
+    const [row] = await sql<
+      { shard: number }[]
+    >`select shard from webhook_subscriptions where id = ${id}`;
+    const model = new Model({ id, shard: row?.shard ?? 0, ordering });
+    const draw = new Prng(seed);
+    const done: string[] = [];
+    try {
+      for (let step = 0; step < STEPS; step++) {
+        world.clock.advance(STEP_MS);
+        const name = draw.pick(WEIGHTED);
+        done.push(name);
+        await ACTIONS[name]?.(model, draw);
+        await checkCounts(model, await checkEvents(model));
+        world.clock.advance(STEP_MS);
+        await checkStats(model);
+      }
+    } catch (error) {
+      throw new Error(`After ${done.join(", ")}`, { cause: error });
+    }
+  });
+});

@@ -1,0 +1,495 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { createRateLimiter } from "../../../src/http/rate-limit.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { connectRedis } from "../../../src/lib/redis.ts";
+import { startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { silentLog } from "../../support/dispatch.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, addUser, type Tenants, type TestUser } from "../../support/tenants.ts";
+
+// Portal links, which open pages of the dashboard once, and the origins that may frame these pages (contract 6.20).
+
+let database: TestDatabase;
+let api: TestApi;
+let tenants: Tenants;
+let owner: string;
+let rival: string;
+let root: string;
+let ids: readonly [immediate: string, batch: string];
+const clock = createFakeClock();
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db, clock });
+  const [one, two] = tenants.partners;
+  owner = await api.login(one.owner.email);
+  rival = await api.login(two.owner.email);
+  root = await api.login(tenants.superAdmin.email);
+  ids = [await subscribe(owner, "immediate"), await subscribe(owner, "batch")];
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+async function subscribe(token: string, delivery_kind: "immediate" | "batch"): Promise<string> {
+  const batch = delivery_kind === "batch" ? { batch_interval_hours: 4 } : {};
+  const body = {
+    label: delivery_kind,
+    delivery_kind,
+    webhook_url: "http://127.0.0.1:9/x",
+    ...batch,
+  };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  return String(made.body["id"]);
+}
+
+const ask = (token: string, path: string, method = "GET", body?: unknown): Promise<Answer> =>
+  api.call(method, path, { token, body });
+const link = (body: object, token = owner) => ask(token, "/partner/portal-links", "POST", body);
+const redeem = (code: string) =>
+  api.call("POST", "/embed/key/session", { body: { code }, root: true });
+const codeOf = ({ body }: Answer) =>
+  new URLSearchParams(new URL(String(body["url"])).hash.slice(1)).get("code") ?? "";
+const said = ({ status, body }: Answer) => [status, body["code"]];
+async function opened(body: object, token = owner): Promise<string> {
+  const session = await redeem(codeOf(await link(body, token)));
+  expect(session.status).toBe(200);
+  return String(session.body["token"]);
+}
+
+let people = 0;
+async function freshAdmin(): Promise<{ user: TestUser; token: string }> {
+  const companyId = tenants.partners[0].id;
+  const email = `portal-${++people}@p1.test`;
+  const user = await addUser(database.db, { companyId, role: "partner_admin", email });
+  return { user, token: await api.login(email) };
+}
+
+async function audited(action: string) {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.at(-1);
+}
+
+describe("a portal link", () => {
+  test("is returned with its expiry, and its code is only in the fragment and stored as a hash", async () => {
+    const made = await link({ pages: ["webhooks"] });
+    expect(made.status).toBe(201);
+    expect(Object.keys(made.body)).toEqual(["url", "expires_at"]);
+    const url = new URL(String(made.body["url"]));
+    expect([url.pathname.replace(/[^/]+$/, "KEY"), url.search]).toEqual(["/embed/KEY", ""]);
+    const code = codeOf(made);
+    expect(code).toMatch(/^[0-9a-f]{64}$/);
+    const rows = await database.db.sql`select * from portal_links`;
+    expect(JSON.stringify(rows)).not.toContain(code);
+    const after = new Date(String(made.body["expires_at"])).getTime() - clock.now().getTime();
+    expect(after).toBe(300_000);
+    expect((await audited("PORTAL_LINK_CREATED"))?.details).toMatchObject({
+      pages: ["webhooks"],
+      scope: "webhooks:read",
+    });
+  });
+
+  test("opens one session of at most an hour, and the audit log records link and session", async () => {
+    const made = await link({ pages: ["webhooks"], theme: "dark" });
+    expect(new URL(String(made.body["url"])).search).toBe("?theme=dark");
+    const session = await redeem(codeOf(made));
+    expect(session.status).toBe(200);
+    expect(session.body).toMatchObject({
+      token_type: "Bearer",
+      expires_in: 3_600,
+      scope: "webhooks:read",
+      pages: ["webhooks"],
+    });
+    expect(said(await redeem(codeOf(made)))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem("f".repeat(64)))).toEqual([400, "invalid_code"]);
+    const row = await audited("PORTAL_LINK_REDEEMED");
+    expect(row?.actor).toBe(tenants.partners[0].owner.id);
+    expect(row?.details).toMatchObject({ pages: ["webhooks"], scope: "webhooks:read" });
+    const token = String(session.body["token"]);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(200);
+    clock.advance(3_599_000);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(200);
+    clock.advance(1_000);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(401);
+  });
+
+  test("is redeemed by one of two concurrent requests, and not by GET", async () => {
+    const code = codeOf(await link({ pages: ["webhooks"] }));
+    const got = await api.call("GET", `/embed/key/session?code=${code}`, { root: true });
+    expect(got.body).not.toHaveProperty("token");
+    const both = await Promise.all([redeem(code), redeem(code)]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400]);
+  });
+
+  test.each([
+    [{}, 300],
+    [{ ttl_s: 30 }, 30],
+    [{ ttl_s: 3_600 }, 3_600],
+  ])("with %p works for %d seconds, and no longer", async (fields, seconds) => {
+    const made = [
+      await link({ pages: ["webhooks"], ...fields }),
+      await link({ pages: ["webhooks"], ...fields }),
+    ];
+    const [first = "", second = ""] = made.map(codeOf);
+    clock.advance(seconds * 1_000 - 1);
+    expect((await redeem(first)).status).toBe(200);
+    clock.advance(1);
+    expect(said(await redeem(second))).toEqual([400, "invalid_code"]);
+  });
+
+  test.each([
+    [{ pages: [] }, "pages"],
+    [{ pages: ["webhooks", "webhooks"] }, "pages"],
+    [{ pages: ["team"] }, "pages.0"],
+    [{ pages: ["webhooks/01J00000000000000000000000"] }, "pages.0"],
+    [{ pages: ["webhooks"], ttl_s: 29 }, "ttl_s"],
+    [{ pages: ["webhooks"], ttl_s: 3_601 }, "ttl_s"],
+    [{ pages: ["webhooks"], access: "all" }, "access"],
+    [{ pages: ["webhooks"], theme: "pink" }, "theme"],
+  ])("is not created from %j", async (body, field) => {
+    const answer = await link(body);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual([field]);
+  });
+
+  test("opens at most two pages, and no subscription of another partner", async () => {
+    expect((await link({ pages: ids.map((id) => `webhooks/${id}`) })).status).toBe(201);
+    const three = ["webhooks", ...ids.map((id) => `webhooks/${id}`)];
+    expect((await link({ pages: three })).status).toBe(422);
+    expect((await link({ pages: [`webhooks/${ids[0]}`] }, rival)).status).toBe(422);
+  });
+
+  test("is created only by partners, with a token that has the same access", async () => {
+    const account = await api.login(tenants.partners[0].accounts[0].owner.email);
+    for (const token of [account, root])
+      expect(said(await link({ pages: ["webhooks"] }, token))).toEqual([403, "forbidden"]);
+    const body = { name: "reads", scopes: ["webhooks:read"] };
+    const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
+    const reading = String(made.body["access_token"]);
+    expect((await link({ pages: ["webhooks"] }, reading)).status).toBe(201);
+    expect(said(await link({ pages: ["webhooks"], access: "write" }, reading))).toEqual([
+      403,
+      "insufficient_scope",
+    ]);
+  });
+});
+
+describe("an operator's link to a partner's pages", () => {
+  const linkOf = (partner: number, body: object, token = root) =>
+    ask(token, `/admin/partners/${partner}/portal-links`, "POST", body);
+  const read = { pages: ["webhooks"] };
+
+  test("opens a session as the partner's owner, which the audit log distinguishes from the owner's own", async () => {
+    const [one] = tenants.partners;
+    const made = await linkOf(one.id, { ...read, access: "write" });
+    expect(made.status).toBe(201);
+    expect((await audited("PORTAL_LINK_CREATED"))?.details).toMatchObject({ partner_id: one.id });
+    const session = await redeem(codeOf(made));
+    expect(session.body).toMatchObject({
+      scope: "webhooks:read webhooks:write",
+      pages: ["webhooks"],
+    });
+    const token = String(session.body["token"]);
+    const list = await ask(token, "/partner/webhooks");
+    expect((list.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual(
+      expect.arrayContaining([...ids]),
+    );
+    const path = `/partner/webhooks/${ids[0]}`;
+    expect((await ask(token, path, "PATCH", { label: "by an operator" })).status).toBe(200);
+    const [row] = await database.db.sql<{ actor: number; impersonator: number }[]>`
+      select actor_id as actor, impersonator_id as impersonator from audit_log
+       where action = 'WEBHOOK_UPDATED' order by id desc limit 1`;
+    expect(row).toEqual({ actor: one.owner.id, impersonator: tenants.superAdmin.id });
+    for (const outside of ["/partner/users", "/partner/alerts", "/account/sessions"])
+      expect((await ask(token, outside)).status).toBe(403);
+    expect((await ask(token, "/verify-token")).body["impersonation"]).toMatchObject({
+      impersonator: { id: tenants.superAdmin.id },
+    });
+  });
+
+  test("needs an existing partner and its own subscriptions", async () => {
+    const [one, two] = tenants.partners;
+    expect((await linkOf(one.accounts[0].id, read)).status).toBe(404);
+    expect((await linkOf(999_999, read)).status).toBe(404);
+    expect((await linkOf(one.id, { pages: [`webhooks/${ids[0]}`] })).status).toBe(201);
+    expect((await linkOf(two.id, { pages: [`webhooks/${ids[0]}`] })).status).toBe(422);
+    for (const token of [owner, rival])
+      expect((await linkOf(one.id, read, token)).status).toBe(403);
+  });
+
+  test("needs an active owner, as whom its session acts", async () => {
+    const { body } = await ask(root, "/admin/partners", "POST", { name: "Without an owner" });
+    expect(said(await linkOf(Number(body["id"]), read))).toEqual([409, "no_owner"]);
+  });
+
+  test("ends when the operator is deactivated, and so does its session", async () => {
+    const companyId = tenants.superAdmin.companyId;
+    const email = "portal-operator@platform.test";
+    const operator = await addUser(database.db, { companyId, role: "super_admin", email });
+    const token = await api.login(email);
+    const [one] = tenants.partners;
+    const code = codeOf(await linkOf(one.id, read, token));
+    const opening = await redeem(codeOf(await linkOf(one.id, read, token)));
+    const session = String(opening.body["token"]);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(200);
+    expect((await ask(root, `/admin/users/${operator.id}/deactivate`, "POST", {})).status).toBe(
+      200,
+    );
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+  });
+});
+
+describe("the session of a link", () => {
+  const OUTSIDE = [
+    ["GET", "/partner/users"],
+    ["GET", "/partner/accounts"],
+    ["GET", "/partner/audit-log"],
+    ["GET", "/partner/tokens"],
+    ["GET", "/partner/alerts"],
+    ["GET", "/partner/embedding"],
+    ["GET", "/partner/oauth-clients"],
+    ["GET", "/account/sessions"],
+    ["GET", "/account/api-token"],
+    ["GET", "/account/personal-access-tokens"],
+    ["POST", "/account/personal-access-tokens", { name: "more" }],
+    ["POST", "/change-password", { current_password: "x" }],
+    ["POST", "/partner/portal-links", { pages: ["webhooks"] }],
+    ["POST", "/partner/account-owner/token", { account_id: 1 }],
+    ["PATCH", "/partner/embedding", { origins: [] }],
+    ["GET", "/admin/users"],
+  ] as const;
+  test.each(OUTSIDE)("may not %s %s", async (...[method, path, body]) => {
+    const token = await opened({ pages: ["webhooks"], access: "write" });
+    expect((await ask(token, path, method, body)).status).toBe(403);
+  });
+
+  test("for reading changes nothing, and the audit log marks changes of one for writing", async () => {
+    const path = `/partner/webhooks/${ids[0]}`;
+    const reading = await opened({ pages: ["webhooks"] });
+    expect((await ask(reading, path)).status).toBe(200);
+    expect(said(await ask(reading, path, "PATCH", { label: "x" }))).toEqual([
+      403,
+      "insufficient_scope",
+    ]);
+    expect((await ask(reading, `${path}/secret`, "POST", {})).status).toBe(403);
+    const writing = await opened({ pages: ["webhooks"], access: "write" });
+    expect((await ask(writing, path, "PATCH", { label: "renamed" })).status).toBe(200);
+    const details = (await audited("WEBHOOK_UPDATED"))?.details;
+    expect(details?.["portal_session"]).toBe(
+      (await audited("PORTAL_LINK_REDEEMED"))?.details["session_id"],
+    );
+  });
+
+  test("for one subscription sees no other one, and creates none", async () => {
+    const token = await opened({ pages: [`webhooks/${ids[1]}`], access: "write" });
+    const list = await ask(token, "/partner/webhooks");
+    expect((list.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual([ids[1]]);
+    expect((await ask(token, `/partner/webhooks/${ids[1]}/health`)).status).toBe(200);
+    for (const rest of ["", "/health", "/deliveries", "/messages", "/stats", "/stream"])
+      expect((await ask(token, `/partner/webhooks/${ids[0]}${rest}`)).status).toBe(404);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}`, "DELETE")).status).toBe(404);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}/secret`, "POST", {})).status).toBe(404);
+    const body = { label: "x", delivery_kind: "immediate", webhook_url: "http://127.0.0.1:9/x" };
+    expect((await ask(token, "/partner/webhooks", "POST", body)).status).toBe(403);
+  });
+
+  test("sees nothing of another partner", async () => {
+    const token = await opened({ pages: ["webhooks"] }, rival);
+    expect((await ask(token, "/partner/webhooks")).body["data"]).toEqual([]);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}`)).status).toBe(404);
+  });
+
+  test("ends when its creator is deactivated, and so do unused links", async () => {
+    const { user, token } = await freshAdmin();
+    const session = await opened({ pages: ["webhooks"] }, token);
+    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    expect((await ask(owner, `/partner/users/${user.id}/deactivate`, "POST", {})).status).toBe(200);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+  });
+
+  test("is listed among the sessions of its creator, who may end it", async () => {
+    const { token } = await freshAdmin();
+    const session = await opened({ pages: ["webhooks"] }, token);
+    const list = (await ask(token, "/account/sessions")).body["data"] as {
+      id: string;
+      method: string;
+    }[];
+    const found = list.find(({ method }) => method === "portal");
+    expect((await ask(token, `/account/sessions/${found?.id}`, "DELETE")).status).toBe(204);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+  });
+
+  test("is not opened by a link after its creator has signed out", async () => {
+    const { token } = await freshAdmin();
+    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    await ask(token, "/logout");
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+  });
+
+  test("ends when the partner is suspended", async () => {
+    const [, two] = tenants.partners;
+    const session = await opened({ pages: ["webhooks"] }, rival);
+    const path = `/admin/partners/${two.id}`;
+    expect((await ask(root, `${path}/deactivate`, "POST", {})).status).toBe(200);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+    await ask(root, `${path}/activate`, "POST", {});
+    rival = await api.login(two.owner.email);
+  });
+});
+
+describe("the origins that may frame the portal", () => {
+  const allow = (origins: readonly string[], token = owner) =>
+    ask(token, "/partner/embedding", "PATCH", { origins });
+  async function policyOf(token: string): Promise<string> {
+    const { pathname } = new URL(String((await link({ pages: ["webhooks"] }, token)).body["url"]));
+    const page = await api.call("GET", pathname, { root: true });
+    expect(page.status).toBe(200);
+    return (
+      /frame-ancestors [^;]*/.exec(page.headers.get("content-security-policy") ?? "")?.[0] ?? ""
+    );
+  }
+
+  test("are none until the partner sets them, and never those of other partners", async () => {
+    expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
+    expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
+    const origins = ["https://app.example.com", "http://localhost:8080"];
+    expect((await allow(origins)).body).toEqual({ origins });
+    expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
+    expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
+    expect((await audited("EMBEDDING_UPDATED"))?.details).toEqual({ origins: 2 });
+    const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", {
+      root: true,
+    });
+    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    const dashboard = await api.call("GET", "/dashboard", { root: true });
+    expect(dashboard.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    await allow([]);
+  });
+
+  test.each([
+    "http://app.example.com",
+    "https://app.example.com/",
+    "https://app.example.com:443",
+    "https://APP.example.com",
+    "https://*.example.com",
+    "https://a;script-src",
+    "https://a,b",
+    "https://a'b",
+    "https://user@app.example.com",
+    "http://127.0.0.1.example.com",
+    "http://[::1]:8080",
+    "null",
+    "*",
+    "data:",
+  ])("are never %s", async (origin) => {
+    const answer = await allow(["https://fine.example.com", origin]);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual(["origins.1"]);
+  });
+
+  test("are at most ten, without repeats", async () => {
+    const many = Array.from({ length: 11 }, (_, n) => `https://host-${n}.example.com`);
+    expect((await allow(many.slice(0, 10))).status).toBe(200);
+    expect((await allow(many)).status).toBe(422);
+    expect((await allow(["https://a.example.com", "https://a.example.com"])).status).toBe(422);
+    await allow([]);
+  });
+
+  test("are set only with a token of all scopes", async () => {
+    const body = { name: "writes", scopes: ["webhooks:write"] };
+    const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
+    const narrow = String(made.body["access_token"]);
+    expect((await allow([], narrow)).status).toBe(403);
+  });
+});
+
+describe("a viewer that floods the API", () => {
+  const perMinute = 1;
+  const BURST = 40;
+  const SESSION = BURST / 4;
+  let counting: TestApi;
+  let redis: Awaited<ReturnType<typeof connectRedis>>;
+  beforeAll(async () => {
+    redis = await connectRedis(process.env["TEST_REDIS_URL"] ?? "", silentLog);
+    const limits = { perMinute, burst: BURST };
+    const limiter = createRateLimiter({
+      redis,
+      prefix: `test-${crypto.randomUUID()}:`,
+      clock: systemClock,
+      log: silentLog,
+      limits: { user: limits, ip: { perMinute, burst: 10_000 }, signIn: limits },
+    });
+    counting = await startApi({ db: database.db, clock, config: api.deps.config, limiter });
+  });
+  afterAll(() => redis.disconnect());
+  const statusOf = async (
+    token: string,
+    path = "/partner/webhooks",
+    method = "GET",
+    body?: object,
+  ) => (await counting.call(method, path, { token, body })).status;
+  const statusesOf = async (token: string, times: number) => {
+    const seen: number[] = [];
+    for (let i = 0; i < times; i++) seen.push(await statusOf(token));
+    return seen;
+  };
+
+  test("gets a quarter of a user's requests, and does not use up those of other viewers and of the creator", async () => {
+    const { token: maker } = await freshAdmin();
+    const [rude, other] = [
+      await opened({ pages: ["webhooks"] }, maker),
+      await opened({ pages: ["webhooks"] }, maker),
+    ];
+    const seen = await statusesOf(rude, SESSION + 60);
+    expect(seen).toEqual([...Array(SESSION).fill(200), ...Array(60).fill(429)]);
+    const answer = await counting.call("GET", "/partner/webhooks", { token: rude });
+    expect(answer.headers.get("ratelimit-limit")).toBe(String(SESSION));
+    expect(answer.headers.get("ratelimit-policy")).toBe(`0.25;w=60;burst=${SESSION}`);
+    const links = { pages: ["webhooks"] };
+    expect(await statusOf(other)).toBe(200);
+    expect(await statusOf(maker, "/partner/portal-links", "POST", links)).toBe(201);
+    expect(await statusesOf(maker, BURST)).toEqual([...Array(BURST - 1).fill(200), 429]);
+    expect(await statusesOf(other, SESSION)).toEqual([...Array(SESSION - 1).fill(200), 429]);
+  });
+
+  test("shares a limit with all other sessions of the creator, four times that of a user", async () => {
+    const { token: maker } = await freshAdmin();
+    const sessions = await Promise.all(
+      Array.from({ length: 17 }, () => opened({ pages: ["webhooks"] }, maker)),
+    );
+    const last = sessions.pop() ?? "";
+    for (const session of sessions)
+      expect(await statusesOf(session, SESSION)).toEqual(Array(SESSION).fill(200));
+    expect(await statusOf(last)).toBe(429);
+    expect(await statusOf(maker)).toBe(200);
+    const foreign = await opened({ pages: ["webhooks"] });
+    expect(await statusOf(foreign)).toBe(200);
+  });
+
+  test("gets three streams, and does not use up those of other viewers and of the creator", async () => {
+    const { token: maker } = await freshAdmin();
+    const pages = { pages: ["webhooks"] };
+    const [rude, other] = [await opened(pages, maker), await opened(pages, maker)];
+    const listening = counting.listen();
+    const follow = async (token: string) => {
+      const leaving = new AbortController();
+      const url = `${listening}/api/v1/partner/webhooks/${ids[0]}/stream`;
+      const headers = { Authorization: `Bearer ${token}` };
+      const response = await fetch(url, { headers, signal: leaving.signal });
+      // The response is returned, because one without a reference is garbage-collected, which closes its connection.
+      return { status: response.status, response, leave: () => leaving.abort() };
+    };
+    const streams = [];
+    for (const token of [rude, rude, rude, rude, other, maker]) streams.push(await follow(token));
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 429, 200, 200]);
+    for (const { leave } of streams) leave();
+    await counting.stop();
+  });
+});

@@ -1,0 +1,199 @@
+// A recovery of a window with more events than one statement may read.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import type { Db, RawDb } from "../../../db/client.ts";
+import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
+import { recover, RECOVER_LIMIT } from "../../../src/webhooks/actions/queue-events.ts";
+import { findSubscription } from "../../../src/webhooks/actions/subscriptions.ts";
+import { BATCH_ROWS, undelivered } from "../../../src/webhooks/queries/missed.ts";
+import {
+  forgetQueue,
+  insertTenant,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../../support/outbox.ts";
+import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+let world: WebhookWorld;
+let db: RawDb;
+let tenant: Tenant;
+beforeAll(async () => {
+  world = await startWebhooks();
+  ({ db } = world.database);
+  tenant = { ...(await insertTenant(db)), partnerId: world.tenants.partners[0].id };
+});
+afterAll(() => world.stop());
+
+/**
+ * Creates a subscription with `count` events, a millisecond apart, all in its log and delivered except every
+ * `missEvery`th. Returns the history ids of the undelivered ones.
+ */
+async function busy(count: number, missEvery: number) {
+  world.clock.advance(1_000);
+  const { id } = await world.subscribe();
+  const since = world.clock.now();
+  world.clock.advance(count);
+  // Each event and its only attempt share an id here, made at the time of both.
+  const eventIds = Array.from({ length: count }, (_, n) => ulid(since.getTime() + n));
+  await record(db, [reviewAction(tenant)]);
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number,
+                                is_minimal)
+    select e.event_id, h.partner_id, h.account_id, h.store_id,
+           h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
+           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond', l.sequence, l.number, l.is_minimal
+      from queued_entries o join review_history h on h.id = o.review_history_id
+      join webhook_subscriptions s on s.id = o.subscription_id,
+           unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
+      left join lateral (
+             select e.nth + 1 as sequence, s.number, false as is_minimal where e.nth % ${missEvery} <> 0) l on true
+     where o.subscription_id = ${id} order by e.nth`;
+  const [seed] = await db.sql<{ eventId: string }[]>`
+    select event_id as "eventId" from queued_entries where subscription_id = ${id}`;
+  await forgetQueue(db, id);
+  await db.sql`delete from review_history where event_id = ${seed?.eventId ?? ""}`;
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+    select event_id, ${id}, sequence, event_id, event, 1, 1,
+           recorded_at, 1, 'delivered', '{}', '{}', false, 'full', recorded_at
+      from review_history where event_id = any(${eventIds}) and sequence is not null`;
+  await db.sql`update outbox_offsets set settled_through = ${count} + 1 where subscription_id = ${id}`;
+  await db.sql`
+    update outbox_sequences set last_sequence = ${count} + 1, last_logged = ${count} + 1 where subscription_id = ${id}`;
+  const missed = await db.sql<{ id: number }[]>`
+    select id from review_history where event_id = any(${eventIds}) and sequence is null order by id`;
+  return { id, since, missed: missed.map((row) => row.id) };
+}
+
+const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
+
+/** Makes a database that counts the rows that `undelivered` reads. */
+function counted() {
+  const rows = new Map<string, number[]>();
+  const asked: number[] = [];
+  const counting = new Proxy(db, {
+    get: (target, key) =>
+      key !== "run"
+        ? Reflect.get(target, key)
+        : async (statement: { name: string }, given: { ids?: readonly number[] }) => {
+            const found = await target.run(statement as never, given);
+            rows.set(statement.name, [...(rows.get(statement.name) ?? []), found.length]);
+            asked.push(...(given.ids ?? []));
+            return found;
+          },
+  }) as Db;
+  return { counting, rows, asked };
+}
+
+test("is read in batches, and only events that the log does not settle are looked up", async () => {
+  const { id, since, missed } = await busy(2 * BATCH_ROWS + 1, 1_000);
+  const { counting, rows, asked } = counted();
+  const { ids: found } = await undelivered(counting, await find(id), {
+    since,
+    until: world.clock.now(),
+    settledSince: since,
+    events: ["review_received"],
+    limit: 10_000,
+  });
+  expect(missed.length).toBeGreaterThan(2);
+  expect(found).toEqual(missed);
+  expect(rows.get("events.piece")).toEqual([BATCH_ROWS, BATCH_ROWS, 1]);
+  expect(asked).toEqual(missed);
+});
+
+test.each([BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1])(
+  "finds the last of %d events",
+  async (count) => {
+    const { id, since } = await busy(count, 1);
+    const window = { since, until: world.clock.now(), settledSince: since, limit: 2 * BATCH_ROWS };
+    const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
+    expect(found.ids).toHaveLength(count);
+  },
+);
+
+test("that is interrupted is completed by the next call, which queues nothing twice", async () => {
+  const { id, since, missed } = await busy(BATCH_ROWS + 1, 5);
+  let transactions = 0;
+  const deps = {
+    ...world.api.deps,
+    writerPool: {
+      ...world.api.deps.writerPool,
+      transaction: <T>(...given: Parameters<typeof world.api.deps.writerPool.transaction<T>>) => {
+        if (++transactions === 3) throw new Error("The process died.");
+        return world.api.deps.writerPool.transaction(...given);
+      },
+    },
+  };
+  const actor = { id: 1, email: "a@example.com", role: "PARTNER_OWNER", tokenKind: "web" };
+  const call = { id: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+  const caller = Object.assign(Object.create(null), { principal: actor, call });
+  const broken = recover(deps, caller, await find(id), { since, until: undefined });
+  expect(String(await broken.catch((error: unknown) => error))).toContain("died");
+  const body = { since: since.toISOString() };
+  const again = await world.ask("POST", `/${id}/recover`, { body });
+  const queued = await db.sql<{ id: number }[]>`
+    select review_history_id as id from queued_entries where subscription_id = ${id} order by sequence`;
+  expect(queued.map((row) => row.id)).toEqual(missed);
+  expect(Number(again.body["queued"])).toBeLessThan(missed.length);
+  expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });
+});
+
+describe("a call after earlier ones", () => {
+  let id = "";
+  let since = new Date();
+  let missed: readonly number[] = [];
+  beforeAll(async () => {
+    ({ id, since, missed } = await busy(RECOVER_LIMIT + 500, 1));
+    const first = await world.ask("POST", `/${id}/recover`, {
+      body: { since: since.toISOString() },
+    });
+    expect(first.body).toEqual({ queued: RECOVER_LIMIT });
+  });
+  const look = async (changes: { since?: Date; events?: readonly string[] } = {}) => {
+    const { counting, asked } = counted();
+    const window = { since, until: world.clock.now(), settledSince: since, limit: RECOVER_LIMIT };
+    // Every event value, as for a subscription without a filter.
+    const { ids } = await undelivered(counting, await find(id), {
+      ...window,
+      events: SUBSCRIBABLE_EVENTS,
+      ...changes,
+    });
+    return { ids, asked };
+  };
+
+  test("reads only events that they have not processed", async () => {
+    const rest = missed.slice(RECOVER_LIMIT);
+    expect(await look()).toEqual({ ids: rest, asked: rest });
+  });
+
+  test("reads everything again for a window that begins earlier, and for other event values", async () => {
+    const earlier = new Date(since.getTime() - 1);
+    expect((await look({ since: earlier })).asked).toHaveLength(missed.length);
+    expect((await look({ events: ["review_received"] })).asked).toHaveLength(missed.length);
+    expect((await look({ since: new Date(since.getTime() + 1) })).asked).toHaveLength(500);
+  });
+
+  test("queues again what has failed since", async () => {
+    const [again = 0] = missed;
+    await db.sql`
+      with gone as (delete from outbox where subscription_id = ${id} and review_history_id = ${again} returning *)
+      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+        duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+      select ${ulid(world.clock.now().getTime())}, subscription_id, sequence, event_id, event, round, 4,
+             ${world.clock.now()}, 1, 'failed', '{}', '{}', false, 'full', recorded_at
+        from gone`;
+    expect((await look()).ids).toEqual([again, ...missed.slice(RECOVER_LIMIT)]);
+  });
+
+  test("reads everything again once something was skipped", async () => {
+    await world.ask("POST", `/${id}/disable`);
+    await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+    const first = missed.slice(0, RECOVER_LIMIT);
+    expect(await look()).toEqual({ ids: first, asked: first });
+  });
+});

@@ -1,0 +1,563 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import { connect } from "../../../db/client.ts";
+import {
+  EventStreams,
+  messageOf as bytesOf,
+  STREAM_LIMITS,
+} from "../../../src/http/event-stream.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { Problem } from "../../../src/lib/problem.ts";
+import { AttemptFeed } from "../../../src/webhooks/actions/attempt-feed.ts";
+import { WatchedSubscriptions, type Watcher } from "../../../src/webhooks/actions/watch.ts";
+import { subscriptionById } from "../../../src/webhooks/queries/subscriptions.ts";
+import { until } from "../../support/network/receiver.ts";
+import { disable, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+let world: WebhookWorld;
+let root: string;
+const open: AbortController[] = [];
+beforeAll(async () => {
+  world = await startWebhooks();
+  root = world.api.listen();
+});
+afterEach(() => {
+  for (const one of open.splice(0)) one.abort();
+});
+afterAll(() => world.stop());
+
+interface Message {
+  readonly event: string;
+  readonly id: string | undefined;
+  readonly data: Record<string, unknown>;
+}
+
+/** Follows a subscription over a real connection. */
+async function follow(
+  id: string,
+  token: string,
+  { query = "", after }: { query?: string; after?: string | undefined } = {},
+) {
+  const control = new AbortController();
+  open.push(control);
+  const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream${query}`, {
+    headers: {
+      Authorization: `Bearer ${token}`,
+      ...(after !== undefined && { "Last-Event-ID": after }),
+    },
+    signal: control.signal,
+  });
+  const messages: Message[] = [];
+  const state = { beats: 0, ended: false, bookmark: undefined as string | undefined };
+  const reading = async () => {
+    let text = "";
+    for await (const chunk of response.body ?? []) {
+      text += new TextDecoder().decode(chunk);
+      const parts = text.split("\n\n");
+      text = parts.pop() ?? "";
+      for (const part of parts)
+        if (part.startsWith(":")) state.beats += 1;
+        else if (part.startsWith("id: ") && !part.includes("\n")) state.bookmark = part.slice(4);
+        else messages.push(messageOf(part));
+    }
+  };
+  const reader = reading().then(
+    () => void (state.ended = true),
+    () => {},
+  );
+  return { response, messages, state, reader, close: () => control.abort() };
+}
+
+function messageOf(part: string): Message {
+  const field = (name: string) =>
+    part
+      .split("\n")
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  return {
+    event: field("event") ?? "",
+    id: field("id"),
+    data: JSON.parse(field("data") ?? "null"),
+  };
+}
+
+async function attempt(id: string, at = world.clock.now()): Promise<string> {
+  const attemptId = ulid(at.getTime());
+  await world.database.db.sql`
+    insert into delivery_attempts
+      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+       request_headers, request_body, response_truncated)
+    values (${attemptId}, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{}',
+            '{"private":"body"}', false)`;
+  return attemptId;
+}
+
+const LOOK_MS = 1_300;
+
+/** Time after which the clock is moved again, if a poll has not happened yet. */
+const LOOK_AGAIN_MS = 500;
+
+/** Moves the clock until polls have made the condition true. One move may be too early, before the poll loop sleeps. */
+async function afterLooks(what: string, holds: () => boolean) {
+  let wokenAt = -LOOK_AGAIN_MS;
+  await until(what, () => {
+    if (holds()) return true;
+    if (world.clock.sleepers > 0 && performance.now() - wokenAt > LOOK_AGAIN_MS) {
+      wokenAt = performance.now();
+      world.clock.advance(LOOK_MS);
+    }
+    return false;
+  });
+}
+
+test("sends the state at once, then each new attempt once, and changes", async () => {
+  const { id } = await world.subscribe();
+  await attempt(id);
+  const stream = await follow(id, world.tokens.admin);
+  expect(stream.response.status).toBe(200);
+  expect(stream.response.headers.get("content-type")).toBe("text/event-stream");
+  expect(stream.response.headers.get("cache-control")).toBe("no-store");
+  await until("the first messages", () => stream.messages.length === 2);
+  expect(stream.messages.map(({ event }) => event)).toEqual(["subscription", "health"]);
+
+  const made = await attempt(id);
+  await afterLooks("the attempt", () => stream.messages.length === 3);
+  expect(stream.messages[2]).toMatchObject({
+    event: "attempt",
+    id: made,
+    data: { id: made, outcome: "delivered" },
+  });
+  expect(JSON.stringify(stream.messages)).not.toContain("private");
+
+  await disable(world, id);
+  await afterLooks("the change and the health", () => stream.messages.length === 5);
+  expect(stream.messages[3]).toMatchObject({ event: "subscription", data: { is_active: false } });
+  expect(stream.messages[4]?.event).toBe("health");
+  expect(stream.state.beats).toBeGreaterThan(0);
+});
+
+/** Starts watchers of some subscriptions as in a process of their own, and records its queries. */
+async function watchInProcess(ids: readonly string[], perSubscription: number) {
+  const { clock, database, tenants } = world;
+  const queries = { count: 0 };
+  const onStatement = () => void (queries.count += 1);
+  const db = connect(database.url, { max: 4, name: "test", onStatement });
+  const watched = new WatchedSubscriptions({ db, clock });
+  const end = new AbortController();
+  const token = await world.api.login(tenants.partners[0].admin.email);
+  const jti = String(
+    JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti,
+  );
+  const checks = { made: 0, refuse: false };
+  const told: string[][] = [];
+  const watchers: Promise<void>[] = [];
+  for (const id of ids) {
+    const found = await subscriptionById(database.db, tenants.partners[0].id, id);
+    if (found === undefined) throw new Error("There is no subscription.");
+    for (let n = 0; n < perSubscription; n++) {
+      const list: string[] = [];
+      told.push(list);
+      const sink = {
+        send: (message: Uint8Array) =>
+          void list.push(
+            /^(?:id: (.*)\n)?event: (.*)\n/
+              .exec(String(Buffer.from(message)))
+              ?.slice(1)
+              .join(" ") ?? "",
+          ),
+        beat: () => {},
+        drained: async () => {},
+      };
+      const mayRead: Watcher["mayRead"] = async () => {
+        checks.made += 1;
+        return !checks.refuse;
+      };
+      watchers.push(watched.follow(found, { jti, sink, mayRead }, end.signal));
+    }
+  }
+  await until("all are greeted", () => told.every(({ length }) => length === 2));
+  const look = async () => {
+    await until("the streams sleep", () => clock.sleepers > 0);
+    const before = queries.count;
+    clock.advance(LOOK_MS);
+    await until("the look", () => queries.count > before && clock.sleepers > 0);
+  };
+  const stop = async () => {
+    end.abort();
+    await Promise.all(watchers);
+    await db.close();
+  };
+  return { queries, checks, told, token, watchers, look, stop };
+}
+
+test("a poll is one query for any number of streams and subscriptions, and every stream gets everything", async () => {
+  const [one, other] = [
+    await world.subscribe(),
+    await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 }),
+  ];
+  const process = await watchInProcess([one.id, other.id], 10);
+  await process.look();
+  expect(process.checks.made).toBe(20);
+  const made = await attempt(one.id);
+  process.queries.count = 0;
+  await process.look();
+  await until(
+    "the attempt",
+    () => process.told.filter((list) => list.includes(`${made} attempt`)).length === 10,
+  );
+  expect(process.queries.count).toBe(1);
+  expect(process.checks.made).toBe(20);
+  // Every fourth poll reads the health of each subscription, and passes `countedUntil` on to it.
+  await process.look();
+  await process.look();
+  await until("the health", () =>
+    process.told.every((list) => list.filter((event) => event === " health").length === 2),
+  );
+  expect(process.queries.count).toBe(1 + 1 + 1 + 2);
+  await process.stop();
+  expect(new Set(process.told.map(String))).toEqual(
+    new Set([` subscription, health,${made} attempt, health`, " subscription, health, health"]),
+  );
+});
+
+test("a bearer check is repeated when its data changes, and twice an hour", async () => {
+  const { id } = await world.subscribe();
+  const { sql } = world.database.db;
+  const { admin } = world.tenants.partners[0];
+  const process = await watchInProcess([id], 2);
+  const made = async () => {
+    const before = process.checks.made;
+    await process.look();
+    return process.checks.made - before;
+  };
+  expect([await made(), await made()]).toEqual([2, 0]);
+  await sql`update tokens set last_used_at = now() where user_id = ${admin.id}`;
+  expect(await made()).toBe(0);
+  await sql`update users set role = 'partner_owner' where id = ${admin.id}`;
+  expect([await made(), await made()]).toEqual([2, 0]);
+  await sql`update users set role = 'partner_admin' where id = ${admin.id}`;
+  expect(await made()).toBe(2);
+  world.clock.advance(1_800_000);
+  expect(await made()).toBe(2);
+  await world.api.call("GET", "/logout", { token: process.token });
+  expect(await made()).toBe(2);
+  process.checks.refuse = true;
+  let haveEnded = false;
+  const ended = Promise.all(process.watchers).then(() => void (haveEnded = true));
+  await afterLooks("the end of all", () => haveEnded);
+  await ended;
+  await process.stop();
+});
+
+test("a client that disconnects is not logged as a failure", async () => {
+  const warned: string[] = [];
+  const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
+  const streams = new EventStreams({ log });
+  const left = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<void>();
+  const { body } = streams.open(userOf(1), async (sink) => {
+    await left.promise;
+    sink.send(bytesOf("late", {}));
+    told.resolve();
+    throw new Error("A statement that was under way failed.");
+  });
+  await body?.cancel();
+  left.resolve();
+  await told.promise;
+  await Bun.sleep(0);
+  expect(warned).toEqual([]);
+});
+
+test("ends when the token is revoked", async () => {
+  const token = await world.api.login(world.tenants.partners[0].admin.email);
+  const { id } = await world.subscribe();
+  const stream = await follow(id, token);
+  await until("the first messages", () => stream.messages.length === 2);
+  await world.api.call("GET", "/logout", { token });
+  await afterLooks("the end", () => stream.state.ended);
+});
+
+test("ends when the subscription is deleted", async () => {
+  const { id } = await world.subscribe();
+  const stream = await follow(id, world.tokens.owner);
+  await until("the first messages", () => stream.messages.length === 2);
+  await world.ask("DELETE", `/${id}`);
+  await afterLooks("the end", () => stream.state.ended);
+});
+
+test("are limited to five per user, and closing one makes room", async () => {
+  const { id } = await world.subscribe();
+  const five = await Promise.all(Array.from({ length: 5 }, () => follow(id, world.tokens.owner)));
+  expect(five.map(({ response }) => response.status)).toEqual([200, 200, 200, 200, 200]);
+  const sixth = await follow(id, world.tokens.owner);
+  expect(sixth.response.status).toBe(429);
+  expect(sixth.response.headers.get("retry-after")).toBe("5");
+  const somebodyElse = await follow(id, world.tokens.admin);
+  expect(somebodyElse.response.status).toBe(200);
+  five[0]?.close();
+  await until("room", async () => {
+    world.clock.advance(1_000);
+    const next = await follow(id, world.tokens.owner);
+    return next.response.status === 200;
+  });
+});
+
+const userOf = (userId: number) =>
+  ({ userId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
+
+test("of portal sessions are limited to three each and 50 per creator, besides the five of the creator", async () => {
+  const streams = new EventStreams({ log: world.api.deps.log });
+  const begin = (viewer: Parameters<typeof streams.open>[0]) => {
+    try {
+      return streams.open(
+        viewer,
+        (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+      );
+    } catch (error) {
+      return error instanceof Problem ? error.code : error;
+    }
+  };
+  const session = (i: number, maker = 1, operator: number | null = null) =>
+    ({
+      userId: maker,
+      impersonatorId: operator,
+      tokenKind: "portal",
+      jti: `session-${i}`,
+    }) as const;
+  const refused = "rate_limited";
+  const [first] = [begin(session(0)), begin(session(0)), begin(session(0))];
+  expect(begin(session(0))).toBe(refused);
+  for (let i = 0; i < 47; i++) expect(begin(session(1 + i))).toBeInstanceOf(Response);
+  expect(begin(session(48))).toBe(refused);
+  // Sessions of links that an operator created act as the owner, but count for the operator.
+  expect(begin(session(100, 1, 9))).toBeInstanceOf(Response);
+  expect(begin(session(200, 2))).toBeInstanceOf(Response);
+  for (let i = 0; i < 5; i++) expect(begin(userOf(1))).toBeInstanceOf(Response);
+  expect(begin(userOf(1))).toBe(refused);
+  if (first instanceof Response) await first.body?.cancel();
+  await until("room", () => begin(session(0)) instanceof Response);
+  expect([begin(session(0)), begin(session(48))]).toEqual([refused, refused]);
+});
+
+test("are limited per process, and end when the process stops", async () => {
+  const stopping = new AbortController();
+  const log = world.api.deps.log;
+  const limits = { ...STREAM_LIMITS, perProcess: 2, perUser: 2 };
+  const streams = new EventStreams({ log, stopping: stopping.signal }, limits);
+  const begin = (user: number) =>
+    streams.open(
+      userOf(user),
+      (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+    );
+  const codeOf = (user: number) => {
+    try {
+      begin(user);
+      return undefined;
+    } catch (error) {
+      return error instanceof Problem ? error.code : error;
+    }
+  };
+  const first = begin(1).body as ReadableStream<Uint8Array>;
+  begin(1);
+  expect([codeOf(1), codeOf(2)]).toEqual(["rate_limited", "overloaded"]);
+  stopping.abort();
+  const { done } = await first.getReader().read();
+  expect(done).toBe(true);
+});
+
+describe("with bodies, or after an attempt", () => {
+  const attempts = ({ messages }: { messages: readonly Message[] }) =>
+    messages.filter(({ event }) => event === "attempt");
+  const idsOf = (stream: { messages: readonly Message[] }) =>
+    attempts(stream).map(({ data }) => String(data["id"]));
+
+  /** Inserts `count` attempts of one instant in one statement. */
+  async function attemptsAt(id: string, at: Date, count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => ulid(at.getTime()));
+    await world.database.db.sql`
+      insert into delivery_attempts
+        (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+         request_headers, request_body, response_truncated)
+      select made, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{"X-SVC-Attempt":"1"}',
+             '{"private":"body"}', false from unnest(${ids}::text[]) as made`;
+    return ids.toSorted();
+  }
+
+  test("sends each attempt from now on with its exact body and headers", async () => {
+    const { id } = await world.subscribe();
+    await attempt(id);
+    const stream = await follow(id, world.tokens.admin, { query: "?include=body" });
+    await until("the first messages", () => stream.messages.length === 2);
+    const [made = ""] = await attemptsAt(id, world.clock.now(), 1);
+    await afterLooks("the attempt", () => stream.messages.length === 3);
+    expect(stream.messages[2]).toMatchObject({
+      event: "attempt",
+      id: made,
+      data: {
+        id: made,
+        request_headers: { "X-SVC-Attempt": "1" },
+        request_body: '{"private":"body"}',
+      },
+    });
+  });
+
+  test("sends every attempt once, however many are committed between two polls", async () => {
+    const { id } = await world.subscribe();
+    const stream = await follow(id, world.tokens.owner, { query: "?include=body" });
+    await until("the first messages", () => stream.messages.length === 2);
+    const made: string[] = [];
+    for (let second = 0; second < 4; second++) {
+      made.push(...(await attemptsAt(id, world.clock.now(), 450)));
+      await afterLooks("all of them", () => attempts(stream).length === made.length);
+    }
+    expect(idsOf(stream)).toEqual(made);
+  });
+
+  /** Starts a feed that is polled by hand, and collects the ids that it sends. */
+  async function feedOf(id: string) {
+    const { clock, database } = world;
+    const options = { subscriptionId: id, withBodies: true, after: undefined };
+    const feed = new AttemptFeed({ db: database.db, clock }, options, new AbortController().signal);
+    const told: string[] = [];
+    const sink = {
+      send: (message: Uint8Array) =>
+        void told.push(
+          ...Buffer.from(message)
+            .toString()
+            .matchAll(/^id: (.*)$/gm)
+            .map(([, one = ""]) => one),
+        ),
+      beat: () => {},
+      drained: async () => {},
+    };
+    await feed.start();
+    return { told, look: () => feed.sendNew(sink) };
+  }
+
+  test("sends an attempt that is committed after others that started later", async () => {
+    const { id } = await world.subscribe();
+    const { told, look } = await feedOf(id);
+    const begun = world.clock.now();
+    world.clock.advance(20_000);
+    const late = await attempt(id);
+    await look();
+    expect(told).toEqual([late]);
+    const early = await attempt(id, begun);
+    await look();
+    expect(told).toEqual([late, early]);
+  });
+
+  test.each([
+    [30_000, true],
+    [30_001, false],
+  ])("sends an attempt that is committed %d ms after its start: %p", async (lateMs, isTold) => {
+    const { id } = await world.subscribe();
+    const { told, look } = await feedOf(id);
+    const begun = world.clock.now();
+    world.clock.advance(lateMs);
+    await look();
+    const late = await attempt(id, begun);
+    const next = await attempt(id);
+    await look();
+    expect(told.toSorted()).toEqual((isTold ? [late, next] : [next]).toSorted());
+  });
+
+  test("resumes after the last attempt that a client has received, at least once", async () => {
+    const { id } = await world.subscribe();
+    const long = await attempt(id);
+    world.clock.advance(31_000);
+    const before = await attempt(id);
+    world.clock.advance(2_000);
+    const heard = await attempt(id);
+    const missed = await attemptsAt(id, world.clock.now(), 150);
+    world.clock.advance(3_600_000);
+    for (const query of ["?include=body", ""]) {
+      const stream = await follow(id, world.tokens.owner, { query, after: heard });
+      await until("all", () => attempts(stream).length === 151);
+      expect(new Set(idsOf(stream))).toEqual(new Set([before, ...missed]));
+      expect(idsOf(stream)).not.toContain(long);
+      expect(JSON.stringify(stream.messages).includes("private")).toBe(query !== "");
+      const live = await attempt(id);
+      await afterLooks("what follows", () => idsOf(stream).at(-1) === live);
+      stream.close();
+      await world.database.db.sql`delete from delivery_attempts where id = ${live}`;
+    }
+  });
+
+  test("resumes from its start if the connection ended before the first attempt", async () => {
+    const { id } = await world.subscribe();
+    const first = await follow(id, world.tokens.owner, { query: "?include=body" });
+    await until("the first messages", () => first.messages.length === 2);
+    first.close();
+    const missed = await attempt(id);
+    world.clock.advance(60_000);
+    const again = await follow(id, world.tokens.owner, {
+      query: "?include=body",
+      after: first.state.bookmark,
+    });
+    await until("the attempt", () => attempts(again).length === 1);
+    expect(idsOf(again)).toEqual([missed]);
+  });
+
+  test("sends the next attempts when the client has read the ones before", async () => {
+    const streams = new EventStreams({ log: world.api.deps.log });
+    let sent = 0;
+    const { body } = streams.open(userOf(1), async (sink) => {
+      for (; sent < 3; sent++) {
+        sink.send(bytesOf("part", sent));
+        await sink.drained();
+      }
+    });
+    const reader = body?.getReader();
+    await Bun.sleep(0);
+    expect(sent).toBe(0);
+    for (let read = 1; read <= 3; read++) {
+      await reader?.read();
+      await until("the next part", () => sent === read);
+    }
+  });
+
+  test("waits for a client that does not read, and then sends everything", async () => {
+    const { id } = await world.subscribe();
+    const first = await attempt(id);
+    const body = JSON.stringify({ private: "x".repeat(30_000) });
+    const many = await attemptsAt(id, world.clock.now(), 500);
+    await world.database.db.sql`
+      update delivery_attempts set request_body = ${body} where subscription_id = ${id} and id <> ${first}`;
+    const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream?include=body`, {
+      headers: { Authorization: `Bearer ${world.tokens.owner}`, "Last-Event-ID": first },
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    // Delivery is at least once, so the stream may repeat the first attempt.
+    const missing = new Set(many);
+    for (let rest = ""; missing.size > 0;) {
+      const { value = "", done } = (await reader?.read()) ?? { done: true };
+      if (done) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("id: ")) missing.delete(line.slice(4));
+    }
+    await reader?.cancel();
+    expect(missing.size).toBe(0);
+  });
+
+  test.each([
+    ["?include=bodies", undefined, "include"],
+    ["", "yesterday", "Last-Event-ID"],
+  ])("rejects %s %s", async (query, after, field) => {
+    const { id } = await world.subscribe();
+    const { status, body } = await world.api.call("GET", `/partner/webhooks/${id}/stream${query}`, {
+      token: world.tokens.owner,
+      ...(after !== undefined && { headers: { "Last-Event-ID": after } }),
+    });
+    expect([status, Object.keys(body["errors"] as object)]).toEqual([422, [field]]);
+  });
+
+  test("is only for the tenant of the subscription", async () => {
+    const { id } = await world.subscribe();
+    const { status } = await world.ask("GET", `/${id}/stream?include=body`, { as: "other" });
+    expect(status).toBe(404);
+  });
+});

@@ -1,0 +1,562 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+
+import { fingerprint } from "../../../src/lib/secret-box.ts";
+import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
+import type { Wake } from "../../../src/outbox/schedule.ts";
+import { startApi, type Answer, type TestApi } from "../../support/api.ts";
+import { createFakeClock } from "../../support/clock.ts";
+import { addProvider, connectStore, created, queuedFor, report } from "../../support/factory.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { addTenants, type Tenants } from "../../support/tenants.ts";
+
+const URL = "http://127.0.0.1:3699/hook";
+const HOUR_MS = 1_000;
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+let database: TestDatabase;
+let api: TestApi;
+let tenants: Tenants;
+const clock = createFakeClock();
+const wakes: string[] = [];
+const tokens: Record<"owner" | "admin" | "other" | "account" | "location" | "root", string> = {
+  owner: "",
+  admin: "",
+  other: "",
+  account: "",
+  location: "",
+  root: "",
+};
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  const schedule = {
+    wake: async (some: readonly Wake[]) =>
+      void wakes.push(...some.map(({ subscriptionId }) => subscriptionId)),
+  };
+  api = await startApi({ db: database.db, clock, schedule, config: { batchHourMs: HOUR_MS } });
+  const [one, two] = tenants.partners;
+  tokens.owner = await api.login(one.owner.email);
+  tokens.admin = await api.login(one.admin.email);
+  tokens.other = await api.login(two.admin.email);
+  tokens.account = await api.login(one.accounts[0].owner.email);
+  tokens.location = await api.login(one.accounts[0].locationUser.email);
+  tokens.root = await api.login(tenants.superAdmin.email);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+beforeEach(async () => {
+  const { sql } = database.db;
+  await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
+  await sql`delete from outbox_sequences`;
+  await sql`delete from webhook_subscriptions`;
+});
+
+const immediate = { label: "Now", webhook_url: URL, delivery_kind: "immediate" };
+const batch = { ...immediate, label: "Later", delivery_kind: "batch", batch_interval_hours: 12 };
+
+const create = (body: unknown, token = tokens.owner): Promise<Answer> =>
+  api.call("POST", "/partner/webhooks", { token, body });
+const get = (path: string, token = tokens.owner): Promise<Answer> =>
+  api.call("GET", `/partner/webhooks${path}`, { token });
+const remove = (id: unknown, token = tokens.owner): Promise<Answer> =>
+  api.call("DELETE", `/partner/webhooks/${String(id)}`, { token });
+const idsOf = ({ body }: Answer) => (body["data"] as { id: string }[]).map(({ id }) => id);
+
+describe("creating a subscription", () => {
+  test("returns the whole object with its secret and with defaults", async () => {
+    const { status, body, headers } = await create(immediate);
+    expect(status).toBe(201);
+    const at = clock.now().toISOString().replace("Z", "+00:00");
+    expect(body).toEqual({
+      id: expect.stringMatching(ULID),
+      label: "Now",
+      webhook_url: URL,
+      delivery_kind: "immediate",
+      batch_interval_hours: null,
+      events: null,
+      payload_mode: "full",
+      suppress_native_notifications: false,
+      ordering: "subscription",
+      is_active: true,
+      consecutive_failure_count: 0,
+      disabled_at: null,
+      disabled_reason: null,
+      last_batch_dispatched_at: null,
+      next_batch_at: null,
+      secret_fingerprint: fingerprint(String(body["secret"])),
+      previous_secret_expires_at: null,
+      created_at: at,
+      updated_at: at,
+      deleted_at: null,
+      secret: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("shows the secret in no other response and stores it only sealed", async () => {
+    const { body } = await create(immediate);
+    const secret = String(body["secret"]);
+    const { secret: _, ...rest } = body;
+    expect((await get(`/${String(body["id"])}`)).body).toEqual(rest);
+    expect((await get("")).text).not.toContain(secret);
+    const [row] = await database.db.sql`select * from webhook_subscriptions`;
+    expect(JSON.stringify(row)).not.toContain(secret);
+    expect(api.lines.join("\n")).not.toContain(secret);
+  });
+
+  test("seals the secret for its partner and subscription", async () => {
+    const { body } = await create(immediate);
+    const [row] = await database.db.sql<{ sealed: string }[]>`
+      select sealed_secret as sealed from webhook_subscriptions`;
+    const partnerId = tenants.partners[0].id;
+    const { box } = api.deps;
+    const sealed = row?.sealed ?? "";
+    const id = String(body["id"]);
+    expect(box.open(sealed, `webhook:${partnerId}:${id}`)).toBe(String(body["secret"]));
+    expect(() => box.open(sealed, `webhook:${partnerId + 1}:${id}`)).toThrow();
+  });
+
+  test("stores the settings of an immediate subscription", async () => {
+    const asked = {
+      ...immediate,
+      events: ["review_flagged", "review_removed"],
+      payload_mode: "minimal",
+      suppress_native_notifications: true,
+      ordering: "review",
+      batch_interval_hours: null,
+    };
+    expect((await create(asked)).body).toMatchObject(asked);
+  });
+
+  test("fixes full bodies and native mails for a batch subscription, and keeps its filter", async () => {
+    const { status, body } = await create({
+      ...batch,
+      events: ["review_flagged"],
+      payload_mode: "minimal",
+      suppress_native_notifications: true,
+      ordering: "review",
+    });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      events: ["review_flagged"],
+      payload_mode: "full",
+      suppress_native_notifications: false,
+      ordering: "subscription",
+    });
+  });
+
+  test("sets the first batch one interval after creation and wakes the dispatcher", async () => {
+    await create(immediate);
+    wakes.length = 0;
+    const { body } = await create(batch);
+    expect(wakes).toEqual([String(body["id"])]);
+    expect(body).toMatchObject({ batch_interval_hours: 12, last_batch_dispatched_at: null });
+    expect(new Date(String(body["next_batch_at"])).getTime()).toBe(
+      clock.now().getTime() + 12 * HOUR_MS,
+    );
+  });
+
+  test("assigns one of 64 shards and creates its sequence", async () => {
+    const { body } = await create(immediate);
+    const [row] = await database.db.sql<{ shard: number; last: number }[]>`
+      select s.shard, q.last_sequence as last
+        from webhook_subscriptions s join outbox_sequences q on q.subscription_id = s.id
+       where s.id = ${String(body["id"])}`;
+    expect(row?.last).toBe(0);
+    expect(row?.shard).toBeGreaterThanOrEqual(0);
+    expect(row?.shard).toBeLessThan(64);
+  });
+
+  test("leaves an audit row without the secret", async () => {
+    const { body } = await create(immediate);
+    const rows = await database.db.sql<{ details: unknown; actor: number }[]>`
+      select details, actor_id as actor from audit_log where action = 'WEBHOOK_CREATED' order by id desc limit 1`;
+    expect(rows[0]).toEqual({
+      details: { subscription_id: String(body["id"]), delivery_kind: "immediate" },
+      actor: tenants.partners[0].owner.id,
+    });
+  });
+
+  test("accepts label and URL at their limits, and rejects one character more", async () => {
+    const long = (length: number) => `${URL}?`.padEnd(length, "x");
+    const most = { label: "x".repeat(100), webhook_url: long(2048) };
+    expect((await create({ ...immediate, ...most })).status).toBe(201);
+    const more = { label: "x".repeat(101), webhook_url: long(2049) };
+    const { status, body } = await create({ ...batch, ...more });
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"]))).toEqual(["label", "webhook_url"]);
+  });
+
+  test("trims the label, and rejects one of spaces alone", async () => {
+    const { body } = await create({ ...immediate, label: ` ${"x".repeat(100)}\n` });
+    expect(body["label"]).toBe("x".repeat(100));
+    for (const label of [" ", "\t\n", "\u00a0"]) {
+      const blank = await create({ ...batch, label });
+      expect([blank.status, Object.keys(Object(blank.body["errors"]))]).toEqual([422, ["label"]]);
+    }
+  });
+
+  test("names all invalid fields at once, whichever rule they break", async () => {
+    const { status, body } = await create({
+      label: "",
+      webhook_url: "http://user:pw@10.0.0.1/",
+      delivery_kind: "batch",
+      events: [],
+      payload_mode: "tiny",
+      suppress_native_notifications: "no",
+      ordering: "none",
+      delivery_tier_override: "gold",
+    });
+    expect(status).toBe(422);
+    expect(body["code"]).toBe("validation_failed");
+    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual([
+      "batch_interval_hours",
+      "delivery_tier_override",
+      "events",
+      "label",
+      "ordering",
+      "payload_mode",
+      "suppress_native_notifications",
+      "webhook_url",
+    ]);
+  });
+
+  test("names the missing fields of an empty body", async () => {
+    const { body } = await create({});
+    expect(body["errors"]).toEqual({
+      label: ["is required"],
+      webhook_url: ["is required"],
+      delivery_kind: ["is required"],
+    });
+  });
+
+  test.each([
+    ["a list", [immediate]],
+    ["a text", '"text"'],
+    ["null", "null"],
+  ])("rejects %s instead of an object", async (_, body) => {
+    expect((await create(body)).status).toBe(422);
+  });
+
+  test.each([
+    ["an empty list", [], "at least one"],
+    ["a duplicate", ["review_flagged", "review_flagged"], "twice"],
+    ["an unknown value", ["review_flagged", "reviews"], "index 1"],
+    ["webhook.test", ["webhook.test"], "webhook.test"],
+    ["a text", "review_flagged", "list"],
+    ["a number inside", [7], "index 0"],
+  ])("rejects %s as event filter", async (_, events, words) => {
+    const { status, body } = await create({ ...immediate, events });
+    expect(status).toBe(422);
+    expect(Object(body["errors"])["events"][0]).toContain(words);
+  });
+
+  test("accepts every event of the catalog except webhook.test in the filter", async () => {
+    const { body } = await create({ ...immediate, events: SUBSCRIBABLE_EVENTS });
+    expect(body["events"]).toEqual([...SUBSCRIBABLE_EVENTS]);
+    expect(SUBSCRIBABLE_EVENTS).toHaveLength(CATALOG.length - 1);
+  });
+
+  test.each([1, 2, 4, 6, 8, 12, 24])("accepts a batch every %d hours", async (hours) => {
+    const { status } = await create({ ...batch, batch_interval_hours: hours });
+    expect(status).toBe(201);
+  });
+
+  test.each([0, 3, 23, 25, -1, 1.5, "12", null, undefined])(
+    "rejects a batch every %p hours",
+    async (hours) => {
+      const { status, body } = await create({ ...batch, batch_interval_hours: hours });
+      expect(status).toBe(422);
+      expect(Object.keys(Object(body["errors"]))).toEqual(["batch_interval_hours"]);
+    },
+  );
+
+  test("rejects an interval for an immediate subscription", async () => {
+    const { status, body } = await create({ ...immediate, batch_interval_hours: 12 });
+    expect(status).toBe(422);
+    expect(body["errors"]).toEqual({ batch_interval_hours: ["is for batch only"] });
+  });
+
+  test.each([
+    ["a NUL character", "a\u0000b"],
+    ["half a surrogate pair", "a\ud800b"],
+    ["a number", 7],
+  ])("rejects %s in the label", async (_, label) => {
+    const { status, body } = await create({ ...immediate, label });
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"]))).toEqual(["label"]);
+  });
+
+  test.each([
+    ["credentials", "http://user:secret@127.0.0.1/hook"],
+    ["a private address", "https://10.1.2.3/hook"],
+    ["a metadata address", "https://169.254.169.254/latest"],
+    ["another scheme", "ftp://127.0.0.1/hook"],
+    ["no scheme", "127.0.0.1/hook"],
+    ["a fragment", "https://example.com/#x"],
+  ])("rejects a webhook_url with %s", async (_, webhook_url) => {
+    const { status, body } = await create({ ...immediate, webhook_url });
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"]))).toEqual(["webhook_url"]);
+  });
+});
+
+describe("the slots", () => {
+  test("hold one immediate and one batch subscription", async () => {
+    expect((await create(immediate)).status).toBe(201);
+    expect((await create(batch)).status).toBe(201);
+    for (const body of [immediate, batch]) {
+      const again = await create(body, tokens.admin);
+      expect([again.status, again.body["code"]]).toEqual([409, "slot_occupied"]);
+    }
+  });
+
+  test("of another partner are independent", async () => {
+    await create(immediate);
+    expect((await create(immediate, tokens.other)).status).toBe(201);
+  });
+
+  test("are checked after the fields", async () => {
+    await create(immediate);
+    expect((await create({ ...immediate, label: "" })).status).toBe(422);
+  });
+
+  test("accept one of 50 concurrent creates and reject 49", async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => create(immediate)));
+    const statuses = answers.map(({ status }) => status).toSorted();
+    expect(statuses).toEqual([201, ...Array.from({ length: 49 }, () => 409)]);
+    expect((await get("")).body["data"]).toHaveLength(1);
+  });
+
+  test("are free immediately after a delete", async () => {
+    const first = await create(immediate);
+    expect((await remove(first.body["id"])).status).toBe(204);
+    expect((await create(immediate)).status).toBe(201);
+  });
+
+  test("never hold two while deletes and creates race", async () => {
+    let holder = await create(immediate);
+    for (let round = 0; round < 10; round++) {
+      const [, ...answers] = await Promise.all([
+        remove(holder.body["id"]),
+        create(immediate),
+        create(immediate),
+        create(immediate),
+      ]);
+      const made = answers.filter(({ status }) => status === 201);
+      expect(made.length).toBeLessThanOrEqual(1);
+      const [live] = await database.db.sql<{ n: number }[]>`
+        select count(*)::int as n from webhook_subscriptions where state <> 'deleted'`;
+      expect(live?.n).toBe(made.length);
+      holder = made[0] ?? (await create(immediate));
+    }
+  });
+});
+
+describe("reading subscriptions", () => {
+  test("lists them page by page, the newest first", async () => {
+    const first = await create(immediate);
+    clock.advance(5);
+    const second = await create(batch);
+    const page = await get("?limit=1");
+    expect(idsOf(page)).toEqual([String(second.body["id"])]);
+    const next = await get(`?limit=1&cursor=${String(page.body["next_cursor"])}`);
+    expect(idsOf(next)).toEqual([String(first.body["id"])]);
+    expect(next.body["next_cursor"]).toBeNull();
+  });
+
+  test("leaves out deleted subscriptions and those of other partners", async () => {
+    const mine = await create(immediate);
+    await create(immediate, tokens.other);
+    await remove(mine.body["id"]);
+    expect((await get("")).body).toEqual({ data: [], next_cursor: null });
+  });
+
+  test.each(["limit=0", "limit=101", "limit=x", "cursor=nonsense", "limit=1&limit=2"])(
+    "rejects ?%s",
+    async (query) => {
+      expect((await get(`?${query}`)).status).toBe(422);
+    },
+  );
+
+  test("returns the catalog with every event and the batch intervals", async () => {
+    const { status, body } = await get("/events");
+    expect(status).toBe(200);
+    expect(body["batch_interval_hours"]).toEqual([1, 2, 4, 6, 8, 12, 24]);
+    const events = body["events"] as { value: string; subscribable: boolean }[];
+    expect(events.map(({ value }) => value)).toEqual(CATALOG.map(({ value }) => value));
+    expect(events.filter((one) => !one.subscribable).map((one) => one.value)).toEqual([
+      "webhook.test",
+    ]);
+  });
+});
+
+describe("an id", () => {
+  test("that is missing, malformed, foreign or deleted gets the same 404", async () => {
+    const foreign = await create(immediate, tokens.other);
+    const gone = await create(immediate);
+    await remove(gone.body["id"]);
+    const ids = [
+      "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+      "not-an-id",
+      "%00",
+      String(foreign.body["id"]),
+      String(foreign.body["id"]).toLowerCase(),
+      String(gone.body["id"]),
+    ];
+    const headers = { "X-Request-Id": "same" };
+    for (const [method, suffix] of [
+      ["GET", ""],
+      ["DELETE", ""],
+      ["GET", "/deliveries"],
+    ] as const) {
+      const answers = await Promise.all(
+        ids.map((id) =>
+          api.call(method, `/partner/webhooks/${id}${suffix}`, { token: tokens.owner, headers }),
+        ),
+      );
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    }
+    expect((await get(`/${String(foreign.body["id"])}`, tokens.other)).status).toBe(200);
+  });
+});
+
+describe("access to webhooks", () => {
+  test.each(["account", "location", "root"] as const)(
+    "is a 403 with an AUTHZ_DENIED row for the %s user",
+    async (who) => {
+      const before = await denials();
+      const answers = [
+        await get("", tokens[who]),
+        await get("/events", tokens[who]),
+        await create({ bad: "body" }, tokens[who]),
+        await remove("x", tokens[who]),
+      ];
+      expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+      expect(await denials()).toBe(before + 4);
+    },
+  );
+
+  test("is a 401 without a token", async () => {
+    const { status } = await api.call("GET", "/partner/webhooks");
+    expect(status).toBe(401);
+  });
+
+  async function denials(): Promise<number> {
+    const [row] = await database.db.sql<{ n: number }[]>`
+      select count(*)::int as n from audit_log where action = 'AUTHZ_DENIED'`;
+    return row?.n ?? 0;
+  }
+});
+
+describe("deleting a subscription", () => {
+  test("settles queued events as skipped and accepts no more events", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "deleting");
+    const [account] = tenants.partners[0].accounts;
+    const site = await connectStore(database.db, account, { provider });
+    const { body } = await create(immediate);
+    const id = String(body["id"]);
+    await report(api, provider, [created(site, "d1"), created(site, "d2")]);
+    const queued = await queuedFor(database.db, id);
+    expect(queued).toHaveLength(2);
+
+    expect((await remove(id)).status).toBe(204);
+    await report(api, provider, [created(site, "d3")]);
+
+    expect(await queuedFor(database.db, id)).toEqual([]);
+    const settled = await database.db.sql<{ sequence: number; reason: string }[]>`
+      select sequence, reason from skipped_entries where subscription_id = ${id} order by sequence`;
+    expect([...settled]).toEqual([
+      { sequence: 1, reason: "deleted" },
+      { sequence: 2, reason: "deleted" },
+    ]);
+  });
+
+  test("drops the waiting events of a batch subscription", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "gathering");
+    const [account] = tenants.partners[0].accounts;
+    const site = await connectStore(database.db, account, { provider });
+    const { body } = await create(batch);
+    await report(api, provider, [created(site, "g1")]);
+    const entries = async () => {
+      const [row] = await database.db.sql<{ n: number }[]>`
+        select count(*)::int as n from batch_entries where subscription_id = ${String(body["id"])}`;
+      return row?.n;
+    };
+    expect(await entries()).toBe(1);
+    await remove(body["id"]);
+    expect(await entries()).toBe(0);
+  });
+
+  test("marks it deleted, keeps the reason of a disabling and leaves an audit row", async () => {
+    const { body } = await create(immediate);
+    const id = String(body["id"]);
+    const disabledAt = clock.now();
+    await database.db.sql`
+      update webhook_subscriptions set state = 'disabled', disabled_at = ${disabledAt}, disabled_reason = 'r'
+       where id = ${id}`;
+    expect((await get(`/${id}`)).body).toMatchObject({ is_active: false, disabled_reason: "r" });
+    clock.advance(1_000);
+    await remove(id);
+    const [row] = await database.db.sql`
+      select state, deleted_at, disabled_at, disabled_reason from webhook_subscriptions where id = ${id}`;
+    expect(row).toEqual({
+      state: "deleted",
+      deleted_at: clock.now(),
+      disabled_at: disabledAt,
+      disabled_reason: "r",
+    });
+    const [audit] = await database.db.sql`
+      select details from audit_log where action = 'WEBHOOK_DELETED' order by id desc limit 1`;
+    expect(audit?.["details"]).toEqual({ subscription_id: id, delivery_kind: "immediate" });
+  });
+
+  test("succeeds for one of ten concurrent requests", async () => {
+    const { body } = await create(immediate);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => remove(body["id"])));
+    const statuses = answers.map(({ status }) => status).toSorted();
+    expect(statuses).toEqual([204, ...Array.from({ length: 9 }, () => 404)]);
+  });
+
+  test("waits for the commit of an attempt, which takes offset and subscription in the same order", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "committing");
+    const [account] = tenants.partners[0].accounts;
+    const site = await connectStore(database.db, account, { provider });
+    const { body } = await create(immediate);
+    const id = String(body["id"]);
+    await report(api, provider, [created(site, "c1"), created(site, "c2")]);
+    const [deleted] = await database.db.transaction(async (tx) => {
+      await tx.sql`update outbox_offsets set settled_through = 1 where subscription_id = ${id}`;
+      const deleting = remove(id);
+      await Bun.sleep(100);
+      await tx.sql`update webhook_subscriptions set consecutive_failure_count = 1 where id = ${id}`;
+      return [deleting];
+    });
+    expect((await deleted)?.status).toBe(204);
+    const settled = await database.db.sql<{ sequence: number }[]>`
+      select sequence from skipped_entries where subscription_id = ${id}`;
+    expect(settled.map(({ sequence }) => sequence)).toEqual([2]);
+  });
+
+  test("leaves nothing queued while events are recorded at the same time", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "racing");
+    const [account] = tenants.partners[0].accounts;
+    const site = await connectStore(database.db, account, { provider });
+    const { body } = await create(immediate);
+    const id = String(body["id"]);
+    const reports = Array.from({ length: 10 }, (_, i) =>
+      report(api, provider, [created(site, `race-${i}`)]),
+    );
+    const [deleted] = await Promise.all([remove(id), ...reports]);
+    expect(deleted.status).toBe(204);
+    expect(await queuedFor(database.db, id)).toEqual([]);
+    const [history] = await database.db.sql<{ n: number }[]>`
+      select count(*)::int as n from review_history where store_review_site_id = ${site}`;
+    expect(history?.n).toBe(10);
+  });
+});

@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { SUBSCRIBABLE_EVENTS } from "../../../src/outbox/event.ts";
+import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+
+let world: WebhookWorld;
+beforeAll(async () => {
+  world = await startWebhooks();
+});
+afterAll(() => world.stop());
+
+const update = (id: string, body: unknown, method = "POST") =>
+  world.ask(method, `/${id}`, { body });
+const get = async (id: string) => (await world.ask("GET", `/${id}`)).body;
+const batch = { delivery_kind: "batch", batch_interval_hours: 12 };
+
+describe("an update", () => {
+  test.each(["POST", "PATCH"])(
+    "by %s changes the fields that it names and no others",
+    async (method) => {
+      const { id } = await world.subscribe();
+      const before = await get(id);
+      world.clock.advance(5_000);
+      const changes = {
+        label: "New",
+        webhook_url: "http://127.0.0.1:3699/new",
+        delivery_kind: "immediate",
+        events: ["review_flagged"],
+        payload_mode: "minimal",
+        suppress_native_notifications: true,
+        ordering: "review",
+        batch_interval_hours: null,
+      };
+      const { status, body } = await update(id, changes, method);
+      expect(status).toBe(200);
+      const updated_at = world.clock.now().toISOString().replace("Z", "+00:00");
+      expect(body).toEqual({ ...before, ...changes, updated_at });
+      expect(await get(id)).toEqual(body);
+      expect(world.wakes).toEqual([id]);
+    },
+  );
+
+  test.each([
+    ["label", "Only this"],
+    ["webhook_url", "http://127.0.0.1:3699/only"],
+    ["events", ["review_removed", "note_added"]],
+    ["payload_mode", "minimal"],
+    ["suppress_native_notifications", true],
+    ["ordering", "review"],
+  ])("of %s alone leaves the rest", async (field, value) => {
+    const { id } = await world.subscribe();
+    const { updated_at: _, ...before } = await get(id);
+    const { updated_at: __, ...after } = (await update(id, { [field]: value })).body;
+    expect(after).toEqual({ ...before, [field]: value });
+  });
+
+  test("of events to null selects all events again", async () => {
+    const { id } = await world.subscribe({ events: ["review_flagged"] });
+    expect((await update(id, { events: null })).body["events"]).toBeNull();
+  });
+
+  test("that changes nothing returns the subscription and is not recorded", async () => {
+    const { id } = await world.subscribe({ events: ["review_flagged"] });
+    const before = await get(id);
+    world.clock.advance(1_000);
+    const rows = (await world.audit("WEBHOOK_UPDATED")).length;
+    for (const body of [{}, { label: "Test", delivery_kind: "immediate" }]) {
+      const answer = await update(id, body);
+      expect([answer.status, answer.body]).toEqual([200, before]);
+    }
+    expect(await world.audit("WEBHOOK_UPDATED")).toHaveLength(rows);
+    expect(world.wakes).toEqual([]);
+  });
+
+  test("leaves an audit row that names the fields", async () => {
+    const { id } = await world.subscribe();
+    await update(id, { label: "Audited", ordering: "review" });
+    expect((await world.audit("WEBHOOK_UPDATED")).at(-1)).toEqual({
+      details: { subscription_id: id, fields: ["label", "ordering"] },
+      actor: world.tenants.partners[0].owner.id,
+    });
+  });
+
+  test("of a disabled subscription is accepted and does not enable it", async () => {
+    const { id } = await world.subscribe();
+    await disable(world, id);
+    const { status, body } = await update(id, { label: "Mended" });
+    expect([status, body["is_active"], body["label"]]).toEqual([200, false, "Mended"]);
+  });
+
+  test("by two concurrent requests applies both", async () => {
+    const { id } = await world.subscribe();
+    await Promise.all([update(id, { label: "A" }), update(id, { ordering: "review" })]);
+    expect(await get(id)).toMatchObject({ label: "A", ordering: "review" });
+  });
+
+  test("that runs during a delete gets the same 404 as one after it", async () => {
+    const { id } = await world.subscribe();
+    const [changed] = await Promise.all([
+      update(id, { label: "Late" }),
+      world.ask("DELETE", `/${id}`),
+    ]);
+    expect([200, 404]).toContain(changed.status);
+    expect((await update(id, { label: "Later" })).status).toBe(404);
+  });
+});
+
+describe("an update is rejected", () => {
+  test("with all invalid fields named at once", async () => {
+    const { id } = await world.subscribe();
+    const { status, body } = await update(id, {
+      label: "",
+      webhook_url: "http://10.0.0.1/",
+      delivery_kind: "batch",
+      batch_interval_hours: 12,
+      events: [],
+      payload_mode: "tiny",
+      suppress_native_notifications: "no",
+      ordering: "none",
+      is_active: true,
+      delivery_tier_override: "gold",
+    });
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual([
+      "batch_interval_hours",
+      "delivery_kind",
+      "delivery_tier_override",
+      "events",
+      "is_active",
+      "label",
+      "ordering",
+      "payload_mode",
+      "suppress_native_notifications",
+      "webhook_url",
+    ]);
+  });
+
+  test("for read-only fields, which it names, so that a whole object cannot be sent back", async () => {
+    const { id } = await world.subscribe();
+    const { status, body } = await update(id, await get(id));
+    expect(status).toBe(422);
+    expect(Object.entries(Object(body["errors"]))).toEqual(
+      [
+        "id",
+        "is_active",
+        "consecutive_failure_count",
+        "disabled_at",
+        "disabled_reason",
+        "last_batch_dispatched_at",
+        "next_batch_at",
+        "secret_fingerprint",
+        "previous_secret_expires_at",
+        "created_at",
+        "updated_at",
+        "deleted_at",
+      ].map((field) => [field, ["is read-only"]]),
+    );
+  });
+
+  test.each([
+    ["null as label", { label: null }, "label"],
+    ["101 characters of label", { label: "x".repeat(101) }, "label"],
+    ["null as webhook_url", { webhook_url: null }, "webhook_url"],
+    ["a metadata address", { webhook_url: "http://169.254.169.254/" }, "webhook_url"],
+    ["webhook.test as filter", { events: ["webhook.test"] }, "events"],
+    ["an interval on immediate", { batch_interval_hours: 1 }, "batch_interval_hours"],
+    ["null as payload_mode", { payload_mode: null }, "payload_mode"],
+    ["null as delivery_kind", { delivery_kind: null }, "delivery_kind"],
+  ])("for %s", async (_, body, field) => {
+    const { id } = await world.subscribe();
+    const answer = await update(id, body);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(Object(answer.body["errors"]))).toEqual([field]);
+  });
+
+  test.each([
+    ["no body", undefined, 415],
+    ["a list", [], 422],
+    ["half a body", '{"label":', 400],
+  ])("with %s", async (_, body, status) => {
+    const { id } = await world.subscribe();
+    expect((await update(id, body)).status).toBe(status);
+  });
+});
+
+describe("an update of a batch subscription", () => {
+  test("accepts the fixed settings without a change, and stores the filter", async () => {
+    const { id } = await world.subscribe(batch);
+    const { status, body } = await update(id, {
+      payload_mode: "minimal",
+      suppress_native_notifications: true,
+      ordering: "review",
+      events: [...SUBSCRIBABLE_EVENTS],
+    });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      payload_mode: "full",
+      suppress_native_notifications: false,
+      ordering: "subscription",
+      events: [...SUBSCRIBABLE_EVENTS],
+    });
+  });
+
+  test.each([null, 0, 3, 48, "12"])("rejects the interval %p", async (hours) => {
+    const { id } = await world.subscribe(batch);
+    const { status, body } = await update(id, { batch_interval_hours: hours });
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"]))).toEqual(["batch_interval_hours"]);
+  });
+
+  const nextIn = async (id: string) =>
+    (new Date(String((await get(id))["next_batch_at"])).getTime() - world.clock.now().getTime()) /
+    HOUR_MS;
+
+  test("counts a new interval from the last due time", async () => {
+    const { id } = await world.subscribe(batch);
+    world.clock.advance(3 * HOUR_MS);
+    await update(id, { batch_interval_hours: 4 });
+    expect(await nextIn(id)).toBe(1);
+    await update(id, { batch_interval_hours: 24 });
+    expect(await nextIn(id)).toBe(21);
+  });
+
+  test("counts it from now if that has passed", async () => {
+    const { id } = await world.subscribe(batch);
+    world.clock.advance(4 * HOUR_MS);
+    await update(id, { batch_interval_hours: 4 });
+    expect(await nextIn(id)).toBe(4);
+  });
+
+  test("leaves a batch due that is already due", async () => {
+    const { id } = await world.subscribe(batch);
+    world.clock.advance(13 * HOUR_MS);
+    await update(id, { batch_interval_hours: 24 });
+    expect(await nextIn(id)).toBe(-1);
+  });
+});

@@ -1,0 +1,268 @@
+import { REFUSED, UNREADABLE } from "./network.ts";
+import { drawInstead, type InjectedFault, replaceFunction, replaceMethod } from "./replace.ts";
+
+/** Bugs in the dispatcher. */
+export const FAULTS_IN_DISPATCHER: readonly InjectedFault[] = [
+  {
+    name: "endless-closing",
+    seed: 1380,
+    bug: "A surplus shard waits for a hanging request without a limit, and so does all its other work.",
+    async inject() {
+      const { Sender } = await import("../../dispatcher/delivery/sender.ts");
+      replaceMethod(
+        Sender.prototype,
+        "abort",
+        (real) =>
+          function (this: InstanceType<typeof Sender>, shard) {
+            if (shard === undefined) real.call(this);
+          },
+      );
+    },
+    breaks: ["no starvation"],
+  },
+  {
+    name: "retry-from-start",
+    seed: 2,
+    bug: "The delay of a retry counts from the start of the failed attempt.",
+    async inject() {
+      const { recordAttempt } = await import("../../dispatcher/delivery/compose.ts");
+      replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
+        if (decision.kind !== "retry") return real(posted, outcome, decision);
+        const delayMs = decision.delayMs - outcome.durationMs;
+        return real(posted, outcome, { ...decision, delayMs });
+      });
+    },
+    breaks: ["schedule"],
+  },
+  {
+    name: "unbounded-ahead",
+    seed: 2,
+    bug: "An actor sends ahead of any number of commits.",
+    async inject() {
+      const { isBlocked } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(isBlocked, () => (lane) => lane.sending || lane.halted);
+    },
+    breaks: ["bounded send-ahead", "bounded repeats"],
+  },
+  {
+    name: "unbounded-lanes",
+    seed: 188,
+    bug: "An actor with a lane per review sends from any number of lanes while no commit succeeds.",
+    async inject() {
+      const { countUnrecorded } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(countUnrecorded, () => () => 0);
+    },
+    breaks: ["bounded attempts without a record"],
+  },
+  {
+    name: "unsplit-load",
+    seed: 2,
+    bug: "A load that fails for one subscription is retried as the same group for ever.",
+    async inject() {
+      await drawInstead((noFaults) => ({ partners: 8, faults: { ...noFaults, unreadable: 0.2 } }));
+      const { failureOf } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(failureOf, (real) => (error) => {
+        const isUnreadable = error instanceof Error && Reflect.get(error, "code") === UNREADABLE;
+        return isUnreadable ? "store" : real(error);
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "possible repeats flagged"],
+  },
+  {
+    name: "ahead-of-failure",
+    seed: 2,
+    bug: "An actor sends the next entry before a failure is committed.",
+    async inject() {
+      const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(takeDecision, (real) => (lane, decision, now) => {
+        real(lane, decision, now);
+        lane.halted = false;
+      });
+    },
+    breaks: ["order"],
+  },
+  {
+    name: "lost-wanted",
+    seed: 1388,
+    bug: "A wake that comes during a load is dropped.",
+    async inject() {
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        if (event.kind === "loaded") actor.wanted = false;
+        return real(actor, event, now);
+      });
+    },
+    breaks: ["possible repeats flagged", "prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "unsafe-start",
+    seed: 648,
+    bug: "A process that stood still sends before it checks its lease.",
+    async inject() {
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(obstacleTo, (real) => (send, actor, { now }) => {
+        return real(send, actor, { isSafe: true, now });
+      });
+    },
+    breaks: ["nothing after settled", "one owner", "one request per lane"],
+  },
+  {
+    name: "slow-look-up",
+    seed: 46,
+    bug: "The lease is checked before the look-up of the host, and not when the first byte leaves.",
+    async inject() {
+      const { mayLeave } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(mayLeave, () => () => true);
+    },
+    breaks: ["one owner"],
+  },
+  {
+    name: "stale-settings",
+    seed: 103,
+    bug: "A send that waited for its slot uses the settings of long ago.",
+    async inject() {
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(obstacleTo, (real) => (send, actor, at) => {
+        const obstacle = real(send, actor, at);
+        return obstacle === "stale" ? undefined : obstacle;
+      });
+    },
+    breaks: ["settings of the moment", "only to the active", "nothing after settled"],
+  },
+  {
+    name: "stale-load",
+    seed: 159,
+    bug: "The result of a load is used although the queues were discarded since it began.",
+    async inject() {
+      const { isOutdated } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(isOutdated, () => () => false);
+    },
+    breaks: [
+      "order",
+      "one request per lane",
+      "no repeat",
+      "nothing after settled",
+      "bounded memory",
+    ],
+  },
+  {
+    name: "repeating-load",
+    seed: 579,
+    bug: "A load after a change of the ordering shows entries that are under way.",
+    async inject() {
+      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(decideLoad, (real) => (state) => real({ ...state, repeats: false }));
+    },
+    breaks: [
+      "one request per lane",
+      "no repeat",
+      "nothing after settled",
+      "right attempt",
+      "order",
+    ],
+  },
+  {
+    name: "forgotten-test",
+    seed: 43,
+    bug: "A test event that was delivered during a load is sent again.",
+    async inject() {
+      const { hasWork } = await import("../../dispatcher/actor/lane.ts");
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        const effects = real(actor, event, now);
+        for (const [name, lane] of actor.lanes)
+          if (lane.kind === "test" && !hasWork(lane) && lane.waitingUntil === undefined)
+            actor.lanes.delete(name);
+        return effects;
+      });
+    },
+    breaks: ["nothing after settled", "no repeat", "right attempt"],
+  },
+  {
+    name: "unseen-lane",
+    seed: 49,
+    bug: "Entries that were written for a review while its lane was busy are not read.",
+    async inject() {
+      const { planLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(planLoad, (real) => (actor, now, effects) => {
+        real(actor, now, effects);
+        for (const lane of actor.lanes.values()) lane.unseen = false;
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "unplanned-wait",
+    seed: 1782,
+    bug: "An actor that is busy in one lane plans no wake for a retry in another.",
+    async inject() {
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        const effects = real(actor, event, now);
+        const isSleep = ({ kind }: { kind: string }) => kind === "sleep";
+        if (effects.some(({ kind }) => kind === "drop") || !effects.some(isSleep)) return effects;
+        actor.plannedFor = undefined;
+        return effects.filter((effect) => !isSleep(effect));
+      });
+    },
+    breaks: ["possible repeats flagged", "punctual", "prompt"],
+  },
+  {
+    name: "unsplit-wait",
+    seed: 76,
+    bug: "A commit that waits for a row of one subscription is not split, so all of it waits.",
+    async inject() {
+      const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(halvesOf, () => (group) => [[...group], []]);
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss", "committed in order"],
+  },
+  {
+    name: "lossy-split",
+    seed: 60,
+    bug: "A record is lost when its group is split.",
+    async inject() {
+      const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(halvesOf, (real) => (group, keyOf) => {
+        const [first, second] = real(group, keyOf);
+        return [first, second.slice(1)];
+      });
+    },
+    breaks: ["committed in order", "prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "overtaking-split",
+    seed: 5,
+    bug: "The next records of a subscription do not wait for its quarantined ones.",
+    async inject() {
+      const { joinPending } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(joinPending, () => () => false);
+    },
+    breaks: ["committed in order", "no repeat", "order", "no starvation", "no loss"],
+  },
+  {
+    name: "skipped-poison",
+    seed: 7,
+    bug: "A record that PostgreSQL rejects is dropped as if it were committed.",
+    async inject() {
+      const { createStore } = await import("./dispatch-store.ts");
+      replaceFunction(createStore, (real) => (deps, process) => {
+        const store = real(deps, process);
+        return {
+          ...store,
+          async commit(id, records) {
+            try {
+              return await store.commit(id, records);
+            } catch (error) {
+              const isAlone = new Set(records.map((one) => one.subscriptionId)).size === 1;
+              const isRefused = error instanceof Error && Reflect.get(error, "code") === REFUSED;
+              if (isAlone && isRefused) return { fenced: false, inactive: [], disabled: [] };
+              throw error;
+            }
+          },
+        };
+      });
+    },
+    breaks: ["committed in order", "no repeat", "order", "bounded send-ahead", "no starvation"],
+  },
+];

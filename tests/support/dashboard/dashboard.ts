@@ -1,0 +1,160 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import type { AxeResults } from "axe-core";
+import type { Browser, Frame, Page } from "playwright-core";
+
+import { NEVER_SET } from "../../../src/dashboard/styles.ts";
+import { BASE_PATH } from "../../../src/http/access.ts";
+import { PASSWORD, startApi } from "../api.ts";
+import { openPage } from "./browser.ts";
+
+const HEIGHT = 900;
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+/** Finds elements that the build writes no styles for, because it assumes that no page has them. */
+const UNSTYLED = `[...document.querySelectorAll(${JSON.stringify(NEVER_SET.map((one) => `[${one}]`).join())})].map((one) => one.outerHTML)`;
+
+/** Starts the API with its own address as `serverRoot`, because links in mails and single sign-on contain it. */
+export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  const root = `http://127.0.0.1:${port}`;
+  const api = await startApi({ ...options, config: { ...options.config, serverRoot: root } });
+  api.listen(port);
+  return { api, root };
+}
+
+export interface Look {
+  readonly width?: number;
+  readonly colorScheme?: "light" | "dark";
+  /** The language of the browser, `en-US` by default. */
+  readonly locale?: string;
+  /** Whether the browser has an empty cache, as at the first visit. */
+  readonly isFirst?: boolean;
+}
+
+const EVERY_LOOK = [
+  { width: 1280, colorScheme: "light" },
+  { width: 390, colorScheme: "dark" },
+  { width: 1280, colorScheme: "dark" },
+  { width: 390, colorScheme: "light" },
+] as const;
+/**
+ * The looks in which pages are checked: each width and each colour scheme once, or with `LOOKS=all` every
+ * combination.
+ */
+export const LOOKS = process.env["LOOKS"] === "all" ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
+
+interface Visit extends Look {
+  readonly root: string;
+  readonly path?: string;
+}
+
+interface Opened {
+  readonly page: Page;
+  /** Uncaught exceptions and console errors of the page, except failed requests with a 4xx status. */
+  readonly faults: readonly string[];
+}
+
+/** Opens a page at `{server_root}/dashboard{path}` without a session. */
+export async function openDashboard(browser: Browser, visit: Visit): Promise<Opened> {
+  return open(browser, visit, null);
+}
+
+/**
+ * Opens a page of a user that signed in before and stays signed in across reloads. The session comes from the API instead
+ * of the sign-in form, which has its own tests and takes as long as a short test.
+ */
+export async function openSignedIn(
+  browser: Browser,
+  { email, password = PASSWORD, ...visit }: Visit & { email: string; password?: string },
+): Promise<Opened> {
+  const response = await fetch(`${visit.root}${BASE_PATH}/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ email, password, rememberMe: true }),
+  });
+  const session = await response.text();
+  if (!response.ok) throw new Error(`The sign-in of ${email} was answered ${session}`);
+  const opened = await open(browser, visit, session);
+  await isSignedIn(opened.page);
+  return opened;
+}
+
+async function open(browser: Browser, visit: Visit, session: string | null): Promise<Opened> {
+  const { root, path = "", width = 1280, colorScheme = "light", locale = "en-US" } = visit;
+  const page = await openPage(browser, { locale, isFirst: visit.isFirst ?? false });
+  await page.setViewportSize({ width, height: HEIGHT });
+  await page.emulateMedia({ colorScheme });
+  // Shorter than the limit of a test, so that the error names the awaited element.
+  page.setDefaultTimeout(60_000);
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    // Chromium reports every 4xx response as an error, but many flows expect one.
+    if (message.type() === "error" && !message.text().includes("status of 4"))
+      faults.push(message.text());
+  });
+  const beginning = await page.addInitScript(begin, session);
+  await page.goto(`${root}/dashboard${path}`);
+  await beginning.dispose();
+  return { page, faults };
+}
+
+/** Prepares the storage of a page before its scripts run: empty, except for the session that the dashboard restores. */
+function begin(session: string | null): void {
+  localStorage.clear();
+  if (session !== null) sessionStorage.setItem("reviewrelay.session", session);
+}
+
+/** Signs in with email and password, and waits for the account button, which also narrow screens show. */
+export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  const next = page.getByRole("button", { name: "Continue", exact: true });
+  // The previous page may have an email field too, and may still be shown for a moment.
+  await next.waitFor();
+  await page.getByLabel("Email").fill(email);
+  await next.click();
+  await page.getByRole("textbox", { name: "Password" }).fill(password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await isSignedIn(page);
+}
+
+const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
+
+/** Lists the violations that axe-core rates serious or critical, as `rule: element`. */
+export async function seriousFaults(page: Page): Promise<string[]> {
+  return toFieldErrors(page, ({ impact }) => impact === "serious" || impact === "critical");
+}
+
+/** Lists all violations that axe-core finds, also minor ones. */
+export async function allErrors(page: Page | Frame): Promise<string[]> {
+  return toFieldErrors(page, () => true);
+}
+
+async function toFieldErrors(
+  page: Page | Frame,
+  isMeant: (one: AxeResults["violations"][number]) => boolean,
+): Promise<string[]> {
+  const unstyled: string[] = await page.evaluate(UNSTYLED);
+  if (!(await page.evaluate(`"axe" in window`))) await page.evaluate(AXE);
+  // The option omits descriptions of passing elements, which would double the time.
+  const violations: AxeResults["violations"] = await page.evaluate(
+    `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+  );
+  const faults = violations
+    .filter(isMeant)
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
+  return [...faults, ...unstyled.map((html) => `left out of the styles: ${html.slice(0, 160)}`)];
+}
+
+/** Delays all requests of the page to an address (a glob) until the returned function is called. */
+export async function held(page: Page, address: string): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route(address, async (route) => {
+    await promise;
+    await route.continue();
+  });
+  return resolve;
+}
