@@ -8,11 +8,14 @@ import { promisify } from "node:util";
 
 import type { Encodings } from "../lib/encodings.ts";
 
-/** A file for browsers. Its name contains a hash of its content, so that it can be cached forever. */
+/**
+ * Built file of the dashboard that browsers load. Its name contains a hash of its content, so that browsers can
+ * cache it forever.
+ */
 export interface Asset {
   readonly name: string;
   readonly contentType: string;
-  /** True if the document links to the file; entries load all other files. */
+  /** True if the HTML document links to the file directly. All other files are loaded by these entries. */
   readonly isEntry: boolean;
   readonly encodings: Encodings;
 }
@@ -22,8 +25,8 @@ const BUILD = join(import.meta.dirname, "build.ts");
 const CODINGS = ["br", "gzip", "identity"] as const;
 
 /**
- * Returns the built dashboard. If no build of the current sources exists, it builds one, which takes some
- * seconds.
+ * Returns the files of the built dashboard. If no build of the current sources exists, builds the dashboard
+ * first, which takes some seconds.
  */
 export async function dashboardAssets(): Promise<Asset[]> {
   const file = await fileOfBuild();
@@ -52,14 +55,17 @@ async function isWritable(folder: string): Promise<boolean> {
   }
 }
 
-/** Runs the build in a separate process with an empty environment, because ours contains secrets. */
+/**
+ * Runs the build in a separate process with an empty environment, because this process has secrets in its
+ * environment.
+ */
 async function build(file: string): Promise<void> {
   await promisify(execFile)(process.execPath, [BUILD, file], { cwd: ROOT, env: {} });
 }
 
 /**
- * Returns the path of the build for the current sources. The name contains a hash of the sources and of
- * package.json, so that any change makes a new build.
+ * Returns the path of the file that contains the build of the current sources. The name contains a hash of all
+ * sources and of package.json, so that any change leads to a new build.
  */
 export async function fileOfBuild(): Promise<string> {
   const sources = (await readdir(join(ROOT, "src"), { recursive: true }))

@@ -1,5 +1,6 @@
-// Builds the dashboard into a file: `bun src/dashboard/build.ts [file]`; by default the file that the API
-// looks for. It is a separate process because the bundler takes 300 MB, which an API would keep.
+// Builds the dashboard into one file: `bun src/dashboard/build.ts [file]`; by default the file that the API
+// server looks for. Runs as a separate process, because the bundler takes 300 MB of memory that an API server
+// would not release.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
@@ -14,7 +15,10 @@ const PROGRAM = join(import.meta.dirname, "app/main.tsx");
 const STYLES = join(import.meta.dirname, "app/main.css");
 const NAME = "[name]-[hash].js";
 
-/** Imports the sample programs of the guide as text, because the pages show their source. */
+/**
+ * Plugin that imports the sample programs of the guide as text and not as code, because the pages show their
+ * source.
+ */
 const samples: Plugin = {
   name: "samples",
   load: {
@@ -24,8 +28,8 @@ const samples: Plugin = {
 };
 
 /**
- * Modules that are rarely needed, or not at first: the forms of a subscription, the sample events, and the
- * charts. They stay out of the shared chunks.
+ * Modules that are rarely needed, or not needed initially: the forms of a subscription, the sample events and
+ * the charts. They are left out of the shared chunks.
  */
 const RARELY_NEEDED =
   /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
@@ -34,8 +38,8 @@ const OF_WEBHOOKS = /app\/pages\/webhooks\//;
 
 /**
  * Bundles the scripts. Code is split at dynamic imports of pages, and modules that pages share are grouped:
- * `start` for the first load, `common` for all signed-in users, then one group per area. Automatic splitting
- * would make a chunk of each set of pages that share a module, up to forty for one page.
+ * `start` for the first load, `common` for all signed-in users, and one group per area. With automatic
+ * splitting, each set of pages that share a module would get a chunk, up to forty chunks for one page.
  */
 async function scripts(): Promise<Asset[]> {
   const links = chunkLinks();
@@ -44,7 +48,7 @@ async function scripts(): Promise<Asset[]> {
     platform: "browser",
     plugins: [samples, links.plugin],
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    // The libraries mark each of their files with "use client", and Rolldown warns about each mark.
+    // Hides warnings, because Rolldown warns about the "use client" directive in each file of the libraries.
     logLevel: "silent",
   });
   const { output } = await bundle.generate({
@@ -66,7 +70,7 @@ async function scripts(): Promise<Asset[]> {
   return [...sheets, ...output.map(scriptOf)];
 }
 
-/** Defines a chunk of the matching modules that at least two pages need. */
+/** Defines a chunk of all matching modules that at least two pages import. */
 function shared(name: string, isOf: (id: string) => boolean) {
   return { name, minShareCount: 2, test: (id: string) => isOf(id) && !RARELY_NEEDED.test(id) };
 }
@@ -90,10 +94,11 @@ function assetOf(name: string, text: string, isEntry: boolean): Asset {
 const file = process.argv[2] ?? (await fileOfBuild());
 await mkdir(dirname(file), { recursive: true });
 const assets = [await styles(), ...(await scripts())];
-// The rename makes the build atomic: a concurrent reader sees all of it or nothing.
+// Renames the finished file, which makes the build atomic: a concurrent reader sees either the complete build
+// or no file.
 await writeFile(`${file}.${process.pid}`, writeAssets(assets));
 await rename(`${file}.${process.pid}`, file);
-// Removes builds of other sources, which nothing reads any more.
+// Deletes builds of other sources, which no process reads any more.
 for (const name of await readdir(dirname(file)))
   if (/^dashboard-\w+\.json$/.test(name) && name !== basename(file))
     await rm(join(dirname(file), name), { force: true });

@@ -3,9 +3,9 @@ import type { Plugin, RenderedChunk } from "rolldown";
 import { styleSheet, type Sheet } from "./styles.ts";
 
 /**
- * A Rolldown plugin. It makes a chunk wait for the style sheets that its modules import, and makes each
- * dynamic import preload everything that the chunk needs. Without the preload a browser would discover the
- * imports one round trip after the other.
+ * Rolldown plugin. Makes a chunk wait for the style sheets that its modules import. Makes each dynamic import
+ * preload all files that the imported chunk needs, because a browser would otherwise discover them one round
+ * trip after the other.
  */
 export function chunkLinks() {
   const sheets = new Map<string, Promise<Sheet>>();
@@ -42,7 +42,10 @@ export function chunkLinks() {
 
 type Chunks = Readonly<Record<string, RenderedChunk>>;
 
-/** Returns the chunk and all that it imports, except the entry, which is already loaded. */
+/**
+ * Returns the chunk and all chunks that it imports, directly or indirectly, except the entry, which is already
+ * loaded.
+ */
 function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()) {
   const chunk = chunks[file];
   if (chunk === undefined || chunk.isEntry || found.has(chunk)) return found;
@@ -52,8 +55,8 @@ function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()
 }
 
 /**
- * Preloads files. It does nothing offline: a browser treats a failed preload as missing for the lifetime of
- * the document.
+ * Script code that preloads files. Does nothing offline, because a browser does not try a failed preload again
+ * while the document is open.
  */
 const AHEAD = `const $ahead = (names) => {
   if (!navigator.onLine) return;
@@ -65,8 +68,8 @@ const AHEAD = `const $ahead = (names) => {
 };`;
 
 /**
- * Waits for a style sheet. If the sheet fails to load, the import of the chunk fails like that of a missing
- * script, so callers need only one error path.
+ * Script code that waits for a style sheet. If the sheet fails to load, the import of the chunk fails as it
+ * does for a missing script, so callers need only one error path.
  */
 const waitFor = ({ name }: Sheet) => `await new Promise((onload, fail) => {
   const href = new URL("./${name}", import.meta.url).href;

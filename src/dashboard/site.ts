@@ -6,7 +6,7 @@ import { Problem } from "../lib/problem.ts";
 import { dashboardAssets, type Asset } from "./assets.ts";
 
 const PATH = "/dashboard";
-/** The path of portal pages, in a window or a frame. The key behind it identifies the portal. */
+/** Path prefix of portal pages. The key after the prefix identifies the portal. */
 const PORTAL = "/embed";
 const ASSETS = `${PATH}/assets/`;
 const FOR_EVER = "public, max-age=31536000, immutable";
@@ -15,23 +15,23 @@ type Assets = ReadonlyMap<string, Asset>;
 
 interface SiteOptions {
   readonly read?: () => Promise<readonly Asset[]>;
-  /** Returns the origins whose pages may frame the portal with this key. */
+  /** Returns the origins whose pages may embed the portal with this key in a frame. */
   readonly framedBy: (key: string) => Promise<readonly string[]>;
 }
 
-/** The logo as `app/shell/brand.tsx` draws it. */
+/** Logo as the browser tab's icon, the same as `app/shell/brand.tsx` draws. */
 const ICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 );
 
 /**
- * Serves the dashboard at `/dashboard`, to which `/` redirects, and the portal pages: one document for all
- * their paths, and the files that it loads. The files are read at the first request, so that an API without
- * users spends no memory on them.
+ * Serves the dashboard at `/dashboard` (to which `/` redirects) and the portal pages: one HTML document for all
+ * paths, and the files that it loads. The files are read from disk at the first request, so that an API server
+ * without dashboard users spends no memory on them.
  */
 export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions) {
   let reading: Promise<Assets> | undefined;
-  // Concurrent requests share one read. After a failure the next request reads again.
+  // Reads the files once, also for concurrent requests. After a failure the next request reads them again.
   const ready = () =>
     (reading ??= read()
       .then((assets) => new Map(assets.map((one) => [one.name, one])))
@@ -57,9 +57,9 @@ export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions)
 }
 
 /**
- * Renders the document. It must not be cached: an SSO callback address carries a one-time code, and the nonce
- * is valid for one answer only. A portal page lists the origins that may frame it, so that it sends messages
- * to no other origin.
+ * Renders the HTML document. It must not be cached, because the address of an SSO callback contains a one-time
+ * code and the nonce is valid for one response only. In a portal page, the document lists the origins that may
+ * frame it, so that the page sends messages to no other origin.
  */
 function page(assets: Assets, ancestors: readonly string[]): Response {
   const nonce = randomBytes(16).toString("base64");
@@ -97,8 +97,8 @@ ${links.join("\n")}
 }
 
 /**
- * Builds the policy: scripts, styles and requests of this origin only. The nonce is for style elements that
- * Mantine creates; logos may come from any HTTPS host.
+ * Builds the content security policy: scripts, styles and requests of this origin only, and logos from any
+ * HTTPS host. The nonce allows the style elements that Mantine creates.
  */
 function contentSecurityPolicy(nonce: string, ancestors: readonly string[]): string {
   return [

@@ -1,4 +1,4 @@
-// Builds the style sheets of the dashboard, without those rules of Mantine that no page needs.
+// Builds the style sheets of the dashboard, without the rules of Mantine that match no element of the dashboard.
 import { createHash } from "node:crypto";
 
 import { bundleStyles } from "../lib/bundle.ts";
@@ -9,8 +9,8 @@ export interface Sheet {
 }
 
 /**
- * Bundles style sheets into one. Their order matters, because later rules win. The name contains a hash of
- * the content.
+ * Bundles several style sheets into one, in the given order, because later CSS rules win. The name of the
+ * result contains a hash of its content.
  */
 export async function styleSheet(name: string, paths: readonly string[]): Promise<Sheet> {
   const parts = await Promise.all(paths.map(bundleStyles));
@@ -20,11 +20,11 @@ export async function styleSheet(name: string, paths: readonly string[]): Promis
 }
 
 /**
- * Mantine's global scale factor, which is 1 here. The match looks at the next character: after a parenthesis
- * no space may be left, after a unit there must be one.
+ * Matches Mantine's multiplications by the global scale factor, which is 1 here, so that only the size remains.
+ * The next character is captured because a space must follow the size only if a value follows.
  */
 const SCALED = /calc\((-?[\d.]+rem)\*var\(--mantine-scale\)\)(?=(.?))/g;
-/** Mantine's colours that no page uses. */
+/** Mantine's colours that no page uses. Their CSS variables are removed. */
 export const UNUSED_COLORS = [
   "cyan",
   "grape",
@@ -40,7 +40,7 @@ const UNUSED_VARIABLES = new RegExp(
   "g",
 );
 /**
- * Attributes that Mantine has styles for and that no element of the dashboard has. The browser tests check
+ * Attributes that Mantine has style rules for and that no element of the dashboard has. The browser tests check
  * this on every page that they open.
  */
 export const NEVER_SET = [
@@ -59,7 +59,7 @@ export const NEVER_SET = [
   "data-with-table-border",
 ] as const;
 
-/** Removes the rules that cannot match on any page. */
+/** Removes the CSS rules that cannot match on any page, and the variables of unused colours. */
 export const slimmed = (css: string) =>
   css
     .replace(SCALED, (_, size: string, next: string) => size + (/[\w.#("'-]/.test(next) ? " " : ""))
@@ -70,7 +70,7 @@ export const slimmed = (css: string) =>
     })
     .replace(/@media[^{}]*\{\}/g, "");
 
-/** Splits a selector list at its top-level commas. */
+/** Splits a selector list at its top-level commas, not at commas inside parentheses. */
 function selectorsOf(list: string): string[] {
   const found: string[] = [];
   let depth = 0;
@@ -86,8 +86,9 @@ function selectorsOf(list: string): string[] {
 }
 
 /**
- * Returns whether a selector can never match. It reduces functional selectors from the inside out: a
- * never-set attribute inside `:not()`, or as one of several in `:where()`, does not count.
+ * Returns whether a selector can never match an element of the dashboard. Functional selectors are resolved
+ * from the inside out: an attribute of `NEVER_SET` inside `:not()`, or as one of several alternatives in
+ * `:where()`, does not count.
  */
 function isNeverSeen(selector: string): boolean {
   const alone = selector.replace(/:(?:where|is|has)\(([^(),]*)\)/g, "$1");

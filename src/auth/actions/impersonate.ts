@@ -9,7 +9,7 @@ import type { Config } from "../../lib/config.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { authorityOf, excessOf } from "../authority.ts";
 import type { KeyRing } from "../key-ring.ts";
-import { insertAuthenticationEvent } from "../queries/sessions.ts";
+import { insertAuthenticationEvent } from "../queries/sign-in.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
 import { holdCaller, type IssuedToken, issueToken, readContext } from "./open-session.ts";

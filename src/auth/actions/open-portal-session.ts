@@ -5,7 +5,7 @@ import { recordAudit } from "../queries/audit.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
-import { insertAuthenticationEvent } from "../queries/sessions.ts";
+import { insertAuthenticationEvent } from "../queries/sign-in.ts";
 import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
 import { issueToken } from "./open-session.ts";

@@ -9,13 +9,11 @@ import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { claimsOf } from "../claims.ts";
-import type { KeyRing } from "../key-ring.ts";
+import { claimsOf, type KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, SessionContext } from "../model.ts";
-import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdToken, insertToken } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
-import { type ContextRow, findContext } from "../queries/sign-in.ts";
+import { type ContextRow, findContext, insertAuthenticationEvent } from "../queries/sign-in.ts";
 
 export interface SessionDeps {
   readonly keys: KeyRing;

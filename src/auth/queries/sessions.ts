@@ -8,19 +8,11 @@ import { authenticationEvents, authorizationCodes, tokens } from "../../../db/sc
 import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import { networkOf } from "../../lib/network.ts";
+import type { AuthenticationEvent } from "./sign-in.ts";
 import { endTokens } from "./tokens.ts";
-
-/** A sign-in. Its id is the family id of all tokens that come from it. */
-type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
 const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
 const columns = { id, userId, method, clientId, ip, userAgent, at };
-
-const insertion = prepared(columns, (db, given) => db.insert(authenticationEvents).values(given));
-
-export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
-  await insertion(tx, event);
-}
 
 /** Number of a user's newest sign-ins that count as known addresses. */
 const NEWEST = 50;

@@ -1,7 +1,18 @@
 // Contains two raw statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the query of the
 // login object is measured as hot.
 
-import { and, eq, gt, not, notExists, or, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import {
+  and,
+  eq,
+  getTableColumns,
+  gt,
+  not,
+  notExists,
+  or,
+  sql,
+  type SQL,
+  type SQLWrapper,
+} from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import {
@@ -12,6 +23,7 @@ import {
 } from "../../../db/conditions.ts";
 import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
+import { authenticationEvents } from "../../../db/schema/tokens.ts";
 import { prepared } from "../../../db/session.ts";
 import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
@@ -280,4 +292,16 @@ export async function findDomainPolicy(
 ): Promise<DomainPolicy | undefined> {
   const [policy] = await domainPolicies(db, { domain });
   return policy;
+}
+
+/** A sign-in. Its id is the family id of all tokens that come from it. */
+export type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
+
+const { logoutTime: _logoutTime, ...eventColumns } = getTableColumns(authenticationEvents);
+const eventInsertion = prepared(eventColumns, (db, given) =>
+  db.insert(authenticationEvents).values(given),
+);
+
+export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
+  await eventInsertion(tx, event);
 }

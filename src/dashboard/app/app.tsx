@@ -13,8 +13,8 @@ import { page } from "./shell/page.tsx";
 const SignedIn = page(() => import("./signed-in.tsx"));
 
 /**
- * Renders the sign-in at every path while nobody is signed in. The address stays, so that after the sign-in
- * the requested page opens.
+ * Renders the sign-in page at every path until a user signs in. The address does not change, so that the
+ * requested page opens after the sign-in.
  */
 export function App() {
   const { session } = useSessionState();
@@ -26,8 +26,8 @@ export function App() {
 }
 
 /**
- * Starts to load the chunk of the current page in parallel with the chunk of the frame around it
- * (`signed-in.tsx`).
+ * Preloads the script chunk of the current page while the browser loads the chunk of the page frame
+ * (`signed-in.tsx`), because otherwise the page chunk would load only after the frame.
  */
 function usePagePreload(session: Session | undefined): void {
   const { parser } = useRouter();

@@ -6,7 +6,10 @@ const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
-/** Areas in the order of the navigation. After the sign-in, a role lands on its first area. */
+/**
+ * Areas in the order of the navigation menu. After the sign-in, a user lands on the first area that their role
+ * may open.
+ */
 const AREAS: readonly Area[] = [
   {
     path: "/webhooks",
@@ -122,8 +125,8 @@ const AREAS: readonly Area[] = [
 ];
 
 /**
- * Returns the areas of the user's role. During impersonation (`origin` is set) personal areas such as API
- * keys are left out.
+ * Returns the areas that the user's role may open. During impersonation (`origin` is set), personal areas such
+ * as API keys are left out.
  */
 export function areasOf({ user, origin }: Session): readonly Area[] {
   return AREAS.filter(

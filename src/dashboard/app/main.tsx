@@ -11,8 +11,8 @@ import { BrandTheme, styleNonce } from "./shell/theme.tsx";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no #root.");
-// The scroll lock behind a dialog adds a style element, which the content security policy allows by nonce
-// only.
+// Mantine locks scrolling behind a dialog with a style element. The content security policy accepts a style
+// element only with the nonce.
 setNonce(styleNonce());
 const portal = takePortalLink();
 const shown = createRoot(root);
@@ -30,7 +30,7 @@ if (portal === undefined)
   );
 else {
   followNewLinks();
-  // The portal is a separate chunk, so that the sign-in does not load it.
+  // Loads the portal as a separate chunk, so that dashboard users do not download the portal's code.
   void import("./portal.tsx").then(({ Portal }) =>
     shown.render(
       <StrictMode>

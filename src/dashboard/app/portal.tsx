@@ -22,8 +22,8 @@ import {
 const Create = page(() => import("./pages/webhooks/create.tsx"));
 
 /**
- * Renders the pages of a portal link, without navigation: in a separate window or in a frame of the partner's
- * site.
+ * Renders the webhook pages of a portal link without the navigation menu, in a separate window or in a frame of
+ * the partner's website.
  */
 export function Portal({ link }: { readonly link: PortalLink }) {
   return (

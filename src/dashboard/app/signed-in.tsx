@@ -10,10 +10,10 @@ import { ActingBanner, Shell } from "./shell/shell.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
 
-/** Renders everything that needs a signed-in user. It is a separate chunk, so that the sign-in does not load it. */
+/** Renders all pages that need a signed-in user. A separate chunk, so that the sign-in page does not load this code. */
 export function Page() {
   const areas = areasOf(useSession());
-  // Notifications for one user are removed before the next user signs in.
+  // Removes notifications at sign-out, so that the next user does not see them.
   useEffect(() => () => notify.clear(), []);
   return (
     <Router base="/dashboard">

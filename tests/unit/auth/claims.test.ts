@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { claimsMatch, claimsOf, readClaims } from "../../../src/auth/claims.ts";
+import { claimsMatch, claimsOf, readClaims } from "../../../src/auth/key-ring.ts";
 
 const now = new Date("2026-06-01T12:00:00.700Z");
 const nowS = Math.floor(now.getTime() / 1000);

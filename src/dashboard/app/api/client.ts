@@ -1,19 +1,19 @@
 import { ApiError } from "../../../api/client.ts";
 
 /**
- * Re-exported here without `connect.ts`, which reads `location`, so that modules that need only these have
- * unit tests outside a browser.
+ * Re-exports of the API client. Modules import these names from here and not from `connect.ts`, because
+ * `connect.ts` reads `location`, which does not exist in unit tests.
  */
 export { answerOf, type ApiClient } from "../../../api/client.ts";
 
-/** Returns the error that the API answered with; undefined if the API could not be reached. */
+/** Returns the API's error response as an `ApiError`; undefined if the request got no response from the API. */
 export function apiErrorOf(error: unknown): ApiError | undefined {
   return error instanceof ApiError ? error : undefined;
 }
 
 /**
- * Returns the text of the validation errors (422) of one field. Errors of list entries, which the API names
- * by index (`domains.2`), are included.
+ * Returns the API's validation errors (status 422) for one form field as text. Includes the errors of single
+ * list entries, which the API names by index, such as `domains.2`.
  */
 export function fieldError(error: unknown, field: string): string | undefined {
   const errors = apiErrorOf(error)?.errors ?? {};
@@ -31,19 +31,22 @@ export interface CursorPage<Row> {
   readonly next_cursor: string | null;
 }
 
-/** Returns the query parameter for the page at a cursor; empty for the first page. */
+/** Returns the `cursor` query parameter of a list request; no parameter for the first page. */
 export function atCursor(cursor: string | undefined): { readonly cursor?: string } {
   return cursor === undefined ? {} : { cursor };
 }
 
 const PAGE_ROWS = 100;
 
-/** Returns the query parameters for a page of a list with infinite scrolling. */
+/** Returns the `limit` and `cursor` query parameters for one page of a list with infinite scrolling. */
 export function pageAt(cursor: string | undefined) {
   return { limit: PAGE_ROWS, ...atCursor(cursor) };
 }
 
-/** Reads all pages of a list. Use it only for lists that are short by nature, such as the stores of one account. */
+/**
+ * Reads all pages of a list into memory. Use it only for lists that are always short, such as the stores of one
+ * account.
+ */
 export async function allPages<Row>(
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
 ): Promise<Row[]> {

@@ -1,9 +1,15 @@
 import { createApiClient, type ApiClient } from "../../../api/client.ts";
 
-/** The API's `{base_url}`: the origin that served this page, with the path of the API. */
+/**
+ * Base URL of the API: the origin that served this page, followed by the API's path. The documentation calls it
+ * `{base_url}`.
+ */
 export const BASE_URL = `${location.origin}/api/v1`;
 
-/** Creates a client that sends the token with each request; without a token the requests are anonymous. */
+/**
+ * Creates an API client that sends the token as Bearer token with each request. Without a token, requests are
+ * anonymous.
+ */
 export function apiWith(token: string | undefined, onUnauthorized = () => {}): ApiClient {
   return createApiClient({ serverRoot: location.origin, token: () => token, onUnauthorized });
 }

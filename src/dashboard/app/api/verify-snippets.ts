@@ -16,8 +16,8 @@ interface Snippet {
 }
 
 /**
- * Sample programs that verify signatures. They are the files of the guide "Verifying", which are tested
- * against real deliveries.
+ * Sample programs that verify the signature of a webhook delivery. They are the files of the guide "Verifying",
+ * which tests run against real deliveries.
  */
 export const VERIFY_SNIPPETS: readonly Snippet[] = [
   { language: "TypeScript", file: "verify.ts", code: String(verifyTs) },

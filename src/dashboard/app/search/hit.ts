@@ -1,4 +1,4 @@
-/** A search result and the page that it links to. */
+/** Result of the search dialog, with the page that it links to. */
 export interface Hit {
   readonly group:
     | "Pages"
@@ -10,13 +10,13 @@ export interface Hit {
     | "Documentation";
   readonly title: string;
   readonly hint: string;
-  /** A path below `/dashboard`. A guide has a path below `/docs` and opens in a new tab. */
+  /** Path of the page below `/dashboard`. Guides have a path below `/docs` and open in a new tab. */
   readonly href: string;
 }
 
 export const isGuide = ({ href }: Hit): boolean => href.startsWith("/docs/");
 
-/** Returns whether the text contains each typed word, ignoring case. */
+/** Returns whether the text contains every word of the search text, ignoring case. */
 export function hasWords(text: string, typed: string): boolean {
   const lower = text.toLowerCase();
   return typed
@@ -25,10 +25,10 @@ export function hasWords(text: string, typed: string): boolean {
     .every((word) => lower.includes(word));
 }
 
-/** The highest number of results per group. */
+/** Maximum number of search results per group. */
 export const RESULTS_PER_GROUP = 5;
 
-/** A section of a guide in the search index `/docs/search.json`. */
+/** Section of a guide, as the search index `/docs/search.json` lists it. */
 export interface Section {
   readonly path: string;
   readonly guide: string;
@@ -36,7 +36,10 @@ export interface Section {
   readonly text: string;
 }
 
-/** Finds sections of guides. Matches in titles come first, then matches anywhere in the text. */
+/**
+ * Finds sections of guides that contain every word of the search text. Matches in section titles come before
+ * matches in the section text.
+ */
 export function guidesLike(sections: readonly Section[], typed: string): Hit[] {
   const titled = sections.filter(({ title, guide }) => hasWords(`${guide} ${title}`, typed));
   const others = sections.filter((one) => !titled.includes(one) && hasWords(one.text, typed));

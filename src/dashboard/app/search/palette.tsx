@@ -29,17 +29,17 @@ interface PaletteProps {
   readonly onClose: () => void;
 }
 
-/** A search over pages, events, reviews, users and guides. It can be used by keyboard alone. */
+/** Search dialog for pages, events, reviews, users and guides, usable by keyboard alone. */
 export function Palette({ areas, onClose }: PaletteProps) {
   const [text, setText] = useState("");
   const { hits, isLooking } = useHits(areas, text.trim());
   const go = useGo(onClose);
   const combobox = useCombobox({ opened: true });
   const found = hits.map(({ href }) => href).join(" ");
-  // Enter opens the first result without an arrow key.
+  // Selects the first result, so that Enter opens it without a preceding arrow key.
   useEffect(() => {
     if (found !== "") combobox.selectFirstOption();
-    // oxlint-disable-next-line react/exhaustive-deps -- the store is made anew with every render.
+    // oxlint-disable-next-line react/exhaustive-deps -- the combobox store is a new object in every render.
   }, [found]);
   return (
     <Dialog opened onClose={onClose} title="Search" size="lg" yOffset="10vh">
@@ -60,8 +60,8 @@ export function Palette({ areas, onClose }: PaletteProps) {
             spellCheck={false}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
-            // Handled here because Mantine's combobox uses Escape to close its dropdown, not the dialog
-            // around it.
+            // Closes the dialog on Escape. Mantine's combobox would otherwise consume the key to close its own
+            // dropdown.
             onKeyDown={(event) => event.key === "Escape" && onClose()}
           />
         </Combobox.EventsTarget>
@@ -99,7 +99,7 @@ function textColorOn(typed: string, count: number, isLooking: boolean): string {
   return count === 0 ? "Nothing was found." : `${count} found.`;
 }
 
-/** A guide opens in a new tab, like the link to the guides in the navigation. */
+/** Returns a function that opens a search result. Guides open in a new tab, as they do from the navigation menu. */
 function useGo(onClose: () => void) {
   const [, navigate] = useLocation();
   return (hit: Hit) => {

@@ -7,7 +7,7 @@ import type { Area } from "../shell/page.tsx";
 
 const Palette = lazy(() => import("./palette.tsx").then(({ Palette: one }) => ({ default: one })));
 
-/** The search button in the header of every page. Ctrl-K or Cmd-K opens the search, too. */
+/** Search button in the header of every page. Ctrl-K and Cmd-K open the search dialog, too. */
 export function Search({ areas }: { readonly areas: readonly Area[] }) {
   const [opened, { open, close }] = useDisclosure();
   useHotkeys([["mod+K", open]], []);

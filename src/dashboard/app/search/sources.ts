@@ -12,23 +12,23 @@ import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { RESULTS_PER_GROUP, hasWords, type Hit, type Section } from "./hit.ts";
 
-// The sources of the search. Each role is searched only where it has an area, so that no request is sent that
-// the API would deny.
+// Sources of the search dialog. A source is searched only if the user's role may open the area that it belongs
+// to, because the API would deny other requests.
 
 /**
- * Shorter texts are not looked up as ids of a review site: those ids are longer, and each lookup costs a
- * request per pause in the typing.
+ * Minimum number of characters of a search text that is looked up as a review site's id of a review. Those ids
+ * are longer, and each lookup costs a request per pause in typing.
  */
 const ID_CHARS = 3;
 
-/** Searches the titles of the pages in the navigation. */
+/** Returns the pages in the navigation menu whose titles match the search text. */
 export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
 }
 
-/** Searches the event catalog: the words in names, descriptions and fields of events. */
+/** Returns the events of the catalog whose names, descriptions or fields match the search text. */
 export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
   return eventsLike(events, typed)
     .slice(0, RESULTS_PER_GROUP)
@@ -45,7 +45,7 @@ export async function readGuides(): Promise<readonly Section[]> {
   return answer.ok ? answer.json() : [];
 }
 
-/** Searches all sources that the areas of the user's role cover. */
+/** Searches events, subscriptions, reviews and users, as far as the user's role may open their areas. */
 export async function search(
   api: ApiClient,
   areas: readonly Area[],
@@ -78,7 +78,10 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
   }));
 }
 
-/** Finds an event by its id, or the events of a review by the review's id here or at the review site. */
+/**
+ * Finds an event by its id, or the events of a review. The review may be given by its id here or by its id at
+ * the review site.
+ */
 async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const page = { limit: RESULTS_PER_GROUP, cursor: undefined };
@@ -119,7 +122,7 @@ function reviewHit(
   };
 }
 
-/** Finds a review by its id here or at the review site, or by its text. */
+/** Finds reviews by their id here, by their id at the review site, or by their text. */
 async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
@@ -139,7 +142,7 @@ async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   }));
 }
 
-/** Maps a 404 or 403 for a typed id to an empty result. */
+/** Returns an empty list instead of an error if no object has the typed id or the user may not see it. */
 async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   try {
     return [await answer];
@@ -148,7 +151,7 @@ async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   }
 }
 
-/** Finds a user by id, or by a part of the name or email. */
+/** Finds a user by id, or users by a part of their name or email. */
 async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
   const isId = isReviewId(typed);
   if (typed.length < ID_CHARS && !isId) return [];

@@ -3,7 +3,7 @@ import { apiWith } from "../api/connect.ts";
 import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";
 
-/** The sign-in methods that the domain of an email allows. */
+/** Sign-in methods that the domain of an email address allows. */
 export interface SignInMethods {
   readonly password: boolean;
   readonly sso: boolean;
@@ -14,26 +14,26 @@ interface CodeRequest {
   readonly type: "forgot_password" | "change_password";
 }
 
-/** Requests that prove an identity: by password, by a mailed code, by an invitation or by single sign-on. */
+/** Returns the API requests that prove a user's identity: by password, mailed code, invitation or single sign-on. */
 export function useCredentials() {
   const { api } = useSessionState();
   return {
     /**
-     * Reads the sign-in methods of the email's domain. The API does not look up the user, so the answer does
-     * not reveal accounts.
+     * Reads the sign-in methods of the email's domain. The API does not look up a user, so the response does
+     * not disclose accounts.
      */
     discover: (email: string): Promise<SignInMethods> =>
       answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
       answerOf(api.login.post({ email, password, rememberMe })),
-    /** Exchanges the code of an SSO callback for a session (PKCE). */
+    /** Exchanges the code of an SSO callback for a session. The API checks the code against the PKCE verifier. */
     exchangeCode: (code: string, verifier: string): Promise<Session> =>
       answerOf(api.auth.sso.exchange.get({ query: { code, code_verifier: verifier } })),
-    /** Requests a mail with a code of six digits. */
+    /** Requests a mail with a code of six digits, which proves that the user owns the email address. */
     sendCode: async (request: CodeRequest): Promise<void> => {
       await answerOf(api["email-otp"].resend.post({ ...request }));
     },
-    /** Returns a token that is accepted only for setting a new password. */
+    /** Verifies a mailed code. Returns a token that the API accepts only for setting a new password. */
     verifyCode: async (request: CodeRequest, otp: string): Promise<string | undefined> => {
       const answer = await answerOf(api["email-otp"].verify.post({ ...request, otp }));
       return "token" in answer ? answer.token : undefined;
@@ -46,8 +46,8 @@ export function useCredentials() {
     acceptInvitation: (code: string, password: string): Promise<Session> =>
       answerOf(api.auth.invitation.post({ code, password })),
     /**
-     * Sets a new password with the token of `verifyCode`. The request has its own client, so that a 401 does
-     * not end the session.
+     * Sets a new password with the token from `verifyCode`. The request uses a separate API client, so that a
+     * 401 for this token does not end the user's session.
      */
     setPassword: (token: string, password: string): Promise<Session> =>
       answerOf(apiWith(token)["reset-password"].post({ password })),

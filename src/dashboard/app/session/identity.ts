@@ -2,8 +2,8 @@ import { answerOf, type ApiClient, apiErrorOf } from "../api/client.ts";
 import { apiWith } from "../api/connect.ts";
 
 /*
- * State that survives a reload is stored in sessionStorage, which other tabs cannot read and which ends with
- * the tab. If the browser blocks storage, the state is lost at the next reload.
+ * Storage for state that must survive a reload. sessionStorage is used because other tabs cannot read it and
+ * closing the tab deletes it. If the browser blocks storage, the state is lost at the next reload.
  */
 
 type Key = "reviewrelay.session" | "reviewrelay.reload" | "reviewrelay.sso" | "reviewrelay.drafts";
@@ -16,7 +16,7 @@ export const tabStorage = {
       return null;
     }
   },
-  /** Returns whether the value could be stored. */
+  /** Stores the value as JSON. Returns false if the browser blocks storage. */
   write(key: Key, value: unknown): boolean {
     try {
       sessionStorage.setItem(key, JSON.stringify(value));
@@ -29,25 +29,25 @@ export const tabStorage = {
     try {
       sessionStorage.removeItem(key);
     } catch {
-      // Nothing was stored, so there is nothing to remove.
+      // Ignores the error: if the browser blocks storage, no value was ever stored.
     }
   },
 };
 
 type Identity = Awaited<ReturnType<typeof readIdentity>>;
 
-/** The signed-in user and token, with the theme of the user's company. */
+/** Signed-in user with access token, and the theme of the user's company. */
 export interface Session extends Identity {
   readonly token: string;
-  /** The impersonator's own session, set during impersonation. `comeBack` continues with it. */
+  /** Session of the impersonator, set only during impersonation. `comeBack` returns to this session. */
   readonly origin?: Session;
-  /** Set for a session that a portal link opened. */
+  /** Access of a portal link; set only if a portal link opened the session. */
   readonly portal?: Portal;
 }
 
-/** The access that a portal link grants. */
+/** Access that a portal link grants to its visitor. */
 export interface Portal {
-  /** Paths of the pages that may be opened: `webhooks`, or `webhooks/{id}` for each subscription. */
+  /** Paths of the pages that the visitor may open: `webhooks`, or `webhooks/{id}` for each subscription. */
   readonly pages: readonly string[];
   readonly isReadOnly: boolean;
 }
@@ -57,8 +57,8 @@ export function readIdentity(api: ApiClient) {
 }
 
 /**
- * Revokes the token on the server. Returns true if the token is certainly revoked, false if the server could
- * not confirm it.
+ * Revokes the token on the server. Returns true if the token is certainly revoked (also after a 401), false if
+ * the server did not confirm the revocation.
  */
 export async function endToken(token: string): Promise<boolean> {
   try {
@@ -70,15 +70,18 @@ export async function endToken(token: string): Promise<boolean> {
 }
 
 /**
- * A remembered session keeps its token in sessionStorage, and new tabs may take it over; it is never in
- * localStorage. Without remember-me the token survives only a reload that the dashboard itself starts, marked
- * by `ONCE`, because the user did not mean to sign out.
+ * Key of the session in sessionStorage. A remembered session (remember-me) stays there, and new tabs may take
+ * it over; localStorage never contains a session. Without remember-me, a session is stored only for a reload
+ * that the dashboard itself starts, so that the reload does not sign the user out. `ONCE` marks such a session.
  */
 const KEY = "reviewrelay.session";
 const ONCE = "reviewrelay.reload";
 
 export const storedSession = {
-  /** Returns the session from before the reload. A session that was stored for this one reload is removed. */
+  /**
+   * Returns the session that was stored before the reload. Removes a session that was stored for this single
+   * reload.
+   */
   read(): Session | undefined {
     const isForOnce = tabStorage.read(ONCE) !== null;
     const session = stored();
@@ -89,7 +92,10 @@ export const storedSession = {
   write: (session: Session) => tabStorage.write(KEY, session),
   remove: () => tabStorage.remove(KEY),
   exists: () => tabStorage.read(KEY) !== null,
-  /** Returns the stored session if it is kept by remember-me; undefined if it was stored for a single reload. */
+  /**
+   * Returns the stored session if the user chose remember-me. Returns undefined if the session was stored for a
+   * single reload.
+   */
   kept: () => (tabStorage.read(ONCE) === null ? stored() : undefined),
 };
 
@@ -97,7 +103,8 @@ function stored(): Session | undefined {
   try {
     const found: unknown = JSON.parse(tabStorage.read(KEY) ?? "null");
     const { token, user }: Partial<Session> = Object(found);
-    // Only `write` stores this value. If the token is dead, the first request with it ends the session.
+    // The assertion is safe because only `write` stores this value. If the token is no longer valid, the first
+    // request with it ends the session.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return token === undefined || user === undefined ? undefined : (found as Session);
   } catch {
@@ -107,12 +114,12 @@ function stored(): Session | undefined {
 
 let present: Session | undefined;
 
-/** Records the current session for `reloadSignedIn`. Called at every change. */
+/** Remembers the current session for `reloadSignedIn`. Must be called whenever the session changes. */
 export function followSession(session: Session | undefined): void {
   present = session;
 }
 
-/** Reloads the page to get the deployed version of the dashboard, and keeps the user signed in. */
+/** Reloads the page to load the currently deployed version of the dashboard, and keeps the user signed in. */
 export function reloadSignedIn(): void {
   if (present !== undefined && !storedSession.exists()) {
     storedSession.write(present);
@@ -121,7 +128,7 @@ export function reloadSignedIn(): void {
   location.reload();
 }
 
-/** Role in the API (`user.role`) → its display name. */
+/** Maps a role, as the API names it in `user.role`, to its display name. */
 const ROLE_NAMES = {
   super_admin: "Super-admin",
   partner_owner: "Partner owner",
@@ -133,11 +140,11 @@ const ROLE_NAMES = {
 
 export type Role = keyof typeof ROLE_NAMES;
 
-// Object.keys has the type string[].
+// The type assertion is needed because `Object.keys` returns `string[]`.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const ROLES = Object.keys(ROLE_NAMES) as readonly Role[];
 
-/** Returns the display name of a role. A role that this version does not know is shown as it is. */
+/** Returns the display name of a role. A role that this version of the dashboard does not know is shown unchanged. */
 export function roleName(role: string): string {
   const names: Readonly<Record<string, string>> = ROLE_NAMES;
   return names[role] ?? role;

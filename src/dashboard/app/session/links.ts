@@ -6,14 +6,14 @@ export const HOME = "/dashboard";
 const SSO_KEY = "reviewrelay.sso";
 
 /**
- * The callback result of a page load without an SSO callback. It also replaces a result that was used: a
- * result applies to one sign-in only.
+ * Result of a page load that is no SSO callback. It also replaces a callback result that was used, because each
+ * result is valid for one sign-in only.
  */
 export const NO_CALLBACK: SsoCallback = { kind: "none" };
 
 /**
- * Starts an SSO flow with PKCE: stores the verifier in this tab and returns the address to navigate to.
- * Returns undefined if the browser blocks storage, or has no WebCrypto because the page is not served over
+ * Starts an SSO flow with PKCE: stores the PKCE verifier in this tab and returns the address to navigate to.
+ * Returns undefined if the browser blocks storage, or lacks WebCrypto because the page is not served over
  * HTTPS.
  */
 export async function startSsoFlow({ email, remember }: { email: string; remember: boolean }) {
@@ -33,8 +33,8 @@ export async function startSsoFlow({ email, remember }: { email: string; remembe
 }
 
 /**
- * Reads the result of an SSO callback, and removes the one-time code from the address first, so that it is
- * not kept in the history, copied or sent as a referrer.
+ * Reads the result of an SSO callback. Removes the one-time code from the address, so that the code is not kept
+ * in the browser history, copied, or sent as a referrer.
  */
 export function takeSsoCallback(): SsoCallback {
   const ssoCallback = readCallback(location.search, tabStorage.read(SSO_KEY));
@@ -46,8 +46,8 @@ export function takeSsoCallback(): SsoCallback {
 }
 
 /**
- * The parameters of an invitation link. The email is only for the password manager, which stores the password
- * under it.
+ * Parameters of an invitation link. The email serves the password manager only, which stores the new password
+ * under this email.
  */
 export interface Invitation {
   readonly code: string;
@@ -64,8 +64,8 @@ function readInvitation(path: string, fragment: string): Invitation | undefined 
 }
 
 /**
- * Reads an invitation link, and removes the one-time code from the address first, so that it is not kept in
- * the history, copied or sent as a referrer.
+ * Reads an invitation link. Removes the one-time code from the address, so that the code is not kept in the
+ * browser history, copied, or sent as a referrer.
  */
 export function takeInvitation(): Invitation | undefined {
   const invitation = readInvitation(location.pathname, location.hash);
@@ -73,11 +73,14 @@ export function takeInvitation(): Invitation | undefined {
   return invitation;
 }
 
-/** The parameters of a portal link. */
+/** Parameters of a portal link. */
 export interface PortalLink {
-  /** The path below which the portal's pages are. */
+  /** Path prefix of all pages of the portal, such as `/embed/{key}`. */
   readonly base: string;
-  /** The one-time code. It is absent after a reload, because it was removed from the address. */
+  /**
+   * One-time code of the link. Undefined after a reload, because the first page load removed the code from the
+   * address.
+   */
   readonly code: string | undefined;
   readonly theme: "light" | "dark" | undefined;
 }
@@ -85,8 +88,8 @@ export interface PortalLink {
 const PORTAL = /^\/embed\/[^/]+/;
 
 /**
- * Reloads the page when the host sets a new portal link in the frame. Links of one portal differ only in the
- * fragment, and a new fragment alone does not load a page.
+ * Reloads the page when the host page sets a new portal link in the frame. Links of one portal differ only in
+ * the fragment, and browsers do not load a page when only the fragment changes.
  */
 export function followNewLinks(): void {
   addEventListener("hashchange", () => {
@@ -95,8 +98,8 @@ export function followNewLinks(): void {
 }
 
 /**
- * Reads a portal link; returns undefined if the page is not a portal. Removes the one-time code from the
- * address first, so that it is not kept in the history, copied or sent as a referrer.
+ * Reads a portal link; returns undefined if the page is not a portal page. Removes the one-time code from the
+ * address, so that the code is not kept in the browser history, copied, or sent as a referrer.
  */
 export function takePortalLink(): PortalLink | undefined {
   const base = PORTAL.exec(location.pathname)?.[0];

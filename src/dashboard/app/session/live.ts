@@ -9,12 +9,12 @@ export type LiveState = "connecting" | "live" | "waiting";
 interface StreamReader {
   readonly onState: (state: LiveState) => void;
   readonly onMessage: (event: string, data: unknown) => void;
-  /** Called when the server answers the stream with 401. */
+  /** Called when the server answers the request for the stream with 401. */
   readonly onUnauthorized: () => void;
 }
 
 interface StreamRequest {
-  /** The path below `{base_url}`. */
+  /** Path of the event stream below `{base_url}`. */
   readonly path: string;
   readonly token: string;
 }
@@ -22,14 +22,14 @@ interface StreamRequest {
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 /**
- * The server sends a message or a keep-alive every two seconds. After a longer silence the connection is
- * considered dead.
+ * Silence after which a connection is considered dead and is closed. The server sends a message or a keep-alive
+ * every two seconds.
  */
 const SILENCE_MS = 15_000;
 
 /**
- * Reads `text/event-stream` until `signal` is aborted, and reconnects with exponential backoff when the stream
- * ends. It uses fetch because an EventSource cannot send the Bearer header.
+ * Reads an event stream (`text/event-stream`) until `signal` is aborted, and reconnects with exponential
+ * backoff when the stream ends. Uses fetch, because an EventSource cannot send the Authorization header.
  */
 async function followStream(
   signal: AbortSignal,
@@ -49,7 +49,10 @@ async function followStream(
   }
 }
 
-/** Reads one connection until it ends. Returns whether the connection was ever live. */
+/**
+ * Reads the stream over one connection until the connection ends. Returns true if the server had accepted the
+ * connection.
+ */
 async function readStream(
   signal: AbortSignal,
   { path, token }: StreamRequest,
@@ -79,7 +82,10 @@ async function readStream(
   }
 }
 
-/** Parses one message. The server writes one `data` line per message (src/http/event-stream.ts). */
+/**
+ * Parses one message of the event stream. Expects one `data` line per message, as the server writes it
+ * (src/http/event-stream.ts).
+ */
 function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]): void {
   const lines = message.split("\n");
   const field = (name: string) =>
@@ -88,7 +94,7 @@ function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]):
   if (data !== undefined) onMessage(field("event") ?? "message", JSON.parse(data));
 }
 
-/** Waits for the time, or until the browser is online again. */
+/** Waits for `ms`. Resolves early when the browser comes back online or `signal` is aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -117,7 +123,7 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
     const reader: StreamReader = {
       onState: setState,
       onMessage: (event, data) => latest.current(event, data),
-      // This request is answered 401, too, and its client ends the session.
+      // Sends an API request with the same token. It is answered 401, too, and the API client then ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
     void followStream(controller.signal, { path, token }, reader);
@@ -128,7 +134,7 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
 
 /**
  * Calls `onReconnect` when the stream is live again after an interruption. The stream does not replay missed
- * messages, so the caller must read the list again.
+ * messages, so the caller must read its data again.
  */
 export function useReconnect(live: LiveState, onReconnect: () => void): void {
   const wasAway = useRef(false);

@@ -3,9 +3,9 @@ import { useEffect, useRef, useState } from "react";
 import { storedSession, type Session } from "./identity.ts";
 
 /*
- * A new tab takes over a session that another tab of the browser keeps by remember-me. Tabs exchange it over
- * a BroadcastChannel, which reaches documents of this origin only and stores nothing. A framed page neither
- * asks nor answers, because another site embeds it.
+ * Sharing of a remembered session between tabs. A new tab takes over the session that another tab of the
+ * browser keeps by remember-me. Tabs exchange the session over a BroadcastChannel, which reaches only documents
+ * of this origin and stores nothing. A framed page takes no part, because another site embeds it.
  */
 
 type Message =
@@ -14,23 +14,26 @@ type Message =
   | { readonly kind: "ended"; readonly token: string };
 
 const NAME = "reviewrelay.session";
-/** The sign-in is hidden for this long while the other tabs are asked. A tab that is not suspended answers sooner. */
+/**
+ * Time for which the sign-in page stays hidden while this tab waits for an answer of other tabs. Tabs that are
+ * not suspended answer within this time.
+ */
 const ASK_TIMEOUT_MS = 150;
 /**
- * A later answer is dropped, because the user may already be typing a password. A busy tab may answer after
- * `ASK_TIMEOUT_MS`.
+ * Age of the request after which an answer of another tab is ignored, because the user may already be typing a
+ * password. Busy tabs may answer later than `ASK_TIMEOUT_MS`.
  */
 const LATE_ANSWER_MS = 2_000;
 
 interface OtherTabs {
-  /** True if this tab has no session and should ask the other tabs for one. */
+  /** True if this tab has no session and should ask the other tabs for a session. */
   readonly hasNoSession: boolean;
   readonly onSession: (session: Session) => void;
-  /** Called when the session with this token was signed out in another tab. */
+  /** Called when another tab has signed out the session with this token. */
   readonly onEnded: (token: string) => void;
 }
 
-/** Returns true while the answer of another tab is awaited. */
+/** Exchanges sessions and sign-outs with the other tabs. Returns true while this tab waits for an answer. */
 export function useOtherTabs({ hasNoSession, onSession, onEnded }: OtherTabs): boolean {
   const [isAsking, setAsking] = useState(hasNoSession && !isFramed());
   const begin = useRef({ hasNoSession, onSession, onEnded });
@@ -67,7 +70,7 @@ export function notifyEnded(token: string): void {
   channel.close();
 }
 
-/** Answers another tab with the session, if it is kept by remember-me. */
+/** Sends the session to the tab that asked for it, if this tab keeps a session by remember-me. */
 function answer(channel: BroadcastChannel, id: string): void {
   const session = storedSession.kept();
   if (session !== undefined) post(channel, { kind: "answer", id, session });
@@ -80,12 +83,16 @@ function openChannel(): BroadcastChannel | undefined {
 const isFramed = () => window.top !== window.self;
 
 function post(channel: BroadcastChannel, message: Message): void {
-  // A BroadcastChannel has no target origin; it reaches its own origin only.
+  // The rule demands a target origin, but a BroadcastChannel has none: its messages reach documents of the same
+  // origin only.
   // oxlint-disable-next-line unicorn/require-post-message-target-origin
   channel.postMessage(message);
 }
 
-/** Unlike `crypto.randomUUID`, this works on a page without HTTPS, too. */
+/**
+ * Returns a random id for a request to other tabs. `crypto.randomUUID` is not used, because it is missing on
+ * pages without HTTPS.
+ */
 function randomId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join("-");
 }

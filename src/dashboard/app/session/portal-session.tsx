@@ -16,8 +16,9 @@ import { SessionContext, type SessionState } from "./session.tsx";
 import { NO_CALLBACK } from "./links.ts";
 
 /*
- * Messages from the portal to the page that frames it (guide "Embedding"). They contain only that the portal
- * has opened, its height, and that it has ended. They are sent only to origins that may frame the portal.
+ * Messages from the portal to the page that frames it (guide "Embedding"). They report only that the portal has
+ * opened, its height in px, and that the session has ended. They are sent only to origins that may frame the
+ * portal.
  */
 
 type HostMessage =
@@ -26,17 +27,17 @@ type HostMessage =
   | { readonly type: "ended" };
 
 const SOURCE = "reviewrelay-portal";
-/** A dialog needs this height, even over a short page. */
+/** Minimum height in px that is reported for the frame, because a dialog needs this height even over a short page. */
 const MIN_HEIGHT = 400;
 /**
- * Higher content scrolls inside the frame. Lists load the rows in view; in a frame of unlimited height that
- * would be all rows.
+ * Maximum height in px that is reported for the frame; taller content scrolls inside the frame. Lists load only
+ * the rows in view, and in a frame of unlimited height all rows would be in view.
  */
 const MAX_HEIGHT = 1_600;
 
 /**
- * Returns the origins that may frame the portal. The server writes them into the document and into
- * `frame-ancestors`.
+ * Returns the origins that may frame the portal. The server writes them into a `meta` element of the document
+ * and into the header's `frame-ancestors`.
  */
 function listedOrigins(): readonly string[] {
   const meta = document.querySelector<HTMLMetaElement>('meta[name="framed-by"]');
@@ -44,8 +45,9 @@ function listedOrigins(): readonly string[] {
 }
 
 /**
- * Returns the origins to notify. With `ancestorOrigins` it is the framing origin only; without it the browser
- * drops messages for other origins.
+ * Returns the origins that messages to the host page are sent to. If the browser supports `ancestorOrigins`,
+ * this is only the framing origin. Otherwise all allowed origins are returned, and the browser drops messages
+ * for the wrong ones.
  */
 function hostOrigins(): readonly string[] {
   const listed = listedOrigins();
@@ -61,7 +63,7 @@ function notifyHost(message: HostMessage): void {
     window.parent.postMessage({ source: SOURCE, ...message }, origin);
 }
 
-/** Reports the height of the content to the host page at every change. */
+/** Reports the height of the content to the host page whenever the height changes. */
 export function useReportedHeight(content: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { current } = content;
@@ -79,14 +81,17 @@ export function useReportedHeight(content: RefObject<HTMLElement | null>): void 
   }, [content]);
 }
 
-/** Returns whether the portal is framed. The framing page can open the portal again. */
+/**
+ * Returns whether the portal is in a frame. Then the host page can open the portal again after the session has
+ * ended.
+ */
 export function useHasHost(): boolean {
   return useState(isFramed)[0];
 }
 
 /**
- * `used` covers every rejected code (used, expired or unknown). `missing` means that the link has no code, as
- * after a reload.
+ * Reason why a portal shows no pages. `used`: the server rejected the code as used, expired or unknown.
+ * `missing`: the link contained no code, for example after a reload. `expired`: the session ended.
  */
 type PortalEndReason = "used" | "missing" | "expired";
 
@@ -94,8 +99,8 @@ export interface PortalState {
   readonly session: Session | undefined;
   readonly ended: PortalEndReason | undefined;
   /**
-   * The error of the request that redeems the code, such as a network failure. The code may still be valid,
-   * so the request can be retried.
+   * Error of the request that redeems the code, such as a network failure. The code may still be valid, so
+   * `retry` sends the request again.
    */
   readonly error: unknown;
   readonly retry: () => void;
@@ -106,7 +111,10 @@ interface PortalSessionProps {
   readonly children: (state: PortalState) => ReactNode;
 }
 
-/** Redeems the one-time code of a portal link. The session is only in the memory of this page. */
+/**
+ * Redeems the one-time code of a portal link for a session. Only the memory of this page contains the session,
+ * so a reload ends it.
+ */
 export function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   const [session, setSession] = useState<Session>();
   const [ended, setEnded] = useState<PortalEndReason | undefined>(
@@ -146,7 +154,7 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
   );
 }
 
-/** The server rejected the code. A retry would fail in the same way. */
+/** Thrown when the server rejects the code of a portal link. A retry would be rejected, too. */
 class CodeRejected extends Error {}
 
 async function openSession(base: string, code: string): Promise<Session> {
@@ -161,7 +169,7 @@ async function openSession(base: string, code: string): Promise<Session> {
   return { ...identity, token, portal: { pages, isReadOnly } };
 }
 
-/** The part of the server's answer (`src/portal`) that the session needs. */
+/** Fields of the server's response (src/webhooks/routes/portal.ts) that a portal session needs. */
 interface OpenedSession {
   readonly token: string;
   readonly pages: readonly string[];
@@ -171,8 +179,8 @@ interface OpenedSession {
 const nothing = () => {};
 
 /**
- * Builds the session state of a portal. It has no sign-in, sign-out or impersonation: a portal session begins
- * with a link and ends when its token expires.
+ * Builds the session state of a portal. Its sign-in, sign-out and impersonation do nothing, because a portal
+ * session begins with a link and ends when its token expires.
  */
 function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
   const token = session?.token;

@@ -2,14 +2,17 @@ import { notifyManager, QueryClient } from "@tanstack/react-query";
 
 import { apiErrorOf } from "../api/client.ts";
 
-// State changes are by default rendered in a later task, and a second click in between would start the
-// mutation again.
+// Renders state changes in a microtask. With the default, a later task, a second click in between would start a
+// mutation twice.
 notifyManager.setScheduler(queueMicrotask);
 
 const STALE_MS = 5_000;
 const TRIES = 2;
 
-/** Cached data is kept until sign-out. An answer of 4xx is final; network errors and 5xx are retried. */
+/**
+ * Cache of API responses, which is cleared at sign-out. Responses of 4xx are final; network errors and 5xx are
+ * retried twice.
+ */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
@@ -17,10 +20,11 @@ export const queryClient = new QueryClient({
       retry: (failures, error) => failures < TRIES && (apiErrorOf(error)?.status ?? 500) >= 500,
     },
     mutations: {
-      // A mutation without a connection fails at once, instead of being queued until the browser is online.
+      // Lets a mutation fail immediately without a network connection. By default TanStack Query would delay it
+      // until the browser is online.
       networkMode: "always",
-      // Answers of mutations may contain secrets, so they are removed from the cache as soon as their
-      // component unmounts.
+      // Removes the response of a mutation from the cache as soon as its component unmounts, because the
+      // response may contain a secret.
       gcTime: 0,
     },
   },

@@ -27,31 +27,34 @@ import { type SsoCallback } from "./single-sign-on.ts";
 import { HOME, NO_CALLBACK, takeSsoCallback } from "./links.ts";
 
 /**
- * The way the session ended. `expired`: not by the user. `unconfirmed`: the user signed out, but the server
- * did not confirm that the token is revoked.
+ * Reason why the session ended. `expired`: the token became invalid. `signed_out`: the user signed out.
+ * `unconfirmed`: the user signed out, but the server did not confirm that the token is revoked.
  */
 type EndReason = "expired" | "signed_out" | "unconfirmed";
 
 export interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
-  /** The way the previous session of this tab ended. */
+  /** Reason why the previous session of this tab ended; undefined if this tab had no session before. */
   readonly ended: EndReason | undefined;
-  /** The result of an SSO callback, if this page load is one. */
+  /** Result of the SSO callback that this page load is; of kind "none" if it is no SSO callback. */
   readonly ssoCallback: SsoCallback;
-  /** Calls the API with the token of the session. A 401 ends the session. */
+  /** API client that sends the token of the session. A response of 401 ends the session. */
   readonly api: ApiClient;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
-  /** Ends the session, and revokes the token on the server. */
+  /** Ends the session and revokes its token on the server. */
   readonly signOut: () => void;
-  /** Starts impersonation: continues with a token that acts as another user. `comeBack` ends it. */
+  /**
+   * Starts impersonation: the session continues with a token that acts as another user. `comeBack` ends the
+   * impersonation.
+   */
   readonly actAs: (session: Session) => void;
   readonly comeBack: () => void;
 }
 
 /**
- * The portal has a separate provider (portal-session.tsx), because a portal session begins with a link
- * instead of a sign-in.
+ * Context that provides the session. The dashboard and the portal have separate providers, because a portal
+ * session begins with a link and not with a sign-in (portal-session.tsx).
  */
 export const SessionContext = createContext<SessionState | undefined>(undefined);
 
@@ -91,7 +94,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   );
 }
 
-/** Holds the session of this tab and all operations that change it. */
+/** Holds the session of this tab and returns all operations that change it. */
 function useSessionChanges() {
   const [ssoCallback, setSsoCallback] = useState(takeSsoCallback);
   const [session, setSession] = useState(() => storedSession.read());
@@ -100,7 +103,7 @@ function useSessionChanges() {
   const currentToken = useRef(token);
   const origin = useRef(session?.origin);
   const [draftsOwner] = useState(() => restoreDrafts(session?.user.id));
-  /** The id of the user who is signed in, or was last. Drafts are dropped when another user signs in. */
+  /** Id of the user who is signed in, or was signed in last. Drafts are discarded when another user signs in. */
   const last = useRef(session?.user.id ?? draftsOwner);
   useEffect(() => followSession(session), [session]);
   useEffect(() => storeDrafts(() => last.current), []);
@@ -119,9 +122,9 @@ function useSessionChanges() {
   }, []);
   const dropSession = useCallback(
     (ofToken: string, reason?: EndReason) => {
-      // Ignores a late answer that belongs to an earlier session.
+      // Ignores a late response to a request of an earlier session.
       if (currentToken.current !== ofToken) return;
-      // If the token of an impersonation expires, the impersonator's own session continues.
+      // Returns to the impersonator's own session when the token of an impersonation expires.
       if (origin.current !== undefined && reason === "expired") {
         history.replaceState(null, "", HOME);
         return startSession(origin.current, { remember: storedSession.exists() });
@@ -156,15 +159,15 @@ function useSessionChanges() {
 }
 
 /**
- * Returns the session changes that other tabs may trigger in this tab, and `closeSession`, which ends a session and
- * discards its drafts.
+ * Returns the session changes that other tabs may trigger in this tab, and `closeSession`, which ends a session
+ * and discards its drafts.
  */
 function useRemoteChanges(
   currentToken: RefObject<string | undefined>,
   startSession: SessionState["signIn"],
   dropSession: (ofToken: string, reason?: EndReason) => void,
 ) {
-  /** Adopts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
+  /** Starts the session that another tab handed over, unless a user signed in to this tab meanwhile. */
   const adoptSession = useCallback(
     (handed: Session) => {
       if (currentToken.current === undefined) startSession(handed, { remember: true });
@@ -174,7 +177,7 @@ function useRemoteChanges(
   const closeSession = useCallback(
     (ofToken: string, reason?: EndReason) => {
       if (currentToken.current !== ofToken) return;
-      // The next user to sign in starts at the first page of their role.
+      // Resets the address, so that the next user starts at the first page of their role.
       history.replaceState(null, "", HOME);
       discardDrafts();
       dropSession(ofToken, reason);
@@ -189,8 +192,8 @@ function useRemoteChanges(
 }
 
 /**
- * Builds the operations of impersonation. The partner's own session is kept inside the impersonated session
- * (`origin`), so that it survives a reload, too.
+ * Builds the operations that start and end impersonation. The impersonated session contains the partner's own
+ * session (`origin`), so that both survive a reload.
  */
 function impersonationActions(session: Session | undefined, startSession: SessionState["signIn"]) {
   const switchTo = (next: Session, path: string) => {
@@ -207,7 +210,7 @@ function impersonationActions(session: Session | undefined, startSession: Sessio
   };
 }
 
-/** Reads the identity again after a reload, because the stored role, name or theme may be out of date. */
+/** Reads the signed-in user again after a reload, because the stored role, name or theme may be outdated. */
 function useFreshIdentity(
   api: ApiClient,
   token: string | undefined,
@@ -219,7 +222,8 @@ function useFreshIdentity(
     restored.current = undefined;
     readIdentity(api).then(
       (identity) => renew({ ...identity, token }),
-      // A 401 has ended the session. After any other error the page keeps the stored identity.
+      // Ignores errors: a 401 has already ended the session, and after any other error the page keeps the
+      // stored user data.
       () => undefined,
     );
   }, [api, token, renew]);
@@ -233,7 +237,7 @@ export function useSessionState(): SessionState {
 
 export const useApi = (): ApiClient => useSessionState().api;
 
-/** Returns the session. Only for pages that require a signed-in user. */
+/** Returns the session. Throws without a session, so only pages that require a signed-in user may call it. */
 export function useSession(): Session {
   const { session } = useSessionState();
   if (session === undefined) throw new Error("Nobody is signed in.");
@@ -241,19 +245,19 @@ export function useSession(): Session {
 }
 
 /*
- * Typed but unsent drafts are lost when the document is unloaded: by a reload, a deploy that requires one, or
- * an SSO flow. They are therefore stored in sessionStorage and restored by the next document.
+ * Storage of unsent drafts. A reload, a deploy that requires a reload, or an SSO flow unloads the document and
+ * would lose the drafts. They are therefore written to sessionStorage and restored by the next document.
  */
 
 const KEY = "reviewrelay.drafts";
 
 interface StoredDrafts {
-  /** The id of the user who typed the drafts. */
+  /** Id of the user who typed the drafts. */
   readonly user: number;
   readonly drafts: Readonly<Record<string, object>>;
 }
 
-/** Stores the drafts when the document is unloaded. Returns a function that stops this. */
+/** Stores the drafts whenever the document is unloaded. Returns a function that removes the event listener. */
 function storeDrafts(whose: () => number | undefined): () => void {
   const dropSession = () => {
     const user = whose();
@@ -266,14 +270,14 @@ function storeDrafts(whose: () => number | undefined): () => void {
 }
 
 /**
- * Restores the drafts of the previous document, unless another user is signed in. Returns the id of the user
- * who typed them.
+ * Restores the drafts that the previous document stored, unless another user is signed in. Returns the id of
+ * the user who typed the drafts.
  */
 function restoreDrafts(present: number | undefined): number | undefined {
   const left = tabStorage.read(KEY);
   tabStorage.remove(KEY);
   if (left === null) return undefined;
-  // `storeDrafts` has written it.
+  // The assertion is safe because only `storeDrafts` writes this value.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { user, drafts } = JSON.parse(left) as StoredDrafts;
   if (present !== undefined && present !== user) return undefined;

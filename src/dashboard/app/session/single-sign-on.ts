@@ -1,27 +1,30 @@
 /*
- * The browser's part of an SSO flow (authorization code with PKCE). The code in the callback address is
- * accepted only together with the verifier that this tab stored, so that an attacker cannot sign a user in
- * with a foreign code.
+ * Browser part of an SSO flow (authorization code with PKCE). The API accepts the code in the callback address
+ * only together with the verifier that this tab stored, so that an attacker cannot sign a user in with the
+ * attacker's code.
  */
 
-/** State of an SSO flow, stored in this tab while the user is at the identity provider. */
+/** State of an SSO flow, stored in this tab while the user signs in at the identity provider. */
 interface PendingFlow {
   readonly verifier: string;
   readonly email: string;
-  /** The value of the remember-me checkbox when the flow began. */
+  /** Value of the remember-me checkbox when the SSO flow started. */
   readonly remember: boolean;
-  /** The path that the user requested before the sign-in. */
+  /** Path that the user requested before the sign-in; the page opens there after the sign-in. */
   readonly path: string;
 }
 
 export type SsoCallback =
   | { readonly kind: "none" }
   | { readonly kind: "code"; readonly code: string; readonly flow: PendingFlow }
-  /** A code arrived, but this tab has not started an SSO flow. */
+  /** The callback contains a code, but this tab has not started an SSO flow. */
   | { readonly kind: "unexpected" }
   | { readonly kind: "rejected"; readonly flow: PendingFlow | undefined };
 
-/** Parses an SSO callback: the query of the address, and the state that this tab stored as JSON. */
+/**
+ * Parses an SSO callback from the query of the address and the JSON state that this tab stored when the flow
+ * started.
+ */
 export function readCallback(search: string, stored: string | null): SsoCallback {
   const params = new URLSearchParams(search);
   const flow = readFlow(stored);
@@ -37,7 +40,7 @@ function readFlow(stored: string | null): PendingFlow | undefined {
       JSON.parse(stored ?? "null"),
     );
     if (typeof verifier !== "string" || typeof email !== "string") return undefined;
-    // Only a path of the dashboard is accepted, so that the callback is no open redirect.
+    // Accepts only paths of the dashboard, so that the SSO callback cannot serve as an open redirect.
     const isOwn = typeof path === "string" && /^\/dashboard(?:$|[/?])/.test(path);
     return { verifier, email, remember: remember === true, path: isOwn ? path : "/dashboard" };
   } catch {

@@ -27,7 +27,10 @@ export function BrandMark({ size = 24 }: { readonly size?: number }) {
   );
 }
 
-/** Shows the company's name, or with a white label only its own brand. */
+/**
+ * Shows the company's logo, the name of the service and the company's name. With a white label, the label's
+ * brand replaces the name of the service.
+ */
 export function Brand() {
   const { theme, white_label: whiteLabel, company } = useSession();
   const [isBroken, setBroken] = useState(false);

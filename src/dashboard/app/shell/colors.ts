@@ -1,8 +1,8 @@
 type Rgb = readonly [number, number, number];
 
 /**
- * Makes ten shades of a colour such as `#1f6feb`, from nearly white to nearly black. The seventh is the colour
- * itself.
+ * Derives ten shades of a colour such as `#1f6feb`, from nearly white to nearly black. The seventh shade is the
+ * colour itself.
  */
 export function shadesOf(hex: string) {
   const color = parse(hex);
@@ -22,7 +22,7 @@ export function shadesOf(hex: string) {
   ] as const;
 }
 
-/** Darkens or lightens the colour until text in it is readable on the background (WCAG 2.2, 1.4.3). */
+/** Darkens or lightens the colour until text in this colour is readable on the background (WCAG 2.2, 1.4.3). */
 export const readableOn = (hex: string, background: string): string =>
   standingOut(hex, background, READABLE);
 
@@ -42,18 +42,18 @@ function standingOut(hex: string, background: string, atLeast: number): string {
   return mix(parse(hex), target, 1);
 }
 
-/** WCAG demands a contrast of 4.5 for text and 3 for other content. The excess covers rounding. */
+/** Minimum contrast ratios. WCAG requires 4.5 for text and 3 for other content; the excess covers rounding. */
 const READABLE = 4.6;
 const VISIBLE = 3.05;
 
 const WHITE = "#ffffff";
 const BLACK = "#000000";
 
-/** Returns black or white, depending on which has more contrast to the colour. */
+/** Returns black or white, whichever has more contrast to the colour. */
 export const textColorOn = (hex: string): string =>
   contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;
 
-/** Returns the colour of a hovered control: the colour moved away from that of its text. */
+/** Returns the colour of a hovered control: slightly darker under white text, slightly lighter under black text. */
 export const hoveredOf = (hex: string): string =>
   mix(parse(hex), parse(textColorOn(hex) === WHITE ? BLACK : WHITE), 0.12);
 
@@ -65,8 +65,8 @@ export function contrast(one: string, other: string): number {
 }
 
 /**
- * Parses six hex digits. Any other value becomes the platform's blue, so that a malformed theme does not
- * break a page.
+ * Parses a colour of six hex digits. Any other value becomes the platform's blue, so that a malformed theme
+ * does not break a page.
  */
 function parse(hex: string): Rgb {
   const value = /^#[0-9a-f]{6}$/i.test(hex) ? Number.parseInt(hex.slice(1), 16) : 0x1f6feb;
@@ -81,7 +81,7 @@ function mix(from: Rgb, to: Rgb, part: number): string {
   return `#${channel(0)}${channel(1)}${channel(2)}`;
 }
 
-/** The relative luminance as WCAG 2.2 defines it. */
+/** Returns the relative luminance of a colour as WCAG 2.2 defines it. */
 function luminance(color: Rgb): number {
   return 0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2]);
 }

@@ -10,14 +10,14 @@ interface PageFile<Props> {
 }
 
 type PageComponent<Props = object> = ComponentType<Props> & {
-  /** Preloads the chunk. An error is shown later, when the page is rendered. */
+  /** Preloads the script chunk of the page. A load error is ignored here and shown when the page is rendered. */
   readonly preload: () => void;
 };
 
 /**
- * Wraps a page, or a part of a page, that is a separate chunk; its file exports a component named `Page`.
- * Unlike React's `lazy`, it loads a failed chunk again: on the retry button, and when the page is opened
- * again.
+ * Wraps a page, or a part of a page, that is a separate script chunk; its file exports a component named
+ * `Page`. Unlike React's `lazy`, the wrapper loads a failed chunk again when the user presses the retry button
+ * or opens the page again.
  */
 export function page<Props extends object = object>(
   load: () => Promise<PageFile<Props>>,
@@ -38,8 +38,8 @@ export function page<Props extends object = object>(
       let isLeft = false;
       const read = async () => {
         try {
-          // The first failure may be a network error. A second one may mean that a deploy replaced the
-          // chunks, which takes a reload.
+          // The first load failure may be a network error. A second failure may mean that a deploy replaced the
+          // chunks, which requires a reload.
           loaded = await (tries === 0 ? load() : load().catch(reloadIfServed));
           if (!isLeft) setFile(loaded);
         } catch (failed) {
@@ -61,7 +61,7 @@ export function page<Props extends object = object>(
   }
 }
 
-/** Reloads the page to get the deployed version, if the server is reachable. Otherwise it rethrows the error. */
+/** Reloads the page to get the deployed version, if the server is reachable. Throws the original error. */
 async function reloadIfServed(failed: unknown): Promise<never> {
   const { ok } = await fetch(location.href, { method: "HEAD" });
   if (ok) reloadSignedIn();
@@ -73,8 +73,8 @@ interface PageBoundaryProps {
 }
 
 /**
- * Shows an error notice in place of a page that throws while rendering. The navigation keeps working, and
- * another page clears the error.
+ * Shows an error notice in place of a page that throws while rendering. The navigation menu keeps working, and
+ * opening another page clears the error.
  */
 export function PageBoundary({ children }: PageBoundaryProps) {
   const [location] = useLocation();
@@ -86,7 +86,7 @@ interface BoundaryProps extends PageBoundaryProps {
 }
 
 interface BoundaryState {
-  /** The path at which the error occurred. */
+  /** Path that was rendered last. A change of the path clears the error. */
   readonly location: string;
   readonly broken?: { readonly error: unknown } | undefined;
 }
@@ -109,16 +109,16 @@ class Boundary extends Component<BoundaryProps, BoundaryState> {
   }
 }
 
-/** An entry of the navigation with all pages below it. */
+/** Entry of the navigation menu, with all pages that belong to it. */
 export interface Area {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
   readonly roles: readonly Role[];
-  /** True if the area belongs to the user in person, so that an impersonator does not have it. */
+  /** True if the area belongs to the user personally, so that an impersonator may not open it. */
   readonly isPersonal?: boolean;
-  /** Path below `/dashboard` → page. A page's chunk is loaded when the page is first shown. */
+  /** Maps a path below `/dashboard` to a page. The chunk of a page is loaded when the page is first shown. */
   readonly pages: Readonly<Record<string, PageComponent>>;
-  /** Pages that route the paths below their own. */
+  /** Maps a path to a page that handles all paths below its own with a separate router. */
   readonly nested?: Readonly<Record<string, PageComponent>>;
 }

@@ -30,7 +30,7 @@ interface ShellProps {
   readonly children: ReactNode;
 }
 
-/** The frame around every page of a signed-in user: header, navigation and content. */
+/** Layout of every page of a signed-in user: header, navigation menu and page content. */
 export function Shell({ areas, search, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (
@@ -146,13 +146,13 @@ function UserMenu() {
   );
 }
 
-/** Shows during impersonation whose account is used, with a button that ends it. */
+/** Banner that names the impersonated user during impersonation, with a button that ends the impersonation. */
 export function ActingBanner() {
   const { user, company, origin } = useSession();
   const { comeBack } = useSessionState();
   const before = useRef(origin);
   useEffect(() => {
-    // An impersonation ends by the button or when its token expires. Both are announced.
+    // Announces the end of an impersonation, which ends by the button or when its token expires.
     if (before.current !== undefined && origin === undefined)
       notify.done(`You are ${user.name} again.`);
     before.current = origin;

@@ -12,20 +12,20 @@ import { hoveredOf, readableOn, shadesOf, visibleOn, textColorOn } from "./color
 
 const PLATFORM_COLOR = "#1f6feb";
 /**
- * The darkest light background and the lightest dark background that text stands on. Contrast is computed
- * against them.
+ * The darkest light background and the lightest dark background below text. Contrast is computed against these
+ * colours, so that it suffices on all backgrounds.
  */
 const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
 
-/** Returns the nonce of the document's content security policy, for style elements that Mantine creates. */
+/** Returns the nonce of the document's content security policy, which style elements created by Mantine must carry. */
 export function styleNonce(): string {
   return document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
 }
 
 interface BrandThemeProps {
   readonly children: ReactNode;
-  /** If absent, the user's choice or the setting of the browser applies. */
+  /** Forced colour scheme. If absent, the user's choice or the browser's setting applies. */
   readonly scheme?: "light" | "dark" | undefined;
 }
 
@@ -39,7 +39,8 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
         primaryColor: "brand",
         primaryShade: 6,
         colors: {
-          // A tenant's colour may be close to that of the page, on which a selection would be invisible.
+          // Uses a shade of the tenant's colour that stands out from the page, because otherwise a selection
+          // might be invisible.
           brand: virtualColor({ name: "brand", light: "brandOnLight", dark: "brandOnDark" }),
           brandOnLight: shadesOf(visibleOn(color, LIGHT_BACKGROUND)),
           brandOnDark: shadesOf(visibleOn(color, DARK_BACKGROUND)),
@@ -70,36 +71,38 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
   );
 }
 
-/** A red with enough contrast for white text. */
+/** Red with enough contrast for white text on it. */
 const STRONG_RED = {
   "--mantine-color-red-filled": "#c92a2a",
   "--mantine-color-red-filled-hover": "#b02525",
 } as const;
 
 /**
- * Renders dropdowns next to their control instead of at the end of the body, where they would be outside of
+ * Renders dropdowns next to their control. By default Mantine renders them at the end of the body, outside of
  * all landmarks.
  */
 const INLINE_DROPDOWN = {
   defaultProps: {
     comboboxProps: { withinPortal: false, keepMounted: false },
-    // The list itself scrolls, so that the arrow keys work; a scroll area would
-    // not be reachable by keyboard.
+    // Lets the list itself scroll, so that arrow keys work. Mantine's scroll area would not be reachable by keyboard.
     withScrollArea: false,
     styles: { options: { maxHeight: 220, overflowY: "auto" } },
   },
 } as const;
 const COMPONENT_DEFAULTS = {
-  // Mantine's placeholder for the initial focus would be announced as a menu item.
+  // Disables Mantine's placeholder for the initial focus, because screen readers would announce it as a menu item.
   Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
   Select: INLINE_DROPDOWN,
   MultiSelect: INLINE_DROPDOWN,
   Autocomplete: INLINE_DROPDOWN,
-  // Tooltips are rendered into `main`, so that containers with hidden overflow do not clip them.
+  // Renders tooltips into `main`, so that containers with hidden overflow do not clip them.
   Tooltip: { defaultProps: { portalProps: { target: "main" } } },
 };
 
-/** Colours of states, used as text on their own pale shade. Mantine's yellow has too little contrast there. */
+/**
+ * Colours that show states as text on a pale shade of the same colour. Text in these colours gets a readable
+ * shade, because Mantine's yellow has too little contrast.
+ */
 const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
 
 function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
@@ -110,7 +113,7 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
-/** CSS variables for text on the tenant's colour and for its hovered shade. */
+/** CSS variables for text on the tenant's colour, and for the tenant's colour of hovered controls. */
 const filledWith = (shown: string) => ({
   "--mantine-color-brand-contrast": textColorOn(shown),
   "--mantine-color-brand-filled-hover": hoveredOf(shown),
@@ -132,7 +135,7 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onLight,
       "--mantine-color-brand-text": onLight,
-      // The darkest background of this text is that of a hovered entry.
+      // Computed against the background of a hovered menu entry, which is the darkest background below this text.
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
     },
     dark: {

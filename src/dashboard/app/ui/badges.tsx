@@ -6,15 +6,15 @@ import { Icon } from "./icon.tsx";
 import { matchesIn } from "./text-query.ts";
 
 interface TagProps {
-  /** The name of a Mantine colour. */
+  /** Name of a Mantine colour, such as `teal`. */
   readonly color?: string;
-  /** Renders the tag in a lighter style, for places with several tags side by side. */
+  /** Renders the tag less prominently, for places with several tags side by side. */
   readonly isQuiet?: boolean;
   readonly className?: string;
   readonly children: ReactNode;
 }
 
-/** Shows a word in a tinted box. It is one plain element, because long lists contain hundreds of tags. */
+/** Shows a word in a tinted box. Uses a single plain element, because long lists contain hundreds of tags. */
 export function Tag({ color = "gray", isQuiet = false, className = "", children }: TagProps) {
   const tint = `--mantine-color-${color}-light`;
   return (
@@ -47,12 +47,15 @@ const COLORS: Readonly<Record<string, string>> = {
   failed: "red",
 };
 
-/** Shows a state as a word. The colour only repeats the state, so that nobody depends on seeing it. */
+/**
+ * Shows a state as a coloured word. The colour carries no information of its own, so that users who cannot see
+ * colours miss nothing.
+ */
 export function StateBadge({ state }: { readonly state: string }) {
   return <Tag color={COLORS[state] ?? "gray"}>{sentence(state)}</Tag>;
 }
 
-/** Shows the overall state of a page in one sentence, above the details. */
+/** Shows the overall state of a page in one sentence above the details. */
 export function Verdict({
   isWell,
   title,
@@ -88,7 +91,7 @@ export function Verdict({
 
 const OF = 5;
 
-/** Shows filled and empty stars; screen readers announce the number. */
+/** Shows a rating as filled and empty stars. Screen readers announce the number instead. */
 export function Stars({ rate }: { readonly rate: number }) {
   return (
     <span className="stars">
@@ -104,11 +107,11 @@ export function Stars({ rate }: { readonly rate: number }) {
 
 interface HighlightedProps {
   readonly text: string;
-  /** The search text. */
+  /** Search text to highlight; undefined without a search. */
   readonly q: string | undefined;
 }
 
-/** Shows a text with all occurrences of the search text marked. */
+/** Shows a text in which all occurrences of the search text are highlighted. */
 export function Highlighted({ text, q }: HighlightedProps) {
   return matchesIn(text, q).map(({ from, before, found }) => (
     <Fragment key={from}>

@@ -7,7 +7,7 @@ import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./use-time.ts";
 
 const DIGITS = 6;
-/** The server sends no other code within this time (contract 4.14). */
+/** Time in ms after a mail within which the server sends no further code (contract 4.14). */
 const COOLDOWN_MS = 60_000;
 
 interface CodeEntryProps {
@@ -16,8 +16,8 @@ interface CodeEntryProps {
 }
 
 /**
- * Takes the six digits of a mailed code, and submits them when the last one is entered. Another code can be
- * requested after the server's cooldown.
+ * Field for the six digits of a mailed code, which submits when the last digit is entered. A button requests
+ * another code after the server's cooldown.
  */
 export function CodeEntry(props: CodeEntryProps) {
   const { code, enter, submit, resend, error, isBusy, sentAt, first } = useCode(props);
@@ -40,18 +40,18 @@ export function CodeEntry(props: CodeEntryProps) {
   );
 }
 
-/** Holds the entered digits and the two requests: to verify the code, and to send another one. */
+/** Holds the entered digits and the two requests of the form: to verify the code, and to mail another code. */
 function useCode({ onCode, onResend }: CodeEntryProps) {
   const [code, setCode] = useState("");
   const [sentAt, setSentAt] = useState(() => Date.now());
   const first = useRef<HTMLInputElement>(null);
-  // One mutation serves both requests, so that each clears the error of the other.
+  // One mutation serves both requests, so that a new request clears the error of the previous request.
   const { mutate, error, isPending } = useMutation({
     mutationFn: (send: () => Promise<void>) => send(),
   });
   const startOver = () => {
     setCode("");
-    // The fields are read-only while a request runs, and editable again in the next frame.
+    // Waits for the next frame, because the fields are read-only while a request runs.
     requestAnimationFrame(() => first.current?.focus());
   };
   const submit = (entered: string) => {
@@ -88,11 +88,11 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
         placeholder=""
         size="md"
         gap="xs"
-        // The user has just requested the code, so this field is the next step.
+        // Autofocus is acceptable because the user has just requested the code and will type it next.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         value={code}
-        // Mantine's onComplete is not used: it does not fire for a code that was cleared after a wrong one.
+        // Submits in `onChange`, because Mantine's `onComplete` does not fire again after a wrong code was cleared.
         onChange={onEnter}
         error={isWrong}
         readOnly={isBusy}

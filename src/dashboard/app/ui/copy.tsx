@@ -22,7 +22,7 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
   );
 }
 
-/** Masks a secret until the user asks to see it. */
+/** Shows a secret as dots until the user asks to see it. */
 export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
   const [isShown, setShown] = useState(false);
   return (
@@ -48,7 +48,7 @@ export function SecretField({ label, value }: { readonly label: string; readonly
   );
 }
 
-/** Shows text verbatim, never as markup, in a scrollable box. */
+/** Shows text verbatim in a scrollable box, and never interprets it as markup. */
 export function CodeBlock({
   label,
   code,
@@ -57,9 +57,9 @@ export function CodeBlock({
 }: {
   readonly label: string;
   readonly code: string;
-  /** The text to copy, if it differs from the text that is shown. */
+  /** Text that the copy button copies, if it differs from the shown text. */
   readonly copied?: string;
-  /** Wraps long lines, for text from outside, whose lines may have any length. */
+  /** Wraps long lines. Use it for text from other systems, whose lines may have any length. */
   readonly wraps?: boolean;
 }) {
   return (
@@ -68,7 +68,7 @@ export function CodeBlock({
         <figcaption>{label}</figcaption>
         <Copy value={copied} label={`Copy: ${label}`} />
       </Group>
-      {/* A scrollable box must be focusable, so that it scrolls by keyboard. */}
+      {/* The box is focusable, so that keyboard users can scroll it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className="code-block" data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
         {code}

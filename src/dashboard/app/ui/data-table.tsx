@@ -7,18 +7,21 @@ import { useIsNarrow } from "./use-is-narrow.ts";
 import { useNextPage, useOffset } from "./virtual-rows.tsx";
 
 export interface DataTableProps<Row> {
-  /** Announced by screen readers; not visible. */
+  /** Caption of the table for screen readers; it is not visible. */
   readonly caption: string;
-  /** The rows; there must be at least one, because the columns are read from the first. */
+  /** Rows of the table. At least one row is required, because the columns are read from the first row. */
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
-  /** Column title → content of the cell. Each row must return the same titles in the same order. */
+  /**
+   * Returns the content of each cell of a row by column title. All rows must return the same titles in the same
+   * order.
+   */
   readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
-  /** The title of the last column, which contains the buttons of a row. */
+  /** Title of the last column, which contains the buttons of each row. */
   readonly end?: string;
 }
 
-/** A table that turns into cards on narrow windows. The first column becomes the heading of the card. */
+/** Table that shows each row as a card on narrow windows. The first column becomes the heading of the card. */
 export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
   const [first] = rows;
   return (
@@ -64,37 +67,37 @@ interface CellsProps {
 function Cells({ columns, end }: CellsProps) {
   return Object.entries(columns).map(([title, cell]) => (
     <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-      {/* One element around the content, so that a card has two columns in any case. */}
+      {/* Wraps the content into one element, so that a card always has two columns: title and content. */}
       <div className="shrinks">{cell}</div>
     </Table.Td>
   ));
 }
 
 const OVERSCAN = 10;
-/** Estimated heights of a row and a card in px, until they are measured. */
+/** Estimated heights of a row and of a card in px, used until the real heights are measured. */
 const ROW_PX = 62;
 const CARD_PX = 260;
-/** The gap between two cards in the style sheet. */
+/** Gap between two cards in px, which must equal the gap in the style sheet. */
 const CARD_GAP_PX = 12;
 
 interface VirtualDataTableProps<Row> extends Omit<DataTableProps<Row>, "rows"> {
   readonly list: PagedList<Row>;
 }
 
-/** A `DataTable` that renders only the rows in view. The page scrolls, not the table. */
+/** A `DataTable` that renders only the rows in view, for long lists. The page scrolls, not the table. */
 export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { caption, list, rowKey, columns, end } = props;
   const { slots } = list;
   const { anchor: body, offset } = useOffset<HTMLTableSectionElement>();
   const isNarrow = useIsNarrow("md");
-  // The virtualizer is a mutable object, so it must not be passed to memoized components.
+  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: slots.length,
     estimateSize: () => (isNarrow ? CARD_PX : ROW_PX),
     gap: isNarrow ? CARD_GAP_PX : 0,
     overscan: OVERSCAN,
-    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
+    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
     useFlushSync: false,
     scrollMargin: offset,
   });
@@ -146,12 +149,12 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   );
 }
 
-/** A spacer in place of the rows that are not rendered. */
+/** Table row that fills the height of the rows that are not rendered. */
 function Space({ height }: { readonly height: number }) {
   return <tr className="space" aria-hidden style={{ height }} />;
 }
 
-/** Keeps the column widths of the first rows, so that the columns do not move while the user scrolls. */
+/** Fixes the column widths that the first rendered rows have, so that columns do not change while the user scrolls. */
 function useFixedWidths(areThere: boolean) {
   const head = useRef<HTMLTableRowElement>(null);
   const [widths, setWidths] = useState<readonly number[]>();

@@ -11,8 +11,8 @@ interface DialogProps extends Omit<ModalRootProps, "title"> {
 }
 
 /**
- * A modal dialog whose content is mounted anew each time it opens. Its header is built here, because
- * Mantine's is a second banner landmark to screen readers.
+ * Modal dialog whose content is mounted again each time the dialog opens. Has its own header, because Mantine's
+ * header is a second banner landmark for screen readers.
  */
 export function Dialog({ title, children, withCloseButton = true, ...props }: DialogProps) {
   return (
@@ -37,19 +37,19 @@ interface ConfirmProps {
   readonly opened: boolean;
   readonly onClose: () => void;
   readonly title: string;
-  /** Explains the consequences, including what is lost. */
+  /** Explanation of the consequences, including the data that are lost. */
   readonly children: ReactNode;
-  /** The verb on the button. */
+  /** Verb on the button that confirms. */
   readonly action: string;
   readonly danger?: boolean;
-  /** False while the user must still fill in something. */
+  /** False while the user must still fill in a field of the dialog. */
   readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }
 
 /**
- * Asks for confirmation before an action that cannot be undone. If the action fails, the dialog stays open
- * and shows the error.
+ * Dialog that asks for confirmation of an action that cannot be undone. If the action fails, the dialog stays
+ * open and shows the error.
  */
 export function Confirm(props: ConfirmProps) {
   const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
@@ -83,11 +83,11 @@ export function Confirm(props: ConfirmProps) {
 }
 
 interface ConfirmedProps extends Omit<ConfirmProps, "opened" | "onClose"> {
-  /** Renders the button that opens the dialog by calling `ask`. */
+  /** Renders the button that opens the dialog. The button must call `ask`. */
   readonly renderButton: (ask: () => void) => ReactNode;
 }
 
-/** A button whose action needs a confirmation. */
+/** Button with a dialog that asks for confirmation before the action runs. */
 export function ConfirmedAction({ renderButton, ...question }: ConfirmedProps) {
   const [opened, { open, close }] = useDisclosure();
   return (

@@ -1,19 +1,19 @@
 import { useEffect, useState } from "react";
 
 /*
- * Edits that were typed but not sent, by form name. They survive a change of tab or page, an expired session
- * and a reload, within this browser tab. They are dropped at sign-out, or when another user signs in.
+ * Form name → changes that the user typed but has not sent. They survive a change of tab or page, an expired
+ * session and a reload within this browser tab. They are discarded at sign-out and when another user signs in.
  */
 const drafts = new Map<string, object>();
 
 interface EditsOptions<Draft> {
-  /** If undefined, the edits end with the form. */
+  /** Name of the form. If undefined, the changes are lost when the form unmounts. */
   readonly name: string | undefined;
-  /** Fields that are never kept. */
+  /** Fields that are never stored, because they contain secrets. */
   readonly secrets: readonly (keyof Draft)[];
 }
 
-/** Holds the edits of a form, and keeps them under the form's name. */
+/** Holds the user's changes in a form, and stores them under the form's name until they are sent or discarded. */
 export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<Draft>) {
   const [edits, setEdits] = useState<Partial<Draft>>(
     () => (name === undefined ? undefined : drafts.get(name)) ?? {},
@@ -26,16 +26,16 @@ export function useEdits<Draft extends object>({ name, secrets }: EditsOptions<D
     }
     const isKept = ([field]: [string, unknown]) => !secrets.some((secret) => secret === field);
     drafts.set(name, Object.fromEntries(Object.entries(edits).filter(isKept)));
-    // The browser's own dialog is the only way to warn before the page is left.
+    // Warns before the page is left with unsent changes. Browsers allow only their own dialog for this.
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener("beforeunload", ask);
     return () => window.removeEventListener("beforeunload", ask);
-    // oxlint-disable-next-line react/exhaustive-deps -- which fields are secret never changes.
+    // oxlint-disable-next-line react/exhaustive-deps -- the list of secret fields never changes.
   }, [name, edits]);
   return [edits, setEdits] as const;
 }
 
-/** Drops a draft that was sent or discarded. */
+/** Removes the stored changes of a form after they were sent or discarded. */
 export function discardDraft(name: string | undefined): void {
   if (name !== undefined) drafts.delete(name);
 }

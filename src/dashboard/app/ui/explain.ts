@@ -3,12 +3,12 @@ import { apiErrorOf } from "../api/client.ts";
 
 interface Explanation {
   readonly title: string;
-  /** The next step for the user. */
+  /** Advice for the user's next step. */
   readonly advice: string;
   readonly requestId: string;
 }
 
-/** Describes an error for users, with the next step. */
+/** Describes an error to users in a title and advice for the next step. */
 export function explain(error: unknown): Explanation {
   const answer = apiErrorOf(error);
   if (answer === undefined)
@@ -32,7 +32,10 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   return "Try again; if it stays like this, tell us the number of the request.";
 }
 
-/** Error code of a 409 → the next step, for codes where "something changed meanwhile" is too vague. */
+/**
+ * Maps the error code of a 409 response to advice, for conflicts that the general text "something changed
+ * meanwhile" would not explain.
+ */
 const CONFLICTS: Readonly<Record<string, string>> = {
   slot_occupied: "Delete the subscription of this kind first, or change it instead.",
   already_queued: "It is on its way already: wait for its next attempt.",

@@ -7,11 +7,14 @@ import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
 
-/** Keeps the filters of a list in the query of the address, so that links, reloads and the back button keep them. */
+/**
+ * Stores the filters of a list in the query of the address, so that links, reloads and the back button keep the
+ * filters.
+ */
 export function useFilters<const N extends string>(names: readonly N[]) {
   const [params, setParams] = useSearchParams();
   return {
-    /** Returns undefined if the filter is not set. */
+    /** Returns the value of a filter; undefined if the filter is not set. */
     get: (name: N): string | undefined => params.get(name) || undefined,
     set: (changes: { readonly [K in N]?: string | undefined }): void => {
       setParams(
@@ -38,17 +41,20 @@ export function useFilters<const N extends string>(names: readonly N[]) {
 }
 
 interface FilterBarProps {
-  /** The number of filters that are set. */
+  /** Number of filters that are set. */
   readonly count: number;
-  /** The number of set filters that stay visible on a phone, too. */
+  /** Number of set filters that stay visible on a phone, and that the button's count therefore leaves out. */
   readonly inView?: number;
   readonly onClear: () => void;
-  /** The search field, which stays visible on phones. */
+  /** Search field, which stays visible on phones while the other filters are collapsed. */
   readonly search?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** The filters of a list. On a phone all but the search are collapsed behind a button that shows how many are set. */
+/**
+ * Filters of a list. On a phone all filters except the search field are collapsed behind a button that shows
+ * how many are set.
+ */
 export function FilterBar({ count, inView = 0, onClear, search, children }: FilterBarProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const isWide = !useIsNarrow("sm");
@@ -91,7 +97,7 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
   );
 }
 
-/** Filters by one of a few values. The first choice clears the filter. */
+/** Selects one of a few values of a filter. The first choice removes the filter. */
 export function ChoiceFilter({
   label,
   any,
@@ -124,8 +130,8 @@ export function ChoiceFilter({
 const TYPING_MS = 300;
 
 /**
- * Filters by text after a pause in the typing. Outside of a row of labelled fields a placeholder replaces the
- * label.
+ * Text field of a filter, which applies after a pause in typing. Without visible labels, a placeholder replaces
+ * the label.
  */
 export function TextFilter({
   label,
@@ -147,7 +153,8 @@ export function TextFilter({
   const [text, setText] = useState(value ?? "");
   const [known, setKnown] = useState(value);
   if (known !== value) {
-    // The value was changed elsewhere, for example by "Clear filters". Text that the user is typing is kept.
+    // Adopts a value that changed outside of this field, for example by "Clear filters". Text that the user is
+    // typing is kept.
     setKnown(value);
     if ((value ?? "") !== text.trim()) setText(value ?? "");
   }
@@ -190,7 +197,7 @@ interface TimeFieldProps {
   readonly className?: string;
 }
 
-/** A date-time field in the user's time zone; `value` and `onChange` use instants in UTC. */
+/** Field for date and time in the user's time zone. `value` and `onChange` use UTC times in ISO 8601. */
 export function TimeField({ label, value, onChange, className = "" }: TimeFieldProps) {
   return (
     <TextInput

@@ -7,24 +7,27 @@ import { discardDraft, useEdits } from "./drafts.ts";
 import { ErrorNotice } from "./states.tsx";
 
 interface FormOptions<Draft, Answer> {
-  /** The initial values. Fields that the user has not edited follow later changes of them. */
+  /** Initial values of the form. Fields that the user has not edited show later changes of these values. */
   readonly initial: Draft;
-  /** Draft field → API field, for fields that show their own validation errors. */
+  /** Maps a form field to its API field, for the fields that show their own validation errors. */
   readonly names: { readonly [Field in keyof Draft]?: string };
-  /** Returns further edits that follow from an edit, such as a name that is derived from an address. */
+  /** Returns changes of other fields that follow from a change, such as a label that is derived from a URL. */
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
-  /** If set, the edits are kept under this name until they are sent or discarded, even when the form unmounts. */
+  /**
+   * Name under which the user's changes are stored until they are sent or discarded, even if the form unmounts.
+   * If absent, they are not stored.
+   */
   readonly name?: string;
-  /** Fields that are never kept, because they contain secrets. */
+  /** Fields that are never stored, because they contain secrets. */
   readonly secrets?: readonly (keyof Draft)[];
   readonly onFailed?: (error: Error, changes: FormChanges<Draft>) => void;
 }
 
 interface FormChanges<Draft> {
   edit(edit: Partial<Draft>): void;
-  /** Discards the edits. */
+  /** Discards the user's changes and the error of the last submission. */
   reset(): void;
 }
 
@@ -37,18 +40,21 @@ interface TextBinding {
 }
 
 /**
- * The draft of a form and the result of its last submission. It has methods instead of function properties,
- * so that the type is covariant: a part of a form accepts every form with the fields of the part.
+ * State of a form and the result of its last submission. Declares methods and not function properties, which
+ * makes the type covariant: a component for some fields accepts every form that has these fields.
  */
 export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
-  /** Returns the input props for a text field. */
+  /** Returns the properties that connect a text input to a form field. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** Returns the API's validation error for a field. */
+  /** Returns the API's validation error for a form field. */
   errorOf(field: keyof Draft): string | undefined;
-  /** Null before the first submission, during one, and after a successful one. */
+  /**
+   * Error of the last submission. Null before the first submission, while a submission runs, and after a
+   * successful submission.
+   */
   readonly error: Error | null;
-  /** True if the fields show the whole error, so that the form needs no separate notice. */
+  /** True if the error appears completely at the form fields, so that the form needs no separate error notice. */
   readonly isErrorAtFields: boolean;
   readonly isBusy: boolean;
   submit(): void;
@@ -77,7 +83,7 @@ export function useForm<Draft extends object, Answer>(
   const lastTry = useMutation({
     mutationFn: () => send(draft),
     onSuccess: (answer) => {
-      // The form may be unmounted before `useEdits` could discard the draft.
+      // Discards the stored changes here as well, because the form may unmount before `useEdits` can do so.
       discardDraft(name);
       onDone(answer, changes);
     },
@@ -95,7 +101,7 @@ export function useForm<Draft extends object, Answer>(
     text: (field) => ({
       value: String(draft[field]),
       error: errorOf(field),
-      // The parameter's type allows text fields only.
+      // The assertion is safe because the parameter's type allows only fields with text values.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       onChange: (event) => changes.edit({ [field]: event.currentTarget.value } as Partial<Draft>),
     }),
@@ -106,8 +112,8 @@ export function useForm<Draft extends object, Answer>(
 }
 
 /**
- * Returns whether the named fields show the whole error. A list field also shows the errors of its entries,
- * such as `stores.3`.
+ * Returns whether the named fields show all validation errors of a response. A list field also shows the errors
+ * of its entries, such as `stores.3`.
  */
 function isShownBy(names: readonly unknown[], error: unknown): boolean {
   const wrong = Object.keys(apiErrorOf(error)?.errors ?? {});
@@ -122,17 +128,17 @@ type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | 
 interface FormProps {
   readonly form: AnyForm;
   readonly children: ReactNode;
-  /** The buttons, rendered below the fields and the error. */
+  /** Buttons of the form, rendered below the fields and the error. */
   readonly buttons: ReactNode;
-  /** Replaces the default error notice. */
+  /** Renders the error of the last submission in place of the default error notice. */
   readonly renderError?: (error: Error) => ReactNode;
-  /** Lets the browser validate required fields before the form is sent. */
+  /** True if the browser validates required fields before the form is sent. */
   readonly isCheckedByBrowser?: boolean;
   readonly gap?: StackProps["gap"];
 }
 
 /**
- * Renders the fields, the error of the last submission unless the fields show it, and the buttons. The first
+ * Renders the fields, the buttons, and the error of the last submission unless the fields show it. The first
  * invalid field gets the focus.
  */
 export function Form(props: FormProps) {
@@ -163,7 +169,7 @@ export function Form(props: FormProps) {
 
 interface SubmitProps extends ButtonProps {
   readonly form: AnyForm;
-  /** False while the user must still fill in something. */
+  /** False while the user must still fill in a field. */
   readonly isReady?: boolean;
   readonly autoFocus?: boolean;
 }
@@ -174,15 +180,15 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
 
 interface DialogButtonsProps {
   readonly form: AnyForm & Pick<FormState<object>, "reset">;
-  /** The verb on the button. */
+  /** Verb on the button that sends the form. */
   readonly action: string;
   readonly onCancel: () => void;
   readonly isReady?: boolean;
 }
 
 /**
- * The buttons of a form in a dialog. Cancel discards the draft; Escape or a click outside closes the dialog
- * and keeps it.
+ * Buttons of a form in a dialog. Cancel discards the user's changes. Escape or a click outside closes the
+ * dialog and keeps the changes for the next time.
  */
 export function DialogButtons({ form, action, onCancel, isReady = true }: DialogButtonsProps) {
   const cancel = () => {

@@ -1,4 +1,4 @@
-/** Formats `review_received` as `Review received`. */
+/** Formats an identifier such as `review_received` as text: `Review received`. */
 export function sentence(value: string): string {
   const words = value.replaceAll("_", " ").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -7,7 +7,7 @@ export function sentence(value: string): string {
 const NUMBERS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 export const number = (value: number): string => NUMBERS.format(value);
 
-/** Formats a count with its noun: `1 event`, `3 events`. */
+/** Formats a number with its noun in singular or plural: `1 event`, `3 events`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
@@ -17,7 +17,7 @@ export function milliseconds(value: number | null): string {
   return value < 1_000 ? `${number(value)} ms` : `${number(value / 1_000)} s`;
 }
 
-/** Formats seconds in the largest unit that is precise enough. */
+/** Formats a duration in its largest unit, such as `90 s` as `2 min`. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   if (seconds < 3_600) return `${Math.round(seconds / 60)} min`;
@@ -33,8 +33,8 @@ const UNITS = [
 ] as const;
 
 /**
- * Parses a date-time and returns it in UTC, or undefined if it is invalid. A value without a time zone
- * (`2026-06-01T10:30`), as a field has it, is in the user's time zone.
+ * Parses a date and time, and returns it in UTC; undefined if it is invalid. A value without a time zone, as a
+ * form field contains it (`2026-06-01T10:30`), is in the user's time zone.
  */
 export function instantOf(text: string | undefined): string | undefined {
   const ms = Date.parse(text ?? "");
@@ -42,8 +42,8 @@ export function instantOf(text: string | undefined): string | undefined {
 }
 
 /**
- * Formats an instant for `<input type="datetime-local">`, in the user's time zone. Returns an empty string
- * for an invalid instant.
+ * Formats a time for `<input type="datetime-local">` in the user's time zone. Returns an empty string for an
+ * invalid time.
  */
 export function localTimeOf(text: string | undefined): string {
   const instant = instantOf(text);
@@ -52,7 +52,7 @@ export function localTimeOf(text: string | undefined): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** Formats the distance of an instant in ms from `now`, such as "2 hours ago". */
+/** Formats a time in ms relative to `now`, such as "2 hours ago". */
 export function inWords(at: number, now: number, mayBeAhead: boolean): string {
   const seconds = (at - now) / 1_000;
   return relative(mayBeAhead ? seconds : Math.min(0, seconds));
@@ -63,12 +63,12 @@ function relative(seconds: number): string {
   return RELATIVE.format(Math.round(seconds / size), unit);
 }
 
-/** Formats 65 as `1:05`. */
+/** Formats seconds as minutes and seconds, such as 65 as `1:05`. */
 export function minutes(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** Formats JSON with indentation. Returns undefined for text that is not JSON. */
+/** Formats JSON with indentation; undefined if the text is not JSON. */
 export function inLines(text: string): string | undefined {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -79,7 +79,7 @@ export function inLines(text: string): string | undefined {
 
 const MAX_ID = 2_147_483_647;
 
-/** Parses the id of a row, from the address or a field. Returns undefined for text that cannot be an id. */
+/** Parses a numeric database id from the address or a form field; undefined if the text cannot be an id. */
 export function idOf(text: string | undefined): number | undefined {
   const isId = text !== undefined && /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_ID;
   return isId ? Number(text) : undefined;

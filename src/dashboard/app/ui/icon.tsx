@@ -1,4 +1,4 @@
-/* SVG paths, stroked on a grid of 24. */
+/* SVG paths of the icons, drawn as lines on a grid of 24 by 24 units. */
 const PATHS = {
   activity: "M3 12h4l3-8 4 16 3-8h4",
   alert: "M12 4 2.5 20h19L12 4Zm0 6v4m0 3v.01",
@@ -46,8 +46,8 @@ const PATHS = {
 export type IconName = keyof typeof PATHS;
 
 /**
- * A decorative icon, hidden from screen readers. Its meaning must be in a text beside it or in the label of
- * its button.
+ * Decorative icon that screen readers ignore. A text beside the icon, or the label of its button, must carry
+ * the meaning.
  */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (

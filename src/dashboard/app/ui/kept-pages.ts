@@ -1,4 +1,7 @@
-/** A page of a list. Its rows are evicted when it is far out of view, and read again when it comes near. */
+/**
+ * Loaded page of a list. Its rows are evicted from memory when the page is far out of view, and read again when
+ * the page comes near the view.
+ */
 export interface KeptPage<Row> {
   readonly rows: readonly Row[] | undefined;
   readonly count: number;
@@ -6,12 +9,12 @@ export interface KeptPage<Row> {
 }
 
 /**
- * The number of pages whose rows are kept, with 100 rows each. With at most 500 live rows a list keeps 2,000
- * rows.
+ * Maximum number of pages whose rows stay in memory. With 100 rows per page and at most 500 live rows, a list
+ * keeps at most 2,000 rows.
  */
 export const PAGES_KEPT = 15;
 
-/** Returns all rows in order; undefined for evicted ones. */
+/** Returns the rows of all pages in order, with undefined in place of evicted rows. */
 export function slotsOf<Row>(pages: readonly KeptPage<Row>[]): readonly (Row | undefined)[] {
   return pages.flatMap(
     ({ rows, count }): readonly (Row | undefined)[] =>
@@ -33,7 +36,7 @@ export function pagesOf(
   });
 }
 
-/** Evicts the rows of the pages that are farthest from `near`, until at most `PAGES_KEPT` pages have rows. */
+/** Evicts the rows of the pages farthest from the pages `near`, until at most `PAGES_KEPT` pages have rows. */
 export function evictDistant<Row, P extends KeptPage<Row>>(
   pages: readonly P[],
   near: readonly number[],

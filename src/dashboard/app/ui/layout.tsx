@@ -4,7 +4,7 @@ import { Link } from "wouter";
 
 import { Icon } from "./icon.tsx";
 
-/** The heading of a page. It takes the focus when the page opens, so that screen readers announce the page. */
+/** Heading of a page. Takes the focus when the page opens, so that screen readers announce the page. */
 export function PageHeader({
   title,
   description,
@@ -21,7 +21,7 @@ export function PageHeader({
     document.title = `${title} · ReviewRelay`;
   }, [title]);
   useEffect(() => {
-    // A dialog that was opened before the page had loaded keeps the focus.
+    // Leaves the focus in a dialog that was opened before the page had loaded.
     const dialog = document.activeElement?.closest("[role=dialog]") ?? null;
     if (dialog === null) heading.current?.focus({ preventScroll: true });
   }, []);
@@ -52,7 +52,7 @@ export function PageHeader({
   );
 }
 
-/** A part of a page with a heading. */
+/** Part of a page with a heading and an optional description. */
 export function Section({
   title,
   description,
@@ -86,7 +86,7 @@ export function Section({
   );
 }
 
-/** A value with its name and an optional hint. It must be inside a `dl` with the class `value-grid`. */
+/** Named value with an optional hint. Must be inside a `dl` element with the class `value-grid`. */
 export function NamedValue({
   name,
   children,

@@ -20,25 +20,25 @@ export function useList<Row>(
   return usePages(key, read, options);
 }
 
-/** Returns the loaded rows. */
+/** Returns the loaded rows, without evicted ones. */
 export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>
   slots.filter((one) => one !== undefined);
 
 interface ListProps<Row> {
   readonly list: PagedList<Row>;
-  /** Shown if the list has no rows. */
+  /** Content that replaces the list if it has no rows. */
   readonly empty?: ReactNode;
   /**
-   * The noun in singular and plural, such as `["review", "reviews"]`. If set, the number of rows is shown
-   * above the list.
+   * Noun for the rows in singular and plural, such as `["review", "reviews"]`. If present, the number of rows
+   * is shown above the list.
    */
   readonly noun?: readonly [one: string, many: string];
-  /** The label of the button that loads the next page. */
+  /** Label of the button that loads the next page. */
   readonly more?: string;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
-/** Shows the rows of a list, or its loading, error or empty state, and the button for the next page. */
+/** Shows the rows of a list, or its loading, error or empty state, and a button that loads the next page. */
 export function List<Row>({ list, empty, noun, more = "Show more", children }: ListProps<Row>) {
   const { data, error, isPlaceholderData, refetch } = list.pages;
   if (data === undefined)
@@ -48,7 +48,8 @@ export function List<Row>({ list, empty, noun, more = "Show more", children }: L
       <ErrorNotice error={error} retry={() => void refetch()} />
     );
   const rows = rowsOf(list);
-  // A search scans a part of the list per request, so the first page may be empty although there are matches.
+  // True if the loaded pages are empty but further pages exist. A search scans a part of the list per request,
+  // so later pages may contain matches.
   const isPart = rows.length === 0 && list.pages.hasNextPage;
   const none = isPart ? <NoneYet /> : empty;
   return (
@@ -68,7 +69,7 @@ function NoneYet() {
   );
 }
 
-/** Shows an error of a later page, and the button for the next page. */
+/** Shows the error of a page that failed to load, and the button that loads the next page. */
 function ListEnd<Row>({ list, more }: Pick<ListProps<Row>, "list" | "more">) {
   const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError } =
     list.pages;
@@ -91,11 +92,11 @@ function ListEnd<Row>({ list, more }: Pick<ListProps<Row>, "list" | "more">) {
 interface RowCountProps {
   readonly count: number;
   readonly noun: readonly [one: string, many: string];
-  /** True if there are more rows on the server. */
+  /** True if the server has more rows than are loaded. */
   readonly isPart: boolean;
 }
 
-/** Shows the number of rows. Zero is announced to screen readers only, because the empty state shows it. */
+/** Shows the number of rows. Zero is announced to screen readers only, because the empty state already shows it. */
 function RowCount({ count, noun, isPart }: RowCountProps) {
   const isEmpty = count === 0;
   return (
@@ -116,7 +117,7 @@ interface TableListProps<Row> extends Omit<ListProps<Row>, "children"> {
   readonly table: Omit<DataTableProps<Row>, "rows" | "rowKey">;
 }
 
-/** A list in a table. Up to one API page it renders all rows; longer lists render only the rows in view. */
+/** List in a table. Renders all rows of a list up to one API page; in longer lists only the rows in view. */
 export function TableList<Row extends { readonly id: number | string }>({
   table,
   ...props
@@ -137,5 +138,5 @@ export function TableList<Row extends { readonly id: number | string }>({
   );
 }
 
-/** The number of rows of one API page. */
+/** Number of rows from which a table renders only the rows in view. Equals the size of one API page. */
 const LONG = 100;

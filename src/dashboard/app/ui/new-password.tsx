@@ -9,14 +9,14 @@ import { PASSWORD_LENGTH, strengthOf } from "./password-strength.ts";
 const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
 interface NewPasswordProps {
-  /** The account name under which a password manager stores the new password. */
+  /** Account name under which a password manager stores the new password. */
   readonly email: string;
   readonly action: string;
   readonly onPassword: (password: string) => Promise<void>;
   readonly children?: ReactNode;
 }
 
-/** The form for a new password, the last step of all flows that set one. */
+/** Form for a new password. It is the last step of every flow that sets a password. */
 export function NewPassword({ email, action, onPassword, children }: NewPasswordProps) {
   const form = useForm({
     initial: { password: "" },
@@ -41,7 +41,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
           required
           withAsterisk={false}
           data-autofocus
-          // The control that had the focus in the previous step is gone.
+          // Autofocus is needed because the control that had the focus was removed with the previous step.
           // oxlint-disable-next-line jsx-a11y/no-autofocus
           autoFocus
           minLength={PASSWORD_LENGTH.min}
@@ -71,7 +71,10 @@ function StrengthMeter({ password }: { readonly password: string }) {
   );
 }
 
-/** A 401 means that the token from the code has expired, which happens after 15 minutes. */
+/**
+ * Explains why a new password was rejected. A 401 means that the token for the password change has expired,
+ * which happens 15 minutes after the code was verified.
+ */
 function NewPasswordError({ error }: { readonly error: Error }) {
   if (apiErrorOf(error)?.status !== 401) return <ErrorNotice error={error} />;
   return (

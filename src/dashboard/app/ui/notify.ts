@@ -4,7 +4,7 @@ import { explain } from "./explain.ts";
 
 const CLOSE = { "aria-label": "Close" };
 
-/** Shows notifications in the corner of the page. Screen readers announce them. */
+/** Shows notifications in a corner of the page. Screen readers announce them. */
 export const notify = {
   done(message: string): void {
     notifications.show({ message, color: "teal", closeButtonProps: CLOSE });
@@ -19,7 +19,7 @@ export const notify = {
       closeButtonProps: CLOSE,
     });
   },
-  /** Removes all notifications, for the end of a session. */
+  /** Removes all notifications when a session ends, so that the next user does not see them. */
   clear(): void {
     notifications.clean();
   },

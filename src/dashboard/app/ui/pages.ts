@@ -21,17 +21,20 @@ export interface ReadPage<Row> {
 
 export interface PagedList<Row> {
   readonly pages: UseInfiniteQueryResult<Pages<Row>>;
-  /** All rows of the loaded pages; undefined for evicted ones. */
+  /** Rows of all loaded pages, with undefined in place of evicted rows. */
   readonly slots: readonly (Row | undefined)[];
-  /** Called with the range of rows in view. Reads evicted rows of this range again. */
+  /** Called with the indexes of the first and the last row in view. Reads evicted rows in this range again. */
   readonly onView: (first: number, last: number) => void;
-  /** Reads the first page again and drops the others. The old rows stay visible until it has loaded. */
+  /**
+   * Reads the first page again and drops the other pages. The previous rows of the first page stay visible
+   * until the new rows have loaded.
+   */
   readonly readNewest: () => Promise<void>;
 }
 
 /**
- * Query options that prevent automatic refetches of more than one page: TanStack Query would read every page
- * again.
+ * Query options that prevent automatic refetches of lists with more than one page, because TanStack Query would
+ * read every page again.
  */
 const READ_ONCE = {
   staleTime: Number.POSITIVE_INFINITY,
@@ -42,14 +45,14 @@ const READ_ONCE = {
 } as const;
 
 interface PagesOptions {
-  /** Set if a stream reports changes, so that automatic refetches are not needed. */
+  /** True if an event stream reports changes of the list, so that automatic refetches are not needed. */
   readonly isReadOnce?: boolean;
   readonly refetchInterval?: number;
 }
 
 /**
- * Reads a list page by page and keeps the rows near the view. While rows for changed filters load, the
- * previous rows stay visible.
+ * Reads a list page by page, and keeps only the rows near the view in memory. While rows for changed filters
+ * load, the previous rows stay visible.
  */
 export function usePages<Row>(
   queryKey: readonly unknown[],
@@ -96,7 +99,7 @@ export function usePages<Row>(
     },
     [queries],
   );
-  // A refetch loads all rows of its pages, so distant rows are evicted again.
+  // Evicts distant rows again after a refetch, because a refetch loads the rows of all pages.
   useEffect(() => {
     const [first, last] = inView.current ?? [];
     if (first !== undefined && last !== undefined && first in slots) onView(first, last);
@@ -114,8 +117,8 @@ function keep(queries: QueryClient, key: readonly unknown[], near: readonly numb
 }
 
 /**
- * Stores the rows of a page that was read again. If the list changed meanwhile, so that the page is gone or
- * has another cursor, the rows are dropped.
+ * Stores the rows of an evicted page that was read again. Drops the rows if the list has changed meanwhile, so
+ * that the page no longer exists or has another cursor.
  */
 function put<Row>(
   queries: QueryClient,

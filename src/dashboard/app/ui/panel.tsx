@@ -4,8 +4,9 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { number } from "./format.ts";
 
 /**
- * Keeps the focus near a control that its own action removes, such as a form that is replaced by its answer.
- * If the focus was lost, it moves to the surrounding element instead of the top of the page.
+ * Keeps the focus near a control that disappears because of its own action, such as a form that its result
+ * replaces. Moves a lost focus to the surrounding element, because the browser would move it to the top of the
+ * page.
  */
 export function useFocusFallback(state: string) {
   const container = useRef<HTMLElement>(null);
@@ -20,14 +21,17 @@ export function useFocusFallback(state: string) {
 
 interface PanelProps {
   readonly title: string;
-  /** The number of entries, shown unless it is 0. */
+  /** Number of entries, shown after the title unless it is 0. */
   readonly count?: number;
-  /** A key of the content's state. When it changes and the focused control is gone, the panel takes the focus. */
+  /**
+   * Key of the content's state. If the focused control is gone after the key has changed, the panel takes the
+   * focus.
+   */
   readonly state?: string;
   readonly children: ReactNode;
 }
 
-/** A part of a page with a small heading. It takes the focus when the focused control inside is replaced. */
+/** Part of a page with a small heading. Takes the focus when the focused control in it is replaced. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   const container = useFocusFallback(state);
   return (

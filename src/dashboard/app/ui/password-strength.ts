@@ -1,8 +1,11 @@
-/** The limits that the API enforces (contract 4.17). The strength is only a hint. */
+/**
+ * Minimum and maximum password length, which the API enforces (contract 4.17). The estimated strength is only a
+ * hint for the user.
+ */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 interface Strength {
-  /** Strength from 0 to 4. */
+  /** Strength from 0 (too short) to 4 (strong). */
   readonly level: number;
   readonly word: string;
 }
@@ -10,8 +13,8 @@ interface Strength {
 const WORDS = ["Too short", "Easy to guess", "Fair", "Good", "Strong"] as const;
 
 /**
- * Estimates the guessing effort in bits: the number of characters that do not follow from those before them,
- * times the entropy of each. A long sentence scores higher than a short word with symbols.
+ * Estimates the strength of a password in bits: the number of characters that do not follow from the characters
+ * before them, times the entropy per character. A long sentence scores higher than a short word with symbols.
  */
 export function strengthOf(password: string): Strength {
   const letters = Array.from(password);
@@ -23,7 +26,7 @@ export function strengthOf(password: string): Strength {
 
 const at = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
 
-/** Returns whether a character repeats the one before, or continues a run such as `abc` or `321`. */
+/** Returns whether a character repeats the previous character, or continues a sequence such as `abc` or `321`. */
 function isExpected(letters: readonly string[], one: string, i: number): boolean {
   const step = (from: number) =>
     (letters[from]?.codePointAt(0) ?? 0) - (letters[from - 1]?.codePointAt(0) ?? 0);

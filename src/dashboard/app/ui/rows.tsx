@@ -2,12 +2,12 @@ import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 
 interface RowsProps {
-  /** Names the rows for screen readers. */
+  /** Name of the list for screen readers. */
   readonly label: string;
   readonly children: ReactNode;
 }
 
-/** A list of entries of several lines each. */
+/** List whose entries have several lines each. */
 export function Rows({ label, children }: RowsProps) {
   return (
     <ul className="rows" aria-label={label}>
@@ -18,7 +18,7 @@ export function Rows({ label, children }: RowsProps) {
 
 interface RowProps {
   readonly children: ReactNode;
-  /** Buttons at the end of the row. */
+  /** Buttons at the end of the entry. */
   readonly actions: ReactNode;
   readonly gap?: number;
 }

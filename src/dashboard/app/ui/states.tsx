@@ -15,7 +15,7 @@ export function Loading() {
   );
 }
 
-/** The empty state of a list: says which entries appear here and how to create one. */
+/** Empty state of a list: explains which entries will appear and how to create the first one. */
 export function EmptyState({
   icon,
   title,

@@ -1,14 +1,14 @@
-/** The longest search text that the API accepts. */
+/** Maximum length in characters of a search text that the API accepts. */
 const MAX_TEXT = 200;
 
-/** Returns the query parameter for a search text from the address. A text that the API would reject is left out. */
+/** Returns the `q` query parameter for a search text from the address. A text that the API would reject is left out. */
 export function textQuery(q: string | undefined): { readonly q?: string } {
   return q === undefined || q.length > MAX_TEXT ? {} : { q };
 }
 
-/** The highest number of characters before the first match in an excerpt. */
+/** Maximum number of characters before the first match in an excerpt. */
 const BEFORE = 60;
-/** Matches up to this index are visible without an excerpt. */
+/** Character index up to which a match is visible without an excerpt. */
 const IN_VIEW = 120;
 
 /** Returns whether the text contains the search text, ignoring case. */
@@ -16,7 +16,7 @@ export function has(text: string, q: string): boolean {
   return text.toLowerCase().includes(q.toLowerCase());
 }
 
-/** Cuts the beginning of a text if its first match would be out of view. */
+/** Cuts off the beginning of a text if the first match of the search text would otherwise be out of view. */
 export function excerpt(text: string, q: string): string {
   const at = text.toLowerCase().indexOf(q.toLowerCase());
   if (at <= IN_VIEW) return text;
@@ -25,19 +25,19 @@ export function excerpt(text: string, q: string): string {
 }
 
 interface TextMatch {
-  /** The index of the part in the text. */
+  /** Character index in the text at which this part begins. */
   readonly from: number;
   readonly before: string;
-  /** The matched text in its original case; empty in the last part. */
+  /** Matched characters in their original case; empty in the last part. */
   readonly found: string;
 }
 
-/** Splits a text at all matches of `q`: each part is the text before a match and the match. */
+/** Splits a text at all matches of `q`. Each part consists of the text before a match and the match itself. */
 export function matchesIn(text: string, q = ""): readonly TextMatch[] {
   const matches: TextMatch[] = [];
   let from = 0;
   const [lower, lowerQuery] = [text.toLowerCase(), q.toLowerCase()];
-  // The indexes would be wrong if a letter changes its length in lower case, such as "İ".
+  // Skips the search if lower case changes the length of the text, as with "İ", because the indexes would be wrong.
   if (lowerQuery !== "" && lower.length === text.length)
     for (let at = lower.indexOf(lowerQuery); at >= 0; at = lower.indexOf(lowerQuery, from)) {
       const end = at + lowerQuery.length;

@@ -9,13 +9,13 @@ const TICK_MS = 10_000;
 interface TimeProps {
   readonly at: string | null;
   /**
-   * Allows a future instant. Past events must not set it: the clock of this machine may be behind, and they
-   * must not be shown as "in 2 seconds".
+   * Allows times in the future. Must not be set for past events: if the clock of this computer is behind, such
+   * an event would be shown as "in 2 seconds".
    */
   readonly mayBeAhead?: boolean;
 }
 
-/** Shows an instant relative to now. The exact one is in a tooltip on hover and focus. */
+/** Shows a time relative to now, such as "2 hours ago". A tooltip shows the exact time on hover and focus. */
 export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
@@ -33,7 +33,7 @@ export function ExactTime({ at }: { readonly at: string | null }) {
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** Shows a date with hours and minutes, for old instants. */
+/** Shows a date with hours and minutes, for times long ago. */
 export function Day({ at }: { readonly at: string }) {
   return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
 }
@@ -49,7 +49,7 @@ export function LastUsed({ at }: { readonly at: string | null }) {
 
 const COUNTDOWN_TICK_MS = 1_000;
 
-/** Counts down to an instant in seconds. The role `timer` keeps screen readers from announcing every tick. */
+/** Shows the seconds until a time. The role `timer` keeps screen readers from announcing every tick. */
 export function Countdown({ to }: { readonly to: string }) {
   const seconds = Math.round((Date.parse(to) - useNow(COUNTDOWN_TICK_MS)) / 1_000);
   return (

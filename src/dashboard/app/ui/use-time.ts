@@ -4,7 +4,7 @@ import { apiErrorOf } from "../api/client.ts";
 
 const COUNT_MS = 250;
 
-/** Returns the current time in ms, and renders again at this interval. */
+/** Returns the current time in ms, and renders the component again after each interval of `everyMs`. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -14,10 +14,10 @@ export function useNow(everyMs: number): number {
   return now;
 }
 
-/** Counts the whole seconds until an instant in ms; 0 if there is none or it has passed. */
+/** Returns the whole seconds until a time in ms, and updates them. Returns 0 if there is no time or it has passed. */
 export function useCountdown(until: number | undefined): number {
   const [left, setLeft] = useState(0);
-  // A layout effect runs before the first paint, so that a running wait never appears as finished.
+  // Uses a layout effect, which runs before the first paint, so that a running countdown never appears as finished.
   useLayoutEffect(() => {
     const look = () => setLeft(Math.max(0, Math.ceil(((until ?? 0) - Date.now()) / 1_000)));
     look();
@@ -30,12 +30,12 @@ export function useCountdown(until: number | undefined): number {
   return left;
 }
 
-/** The wait after a 429 without Retry-After. */
+/** Seconds to wait after a 429 response without a Retry-After header. */
 const UNKNOWN_WAIT_S = 5;
 
 /**
- * Counts the seconds until the server accepts another try after a 429 that `waitAfter` was called with; 0 if
- * it accepts one now.
+ * Counts down the seconds until the server accepts another request after a 429 response. `waitAfter` must be
+ * called with the error of the response; `wait` is 0 when a request is possible.
  */
 export function useWait() {
   const [until, setUntil] = useState<number>();

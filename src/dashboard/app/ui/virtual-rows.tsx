@@ -10,7 +10,10 @@ import {
 
 import type { PagedList } from "./pages.ts";
 
-/** Measures the distance of an element from the top of the page. The content above may change its height. */
+/**
+ * Measures the distance in px between an element and the top of the page, and measures again when the content
+ * above changes its height.
+ */
 export function useOffset<E extends HTMLElement>(): {
   readonly anchor: RefObject<E | null>;
   readonly offset: number;
@@ -30,10 +33,10 @@ export function useOffset<E extends HTMLElement>(): {
   return { anchor, offset };
 }
 
-/** The next page is loaded when this many rows are left below the view. */
+/** Number of rows below the view at which the next page is loaded. */
 const PREFETCH_ROWS = 5;
 
-/** Loads the next page when the user scrolls near the end of a list. Returns whether there are more rows. */
+/** Loads the next page when the user scrolls near the end of a list. Returns whether the server has more rows. */
 export function useNextPage(
   { pages, slots, onView }: PagedList<unknown>,
   items: readonly VirtualItem[],
@@ -55,7 +58,7 @@ export function useNextPage(
 
 const OVERSCAN = 10;
 
-/** Props that a row must set on its `<li>`, which is measured by them. */
+/** Properties that each row must set on its `<li>` element, so that the row can be measured. */
 export interface RowProps {
   readonly ref: (element: HTMLElement | null) => void;
   readonly "data-index": number;
@@ -66,25 +69,25 @@ export interface RowProps {
 interface VirtualRowsProps<Row> {
   readonly label?: string;
   readonly className: string;
-  /** The estimated height of a row in px, until it is measured. */
+  /** Estimated height of a row in px, used until the real height is measured. */
   readonly height: number;
-  /** The list; its next page is loaded when the user scrolls near the end. */
+  /** List to show. Its next page is loaded when the user scrolls near the end. */
   readonly list: PagedList<Row>;
   readonly children: (row: Row, rowProps: RowProps) => ReactNode;
 }
 
-/** A list of rows of different heights that renders only those in view. The page scrolls, not the list. */
+/** List with rows of different heights that renders only the rows in view. The page scrolls, not the list. */
 export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
   const { label, className, list, height, children } = props;
   const { slots } = list;
   const { anchor, offset } = useOffset<HTMLUListElement>();
-  // The virtualizer is a mutable object, so it must not be passed to memoized components.
+  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: slots.length,
     estimateSize: () => height,
     overscan: OVERSCAN,
-    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
+    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
     useFlushSync: false,
     scrollMargin: offset,
   });

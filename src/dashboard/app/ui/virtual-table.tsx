@@ -7,7 +7,7 @@ import { useIsNarrow } from "./use-is-narrow.ts";
 import { useOffset } from "./virtual-rows.tsx";
 
 const OVERSCAN = 8;
-/** The next page is loaded when this many rows are left below the view. */
+/** Number of rows below the view at which the next page is loaded. */
 const PREFETCH_ROWS = 60;
 
 interface EndProps {
@@ -15,29 +15,32 @@ interface EndProps {
   readonly isLoading: boolean;
   readonly error: unknown;
   readonly onMore: () => void;
-  /** The plural noun of the rows, such as `attempts`. */
+  /** Plural noun of the rows, such as `attempts`. */
   readonly noun: string;
 }
 
 interface VirtualTableProps<Row> extends EndProps {
   readonly label: string;
-  /** A name for the style sheet, which sets the column widths by it. */
+  /** Kind of table, from which the style sheet derives the column widths. */
   readonly kind: string;
   readonly columns: readonly string[];
-  /** The rows; undefined for evicted ones. */
+  /** Rows of the table, with undefined in place of evicted rows. */
   readonly rows: readonly (Row | undefined)[];
   readonly keyOf: (row: Row) => string;
   readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
   /**
-   * Renders the cells of a row. It should use plain elements, because dozens of rows are mounted while the
-   * user scrolls.
+   * Renders the cells of a row. Should use plain elements, because dozens of rows are mounted while the user
+   * scrolls.
    */
   readonly renderLine: (row: Row) => ReactNode;
-  /** Called with the range of rows in view. The function must be stable. */
+  /**
+   * Called with the indexes of the first and the last row in view. The function must not change between
+   * renders, because each change triggers a call.
+   */
   readonly onView: (first: number, last: number) => void;
 }
 
-/** A table of any number of rows that renders only those in view. The page scrolls, not the table. */
+/** Table with any number of rows that renders only the rows in view. The page scrolls, not the table. */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
@@ -93,7 +96,7 @@ function useLines<Row>(
   { rows, keyOf, heightOf }: Measured<Row>,
   { isNarrow, offset }: { readonly isNarrow: boolean; readonly offset: number },
 ) {
-  // The function is memoized, because the virtualizer measures all rows again when it changes.
+  // Memoized, because the virtualizer measures all rows again when this function changes.
   const getItemKey = useCallback(
     (index: number) => {
       const row = rows[index];
@@ -101,13 +104,13 @@ function useLines<Row>(
     },
     [rows, keyOf],
   );
-  // The virtualizer is a mutable object, so it must not be passed to memoized components.
+  // The rule warns because the virtualizer is a mutable object. It is not passed to memoized components here.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
     estimateSize: (index) => heightOf(rows[index], isNarrow),
     overscan: OVERSCAN,
-    // Rows that scroll into view are rendered in a separate task, which keeps the scrolling itself short.
+    // Renders rows that scroll into view in a separate task, so that scrolling itself stays smooth.
     useFlushSync: false,
     scrollMargin: offset,
     getItemKey,
@@ -122,8 +125,8 @@ interface LinesProps<Row> extends Pick<VirtualTableProps<Row>, "rows" | "renderL
 }
 
 /**
- * Renders the rows. Only rows of an unusual height get an inline style: browsers share the computed style of
- * identical elements, and with inline styles compare each row with all those before it.
+ * Renders the rows. Only rows of unusual height get an inline style, because browsers share the computed style
+ * of identical elements, and compare elements with inline styles one by one.
  */
 function Lines<Row>({ items, usualHeight, rows, renderLine }: LinesProps<Row>) {
   return items.map(({ index, key, size }) => (

@@ -17,11 +17,11 @@ import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface EntryProps {
   readonly entry: AuditEntry;
-  /** Called to filter the log by this user. */
+  /** Called when the user clicks an actor. The caller filters the audit log by this user id. */
   readonly onActor: (id: number) => void;
 }
 
-/** Shows an entry in one line: actor, action and time. The details unfold on demand. */
+/** Shows an audit log entry in one line: actor, action and time. A button expands the details. */
 export function AuditLine({
   entry,
   rowProps,
@@ -64,7 +64,7 @@ export function AuditLine({
   );
 }
 
-/** Flags entries that deserve attention: actions during an impersonation, and security-relevant ones. */
+/** Marks audit log entries that deserve attention: actions during an impersonation, and security-relevant actions. */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isSevere(entry.action)) return null;
@@ -75,7 +75,10 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-/** Names the subject of an action, if the details contain a user, a company, a subscription or a provider. */
+/**
+ * Shows the user, company, subscription or provider that an audited action was applied to, if the details of
+ * the entry name one.
+ */
 function Subject({ details }: Pick<AuditEntry, "details">) {
   const { user_id: user, company_id: company, subscription_id: subscription, provider } = details;
   const isOperator = useIsOperator();
@@ -96,14 +99,20 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
   return typeof provider === "string" ? `: ${provider}` : null;
 }
 
-/** Shows the label of a subscription. A deleted subscription has no label any more, so only the action is shown. */
+/**
+ * Shows the label of a webhook subscription. Renders nothing for a deleted subscription, because its label no
+ * longer exists.
+ */
 function SubscriptionLabel({ id }: { readonly id: string }) {
   const { data } = useSubscriptions();
   const label = data?.data.find((one) => one.id === id)?.label;
   return label === undefined ? null : `: ${label}`;
 }
 
-/** Shows the name of a user. Operators may read every name, a partner only those of its team. */
+/**
+ * Shows the name of a user. Operators may read the name of every user, a partner only those of its team; other
+ * users are shown by id.
+ */
 function UserName({ id }: { readonly id: number }) {
   const isOperator = useIsOperator();
   const { data } = useUser(isOperator ? id : null);

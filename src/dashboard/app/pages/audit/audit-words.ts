@@ -5,7 +5,10 @@ type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
 
-/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
+/**
+ * Converts the filters in the address to query parameters of the audit log API. Values that the API would
+ * reject are left out.
+ */
 export function auditQuery(get: Get) {
   const action = get("action");
   const actorId = idOf(get("actor"));
@@ -21,7 +24,10 @@ export function auditQuery(get: Get) {
   };
 }
 
-/** Audit action → a phrase that follows the name of the actor. A test checks that every action has one. */
+/**
+ * Maps an audit action to a phrase that follows the actor's name, such as "signed in". A test checks that every
+ * action has a phrase.
+ */
 export const ACTION_WORDS: Readonly<Record<string, string>> = {
   AUTH_LOGIN: "signed in",
   AUTH_LOGIN_FAILED: "gave a wrong password",
@@ -87,12 +93,15 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   ALERTS_SECRET_ROTATED: "rotated the secret of alerts",
 };
 
-/** Returns the phrase of an action. An action that this version does not know is shown as it is. */
+/**
+ * Returns the phrase for an audit action. An action that this version of the dashboard does not know is shown
+ * unchanged.
+ */
 export function actionWords(action: string): string {
   return ACTION_WORDS[action] ?? action;
 }
 
-/** Actions that are flagged in the list, because an investigation looks for them first. */
+/** Audit actions that the list highlights, because somebody who investigates an incident looks for them first. */
 const SEVERE_ACTIONS = new Set([
   "AUTH_LOCKED",
   "AUTHZ_DENIED",
@@ -103,7 +112,10 @@ const SEVERE_ACTIONS = new Set([
 ]);
 export const isSevere = (action: string): boolean => SEVERE_ACTIONS.has(action);
 
-/** Converts details to pairs of text in their original order. Nested values become JSON. */
+/**
+ * Converts the details of an audit log entry to pairs of name and text, in their original order. Nested values
+ * become JSON.
+ */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(details).map(([name, value]) => [
     name,

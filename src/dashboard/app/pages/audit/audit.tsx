@@ -82,7 +82,7 @@ interface OwnCompanyProps {
   readonly onChange: (company: string | undefined) => void;
 }
 
-/** Filters by company, for partners: the partner itself or one of its accounts. */
+/** Filters a partner's audit log by company: the partner itself or one of its accounts. */
 function OwnCompanyFilter(props: OwnCompanyProps) {
   const { company } = useSession();
   const accounts = useAllAccounts().data ?? [];
@@ -132,7 +132,10 @@ interface ActorFilterProps {
   readonly onChange: (id: string | undefined) => void;
 }
 
-/** Filters by actor. The field accepts an email, which Enter looks up, or the id of a user. */
+/**
+ * Filters the audit log by actor. The field accepts the id of a user, or an email that is looked up when the
+ * user presses Enter.
+ */
 function ActorFilter({ value, onChange }: ActorFilterProps) {
   const { data: chosen } = useUser(value ?? null);
   const [typed, setTyped] = useState<string>();
@@ -168,7 +171,7 @@ function ActorFilter({ value, onChange }: ActorFilterProps) {
   );
 }
 
-/** Resolves an email or an id to the id of a user. The error explains why there is no such user. */
+/** Resolves an email or a user id to a user id. If no user has the email, `error` says so. */
 function useActorSearch(onFound: (id: string | undefined) => void) {
   const findByEmail = useFindByEmail();
   const [error, setError] = useState<string>();

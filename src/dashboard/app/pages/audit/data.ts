@@ -4,8 +4,8 @@ import { useList } from "../../ui/list.tsx";
 import type { AuditQuery } from "./audit-words.ts";
 
 /**
- * Returns whether the user is an operator, who reads the log of all companies. A partner reads that of its
- * own users and those of its accounts.
+ * Returns whether the signed-in user is an operator. Operators read the audit log of all companies. Partners
+ * read only the entries of their own users and of their accounts' users.
  */
 export const useIsOperator = (): boolean => useSession().company.type === "platform";
 

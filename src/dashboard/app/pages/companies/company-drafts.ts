@@ -1,4 +1,4 @@
-/* The drafts of the company forms. An empty text means absent. */
+/* Drafts of the forms for companies. An empty text in a draft means that the value is absent. */
 
 interface Branding {
   readonly primaryColor: string;
@@ -11,7 +11,10 @@ export interface CompanyDraft extends Branding {
   readonly name: string;
 }
 
-/** Draft field → API field. */
+/**
+ * Maps a field of the draft to the API field of the same value, so that API validation errors appear at the
+ * form field.
+ */
 export const COMPANY_FIELDS = {
   name: "name",
   primaryColor: "primary_color",
@@ -68,7 +71,8 @@ export function partnerBody(draft: PartnerDraft) {
 export function accountBody(draft: AccountDraft) {
   return {
     name: draft.name.trim(),
-    // No company has the id 0, so the API answers with a validation error for this field.
+    // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
+    // for the field.
     partner_id: draft.partnerId ?? 0,
     plan_id: draft.planId,
     stores: storeNames(draft.stores),
@@ -76,7 +80,7 @@ export function accountBody(draft: AccountDraft) {
   };
 }
 
-/** Parses one store name per line, with repeated spaces collapsed. Empty lines are skipped. */
+/** Splits a text into store names, one per line. Repeated spaces are collapsed and empty lines skipped. */
 export function storeNames(text: string): string[] {
   return text
     .split("\n")

@@ -23,7 +23,7 @@ function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
 }
 
-/** The fields for the theme of a company. */
+/** Form fields for a company's branding, such as its logo and colour. */
 function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   return (
     <>
@@ -64,7 +64,8 @@ export function AccountForm({ opened, onClose }: AccountFormProps) {
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
   const plans = usePlans().data ?? [];
-  // The first plan is preselected, even if the plans load after the form has opened.
+  // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
+  // an initial value.
   const withPlan = (draft: AccountDraft) => ({
     ...draft,
     planId: draft.planId || plans[0]?.id || 0,

@@ -93,7 +93,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
   );
 }
 
-/** Converts the filters that both lists share to the API's query. */
+/** Converts the filters that the partner list and the account list share to query parameters of the API. */
 function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
   const name = get("name");
   return { ...(name && { name }), ...activeQuery(get("active")) };
@@ -102,7 +102,7 @@ function filterOf(get: (name: "name" | "active") => string | undefined): Company
 interface NameProps {
   readonly id: number;
   readonly name: string;
-  /** The page of the company, if it has one. */
+  /** Path of the company's page; absent for companies without a page. */
   readonly href?: string;
 }
 
@@ -168,7 +168,7 @@ interface CompanySwitchProps {
   readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
 }
 
-/** Deactivates or activates a company. A dialog explains the consequences first. */
+/** Button that deactivates or activates a company, after a dialog has explained the consequences. */
 function CompanySwitch({ type, company }: CompanySwitchProps) {
   const { setActive } = useCompanyActions();
   const { id, name, is_active: isActive } = company;

@@ -21,13 +21,13 @@ interface CompanySelectProps {
 const GROUPS = { platform: "Platform", partner: "Partners", account: "Accounts" } as const;
 const TYPING_MS = 250;
 
-/** Selects a company by name. The server searches, because there may be thousands of companies. */
+/** Selects a company by name. The server runs the search, because there may be thousands of companies. */
 export function CompanySelect(props: CompanySelectProps) {
   const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
   const { company: own } = useSession();
   const [search, setSearch] = useState("");
   const { data: chosen } = useCompany(value ?? null);
-  // The field shows the name of the selected company, which is not a search text.
+  // Skips the search while the field shows the name of the selected company, because the user did not type that text.
   const [typed] = useDebouncedValue(search === chosen?.name ? "" : search.trim(), TYPING_MS);
   const partners = useCompanyChoices("partner", typed, types.includes("partner"));
   const accounts = useCompanyChoices("account", typed, types.includes("account"));
@@ -70,7 +70,7 @@ export function CompanyName({ id }: { readonly id: number | null }) {
 }
 
 interface ActiveFilterProps {
-  /** The value of the query parameter in the address. */
+  /** Value of the filter's query parameter in the address. */
   readonly value: string | undefined;
   readonly onChange: (active: string | undefined) => void;
 }
@@ -90,7 +90,7 @@ export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
   );
 }
 
-/** Returns the query parameter of the API for this filter. */
+/** Returns the `is_active` query parameter of the API for the filter's value. */
 export function activeQuery(value: string | undefined): { readonly is_active?: "true" | "false" } {
   const isActive = (["true", "false"] as const).find((one) => one === value);
   return isActive === undefined ? {} : { is_active: isActive };

@@ -11,7 +11,7 @@ import {
   type PartnerDraft,
 } from "./company-drafts.ts";
 
-/** The types of companies that operators create. The third type is the platform itself. */
+/** Types of companies that operators can create. The third company type is the platform itself. */
 export type CompanyType = "partner" | "account";
 
 export interface CompanyFilter {
@@ -25,7 +25,7 @@ export interface CompanyChoice {
   readonly stores: readonly { readonly id: number; readonly name: string }[];
 }
 
-/** Names rarely change, so cached ones may be a minute old. */
+/** Cached names may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
 const CHOICES = 20;
 
@@ -64,7 +64,7 @@ export function usePlans() {
   });
 }
 
-/** Reads one company by id, for pages that only know the id. */
+/** Reads one company by id, for pages that show the company's name but only know its id. */
 export function useCompany(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -75,7 +75,7 @@ export function useCompany(id: number | null) {
   });
 }
 
-/** Reads the first companies of a type with this text in their name. */
+/** Reads the first companies of a type whose name contains the text, as choices of a select. */
 export function useCompanyChoices(type: CompanyType, name: string, enabled: boolean) {
   const api = useApi();
   const query = { limit: CHOICES, ...(name !== "" && { name }) };
@@ -92,7 +92,7 @@ export function useCompanyChoices(type: CompanyType, name: string, enabled: bool
   });
 }
 
-/** The mutations of companies. Each refreshes the lists. */
+/** Requests that create or change companies. Each request invalidates the cached company lists. */
 export function useCompanyActions() {
   const api = useApi();
   const queries = useQueryClient();

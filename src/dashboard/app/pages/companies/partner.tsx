@@ -11,7 +11,7 @@ import { useCompany } from "./data.ts";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };
 
-/** A partner's webhooks pages for an operator, without controls that change anything. */
+/** A partner's webhook pages as an operator sees them: read-only, without controls that change anything. */
 export function Page() {
   const { partner = "" } = useParams();
   const id = idOf(partner);

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 
 import { counted } from "../../ui/format.ts";
 
-/** The stores of an account by id and name, behind a button. */
+/** Button that opens a list of the account's stores with their ids and names. */
 export function Stores({
   stores,
 }: {

@@ -4,12 +4,12 @@ import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 
-/** The draft of the form for an SSO connection. */
+/** Values of the form for an SSO connection before they are sent. */
 export interface SsoDraft {
   readonly companyId: number | undefined;
   readonly issuer: string;
   readonly clientId: string;
-  /** Empty in an edit means that the secret is not changed. */
+  /** Client secret at the identity provider. In an update, an empty text means that the secret does not change. */
   readonly clientSecret: string;
   readonly domains: readonly string[];
   readonly passwordLogin: boolean;
@@ -24,7 +24,7 @@ export const EMPTY_SSO: SsoDraft = {
   passwordLogin: true,
 };
 
-/** Returns the settings that a creation and an update have in common. */
+/** Returns the settings that the API accepts in both the creation and the update of an SSO connection. */
 function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
   return {
     issuer: issuer.trim(),
@@ -36,7 +36,8 @@ function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
 
 function newSsoBody(draft: SsoDraft) {
   return {
-    // No company has the id 0, so the API answers with a validation error for this field.
+    // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
+    // for the field.
     company_id: draft.companyId ?? 0,
     client_secret: draft.clientSecret,
     ...ssoSettings(draft),
@@ -48,7 +49,7 @@ function changedSsoBody(draft: SsoDraft) {
   return { ...ssoSettings(draft), ...(clientSecret !== "" && { client_secret: clientSecret }) };
 }
 
-/** The secret of a provider. The API returns it only at the creation. */
+/** Signing secret of a new provider. The API returns it only once, in the response to the creation. */
 export interface ProviderSecret {
   readonly name: string;
   readonly secret: string;
@@ -70,7 +71,7 @@ export function useProviders() {
   );
 }
 
-/** The mutations of providers. Each refreshes the list. */
+/** Requests that create or change providers. Each request invalidates the cached provider list. */
 export function useProviderActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -98,7 +99,7 @@ export function useSsoConnections(filter: SsoFilter) {
   return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
 }
 
-/** The mutations of SSO connections. Each refreshes the list. */
+/** Requests that create or change SSO connections. Each request invalidates the cached list of connections. */
 export function useSsoActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -9,7 +9,10 @@ import { TableList } from "../../ui/list.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts";
 
-/** The providers: review sites that report events. Each signs its events with a separate secret. */
+/**
+ * List of the providers, which are review sites that report events. Each provider signs its events with a
+ * separate secret.
+ */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<ProviderSecret>();
@@ -146,12 +149,12 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
 }
 
 interface ProviderSecretDialogProps {
-  /** The dialog is open while this is defined. */
+  /** Secret to show. The dialog is open while this is defined. */
   readonly provider: ProviderSecret | undefined;
   readonly onClose: () => void;
 }
 
-/** Shows a provider's secret, which the API never returns again. */
+/** Shows the secret of a new provider once. The API never returns this secret again. */
 function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
   return (
     <Dialog

@@ -16,7 +16,7 @@ import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
 import { type SsoConnection, useSsoActions, useSsoConnections } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
 
-/** The estimated height of a card in px: one domain and a short issuer. */
+/** Estimated height of a connection card in px, for a connection with one domain and a short issuer URL. */
 const CARD_PX = 262;
 
 export function SsoConnections() {
@@ -167,7 +167,7 @@ function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () 
   );
 }
 
-/** Deactivates or activates an SSO connection. */
+/** Button that deactivates or activates an SSO connection. */
 function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
   const { setActive } = useSsoActions();
   const action = isActive ? "Deactivate" : "Activate";

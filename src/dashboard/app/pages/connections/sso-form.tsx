@@ -11,7 +11,7 @@ import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
 interface SsoFormProps {
-  /** The connection that is edited; undefined while the form is closed. */
+  /** SSO connection that the form edits, or "new" to create one; undefined while the form is closed. */
   readonly editing: SsoConnection | "new" | undefined;
   readonly onClose: () => void;
 }
@@ -19,7 +19,8 @@ interface SsoFormProps {
 export function SsoForm({ editing, onClose }: SsoFormProps) {
   const title = editing === "new" ? "New connection" : "Change connection";
   const close = () => {
-    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
+    // Discards the unsaved changes. Otherwise they would reappear when the dialog opens again, and look like
+    // saved values.
     if (typeof editing === "object") discardDraft(draftNameOf(editing));
     onClose();
   };
@@ -117,7 +118,7 @@ interface FieldsProps {
   readonly form: FormState<SsoDraft>;
 }
 
-/** The fields for the identity provider and for our client credentials there. */
+/** Form fields for the identity provider and for our client credentials at the identity provider. */
 function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
   return (
     <>
@@ -143,7 +144,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
   );
 }
 
-/** The fields for the users that the connection signs in. */
+/** Form fields that decide which users may sign in through the connection: company and email domains. */
 function PeopleFields({ form }: FieldsProps) {
   const { domains, passwordLogin } = form.draft;
   return (

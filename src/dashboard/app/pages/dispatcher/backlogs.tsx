@@ -11,17 +11,20 @@ import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 
-/** Renders the ages of the queues again at this interval, because they grow without new data. */
+/** Interval in ms after which the queue ages are rendered again. The ages grow even when no new data arrives. */
 const TICK_MS = 5_000;
 
-/** The server counts a queue up to this number of events, and estimates longer ones. */
+/** Largest queue length that the server counts exactly. It estimates the length of longer queues. */
 const MAX_COUNTED = 1_000;
 
 function queuedInWords(queued: number): string {
   return queued > MAX_COUNTED ? `about ${number(queued)}` : number(queued);
 }
 
-/** Lists the subscriptions with queued events: their number and age, with a link to the subscription. */
+/**
+ * Lists the subscriptions that have queued events, with the number of events, the age of the oldest event, and
+ * a link to the subscription.
+ */
 export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
   const order = params.get("order") === "age" ? "age" : "depth";

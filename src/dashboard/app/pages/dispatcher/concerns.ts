@@ -16,12 +16,15 @@ interface Observed {
   readonly mails: { readonly queued: number; readonly next_due_at: string | null };
 }
 
-/** A dispatcher without a heartbeat for longer than this loses its lease, and its shards with it. */
+/** A dispatcher that sends no heartbeat for this time loses its lease, and with the lease its shards. */
 const SILENT_MS = 4_000;
 const LATE_S = 10;
 const MAILS_LATE_MS = 60_000;
 
-/** Lists all problems of the delivery, the most urgent first. The list is empty if all is well. */
+/**
+ * Describes every current problem of event delivery in a sentence, the most urgent problem first. Returns an
+ * empty list if there is no problem.
+ */
 export function concernsOf(state: Observed, now: number): string[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
@@ -50,8 +53,8 @@ export function latenessOf({ lag_s: lagS }: Pick<Shard, "lag_s">): Lateness {
 }
 
 /**
- * Assigns a letter to each dispatcher, in the order of their ids. More than 26 dispatchers share letters,
- * which is not expected.
+ * Assigns a letter from A to Z to each dispatcher, in the order of their ids. With more than 26 dispatchers,
+ * which is not expected, several dispatchers share a letter.
  */
 export function lettersOf(dispatchers: readonly { readonly id: string }[]): Map<string, string> {
   const ids = dispatchers.map(({ id }) => id).toSorted();

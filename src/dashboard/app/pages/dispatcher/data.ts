@@ -13,7 +13,7 @@ function readState(api: ApiClient) {
 
 export type DispatcherState = Awaited<ReturnType<typeof readState>>;
 
-/** Reads the current state of the dispatchers. The event stream updates it. */
+/** Reads the current state of the dispatchers once; afterwards the event stream keeps the cached state up to date. */
 export function useDispatcherState() {
   const api = useApi();
   const queries = useQueryClient();
@@ -39,7 +39,10 @@ function readBacklogs(api: ApiClient, order: BacklogOrder, cursor: string | unde
 type BacklogRow = Awaited<ReturnType<typeof readBacklogs>>["data"][number];
 export type Backlog = BacklogRow & { readonly id: string };
 
-/** Reads the subscriptions with queued events, the longest or oldest queue first. */
+/**
+ * Reads the subscriptions that have queued events. Subscriptions with the longest queue or with the oldest
+ * event come first.
+ */
 export function useBacklogs(order: BacklogOrder) {
   const api = useApi();
   return useList<Backlog>(

@@ -14,7 +14,10 @@ interface HeadsProps {
   readonly rows: DispatcherState["blocked_heads"];
 }
 
-/** The table shows the oldest blocked deliveries only, because one receiver that is down may block a hundred. */
+/**
+ * Number of blocked deliveries in the table, the oldest first. A single failing receiver may block hundreds of
+ * deliveries, so the others appear on request.
+ */
 const HEADS_SHOWN = 10;
 
 export function BlockedHeads({ rows }: HeadsProps) {
@@ -139,7 +142,7 @@ interface SubscriptionLinkProps {
   readonly children: ReactNode;
 }
 
-/** Links to the subscription as its partner sees it. The tooltip is its id. */
+/** Links to a subscription's page as its partner sees it. The tooltip shows the subscription id. */
 function SubscriptionLink({ partnerId, id, children }: SubscriptionLinkProps) {
   return (
     <Anchor
@@ -173,7 +176,8 @@ function Name({ children }: { readonly children: ReactNode }) {
 function Id({ id, label }: { readonly id: string; readonly label: string }) {
   return (
     <Group gap={2} wrap="nowrap">
-      {/* Ids begin with a timestamp, so only the end distinguishes them. */}
+      {/* Shows the last 8 characters of the id. Ids begin with a timestamp, so the first characters of many
+          ids are equal. */}
       <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
         …{id.slice(-8)}
       </Text>

@@ -14,7 +14,10 @@ import { type DispatcherState, useDispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
 import "./dispatcher.css";
 
-/** The server sends the state every two seconds; state older than this is shown as stale. */
+/**
+ * Maximum age of the shown state. The server sends the state every two seconds, so an older state is marked as
+ * stale.
+ */
 const STALE_MS = 10_000;
 
 export function Page() {
@@ -32,7 +35,7 @@ export function Page() {
   );
 }
 
-/** Rounds to ten seconds, so that screen readers do not announce the age every second. */
+/** Rounds an age down to full ten seconds, so that screen readers do not announce the age every second. */
 const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
 
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
@@ -129,12 +132,12 @@ function Total({ title, value, children }: TotalProps) {
 }
 
 type Shard = DispatcherState["shards"][number];
-/** The number of shard colours in the style sheet. With more dispatchers the letters distinguish them. */
+/** Number of shard colours in the style sheet. More dispatchers than colours are distinguished by their letters. */
 const SHARD_COLORS = 8;
 
 /**
- * Shows all shards as a grid. Colour and letter identify the dispatcher, a ring marks a late shard. A list
- * below contains the same as text.
+ * Shows all shards as a grid. Colour and letter of a shard identify its dispatcher, and a ring marks a late
+ * shard. A text list below the grid contains the same information.
  */
 function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);

@@ -80,7 +80,7 @@ function Fields({ event }: EventProps) {
   );
 }
 
-/** Renders text between backticks as code. */
+/** Replaces text between backticks by `<code>` elements. */
 function withCode(text: string) {
   return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
 }
@@ -115,7 +115,7 @@ interface SendProps {
   readonly event: CatalogEvent;
 }
 
-/** Sends the event as a test to a selected subscription, and shows the answer. */
+/** Sends the event as a test to the selected subscription and shows the receiver's response. */
 function SendAsTest({ event }: SendProps) {
   return (
     <Loaded query={useSubscriptions()}>

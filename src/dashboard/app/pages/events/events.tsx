@@ -12,7 +12,7 @@ import { eventsLike } from "./schema-fields.ts";
 
 import "./events.css";
 
-/** The event catalog: all events that a subscription can receive. */
+/** Catalog of all events that a webhook subscription can receive. */
 export function Page() {
   const { get, set } = useFilters(["q"]);
   const typed = get("q") ?? "";
@@ -39,7 +39,10 @@ export function Page() {
   );
 }
 
-/** This event is sent on demand only, to every subscription regardless of its filter. */
+/**
+ * Name of the test event. The service sends it only on request, and to every subscription regardless of its
+ * event filter.
+ */
 const TEST_EVENT = "webhook.test";
 
 interface FoundProps {

@@ -1,10 +1,10 @@
 import type { CatalogEvent, Subscription } from "../webhooks/data/reads.ts";
 
-/** Whether every body has the field, or only some bodies. */
+/** "always" if every webhook body of the event contains the field, "sometimes" if only some bodies contain it. */
 type Presence = "always" | "sometimes";
 
 interface SchemaField {
-  /** The path of the field, such as `review.rate`. Elements of a list are `words[]`. */
+  /** Path of the field in the webhook body, such as `review.rate`, or `words[]` for the elements of a list. */
   readonly path: string;
   readonly type: string;
   readonly presence: Presence;
@@ -25,7 +25,7 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 
-/** Flattens a JSON schema to the rows of a table; the fields of an object follow the object. */
+/** Converts a JSON schema to rows of a table. The fields of a nested object follow the row of the object. */
 export function fieldsOf(schema: Schema, path = "", presence: Presence = "always"): SchemaField[] {
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
     const isThere = presence === "always" && (schema.required ?? []).includes(name);
@@ -37,7 +37,7 @@ export function fieldsOf(schema: Schema, path = "", presence: Presence = "always
     return [shown, ...fieldsOf(one, field.path, field.presence)];
   });
   const parts = (schema.allOf ?? []).flatMap((one) => fieldsOf(one, path, presence));
-  // A field of one variant of an object may be absent in the others.
+  // Marks a field as "sometimes" present if only one of several object variants (`anyOf`) defines it.
   const objects = (schema.anyOf ?? []).filter(({ properties }) => properties !== undefined);
   const forms = objects.flatMap((one) =>
     fieldsOf(one, path, objects.length > 1 ? "sometimes" : presence),
@@ -56,7 +56,7 @@ function typeOf(schema: Schema): string {
   return type;
 }
 
-/** Finds the events that contain each typed word in their name, description or field names. */
+/** Returns the events whose name, description or field names contain every word of the search text. */
 export function eventsLike(events: readonly CatalogEvent[], typed: string): CatalogEvent[] {
   const words = typed.toLowerCase().split(/\s+/);
   return events.filter((one) => {
@@ -68,7 +68,7 @@ export function eventsLike(events: readonly CatalogEvent[], typed: string): Cata
   });
 }
 
-/** Returns whether a subscription receives the event when it occurs. */
+/** Describes in a sentence whether the subscription receives this event when it occurs. */
 export function reachOf(
   event: Pick<CatalogEvent, "value" | "in_batch" | "subscribable">,
   subscription: Pick<Subscription, "delivery_kind" | "events">,

@@ -24,14 +24,15 @@ interface NewClientProps {
 }
 
 interface ClientFormProps extends NewClientProps {
-  /** The client that is edited; undefined while the form is closed. */
+  /** OAuth client that the form edits, or "new" to create one; undefined while the form is closed. */
   readonly editing: OAuthClient | "new" | undefined;
 }
 
 export function ClientForm({ editing, ...rest }: ClientFormProps) {
   const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
   const close = () => {
-    // Discards the draft, because unsaved values would look like saved ones when the dialog opens again.
+    // Discards the unsaved changes. Otherwise they would reappear when the dialog opens again, and look like
+    // saved values.
     if (typeof editing === "object") discardDraft(draftNameOf(editing));
     rest.onClose();
   };
@@ -45,7 +46,10 @@ export function ClientForm({ editing, ...rest }: ClientFormProps) {
 
 const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
-/** Draft field → API field. */
+/**
+ * Maps a field of the draft to the API field of the same value, so that API validation errors appear at the
+ * form field.
+ */
 const FIELDS = {
   name: "name",
   redirectUris: "redirect_uris",
@@ -139,7 +143,7 @@ function NameField({ form }: FieldsProps) {
   );
 }
 
-/** The fields for the redirect URIs, the grants and the scopes of a client. */
+/** Form fields for the redirect URIs, grant types and scopes of an OAuth client. */
 function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath }) {
   const { draft } = form;
   return (
@@ -173,7 +177,7 @@ interface KindFieldProps {
   readonly onChange: (isConfidential: boolean) => void;
 }
 
-/** The kind of client, public or confidential. It cannot change after the creation. */
+/** Selects whether the OAuth client is public or confidential. The kind cannot change after the creation. */
 function KindField({ isConfidential, onChange }: KindFieldProps) {
   return (
     <Radio.Group

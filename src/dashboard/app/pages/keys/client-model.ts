@@ -2,7 +2,10 @@ import { isScope, type Scope } from "./scopes.ts";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
-/** Returns the path at which a role manages OAuth clients (contract 3.3); undefined if the role manages none. */
+/**
+ * Returns the API path at which users of a role manage OAuth clients (contract 3.3); undefined if the role
+ * manages none.
+ */
 export function clientsPathOf(role: string): ClientsPath | undefined {
   if (role === "super_admin") return "/sso/clients";
   return role === "partner_owner" || role === "partner_admin"
@@ -10,7 +13,7 @@ export function clientsPathOf(role: string): ClientsPath | undefined {
     : undefined;
 }
 
-/** Returns whether the path manages the clients of all companies. */
+/** Returns whether the API path manages the OAuth clients of all companies, and not only of one partner. */
 export const isPlatformPath = (path: ClientsPath): boolean => path === "/sso/clients";
 
 const GRANT_TYPES = ["authorization_code", "refresh_token", "password"] as const;
@@ -19,11 +22,11 @@ type GrantType = (typeof GRANT_TYPES)[number];
 export const isGrantType = (value: string): value is GrantType =>
   GRANT_TYPES.some((one) => one === value);
 
-/** The draft of the form for an OAuth client. */
+/** Values of the form for an OAuth client before they are sent. */
 export interface ClientDraft {
   readonly name: string;
   readonly confidential: boolean;
-  /** Redirect URIs, one per line. */
+  /** Redirect URIs as text, one URI per line. */
   readonly redirectUris: string;
   readonly scopes: readonly Scope[];
   readonly grantTypes: readonly GrantType[];
@@ -39,7 +42,7 @@ export const NEW_CLIENT: ClientDraft = {
   firstParty: false,
 };
 
-/** The fields of a client that the form shows, as the API names them. */
+/** Fields of an OAuth client that the form reads from an API response, in the API's spelling. */
 interface ShownClient {
   readonly name: string;
   readonly confidential: boolean;
@@ -68,8 +71,8 @@ function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
 }
 
 /**
- * Builds the body of an update; with `confidential` it is that of a creation. Only a super-admin may set
- * `first_party`.
+ * Builds the request body that updates an OAuth client. A creation needs `confidential` in addition. Only a
+ * super-admin may set `first_party`.
  */
 export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   return {
@@ -82,8 +85,8 @@ export function clientBody(draft: ClientDraft, isPlatform: boolean) {
 }
 
 /**
- * Returns the validation errors of redirect URIs by URI, because the API's field name (`redirect_uris.1`)
- * means nothing to users.
+ * Returns the validation errors of the redirect URIs as text that quotes each invalid URI. The API names the
+ * field by index (`redirect_uris.1`), which means nothing to users.
  */
 export function redirectErrors(
   errors: Readonly<Record<string, readonly string[]>>,

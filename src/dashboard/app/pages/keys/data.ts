@@ -26,13 +26,13 @@ export interface TokenDraft {
   readonly scopes: readonly Scope[];
 }
 
-/** The mutations of API tokens. Each refreshes the list. */
+/** Requests that create or delete API tokens. Each request invalidates the cached token list. */
 export function useApiTokenActions() {
   const api = useApi();
   const queries = useQueryClient();
   const refresh = () => queries.invalidateQueries({ queryKey: ["api-tokens"] });
   return {
-    /** Creates a token and returns it. The API never returns it again. */
+    /** Creates an API token and returns its value, which the API never returns again. */
     create: async ({ name, scopes }: TokenDraft): Promise<string> => {
       const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
       void refresh();
@@ -55,7 +55,7 @@ function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefin
 
 export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
 
-/** The secret of a client; null for a public client. The API returns it only at the creation. */
+/** Secret of an OAuth client; null for a public client. The API returns a secret only when it is created or rotated. */
 export interface NewClientSecret {
   readonly client_id: string;
   readonly client_secret: string | null;
@@ -66,7 +66,7 @@ export function useOAuthClients(path: ClientsPath) {
   return useList(["oauth-clients", path], (cursor) => readClients(api, path, cursor));
 }
 
-/** The mutations of OAuth clients. Each refreshes the list. */
+/** Requests that create, change or delete OAuth clients. Each request invalidates the cached list of clients. */
 export function useOAuthClientActions(path: ClientsPath) {
   const api = useApi();
   const queries = useQueryClient();

@@ -44,8 +44,8 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lists the tokens of the users of a partner (API tokens, personal tokens, impersonations) with their last
- * use. Sign-in sessions are not listed.
+ * Lists the tokens of a partner's users (API tokens, personal tokens, impersonations) with the time of their
+ * last use. Tokens of sign-in sessions are not listed.
  */
 function TokenUses() {
   const api = useApi();

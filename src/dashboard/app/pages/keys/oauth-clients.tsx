@@ -119,7 +119,10 @@ interface ClientActionsProps {
   readonly onSecret: (client: NewClientSecret) => void;
 }
 
-/** The menu of a client. Rotation and deletion ask for confirmation, because the client may be in use. */
+/**
+ * Menu of actions for an OAuth client. Secret rotation and deletion ask for confirmation, because an
+ * application may be using the client.
+ */
 function ClientActions({ client, path, onEdit, onSecret }: ClientActionsProps) {
   const { rotateSecret, remove } = useOAuthClientActions(path);
   const [question, setQuestion] = useState<"rotate" | "delete">();
@@ -205,7 +208,10 @@ interface ClientSecretProps {
   readonly onClose: () => void;
 }
 
-/** Shows the secret of a new client. A public client has none. */
+/**
+ * Shows the secret of an OAuth client once, after its creation or a rotation. The dialog stays closed for a
+ * public client, which has no secret.
+ */
 function ClientSecret({ client, onClose }: ClientSecretProps) {
   return (
     <ShownOnce

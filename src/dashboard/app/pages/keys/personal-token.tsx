@@ -15,7 +15,10 @@ import { ExactTime, LastUsed } from "../../ui/time.tsx";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/** The personal token. It is fetched on request only, because the API writes each read into the audit log. */
+/**
+ * Shows the user's personal token on request only, because the API writes each read of the token into the audit
+ * log.
+ */
 export function PersonalTokenSection() {
   const own = usePersonalToken();
   return (
@@ -112,8 +115,8 @@ function DeleteToken({ remove }: Pick<TokenProps, "remove">) {
 }
 
 /**
- * Explains an error of the token. A 403 means that the role is allowed, but not this kind of sign-in
- * (contract 4.18).
+ * Explains why the personal token cannot be read. A 403 means that the role may have a token, but the user
+ * signed in by a method that may not manage it (contract 4.18).
  */
 function TokenError({ error }: { readonly error: unknown }) {
   const { signOut } = useSessionState();
@@ -140,8 +143,8 @@ function TokenError({ error }: { readonly error: unknown }) {
 }
 
 /**
- * Reads the personal token on request: undefined before, null if there is none. The token is in the state of
- * the component only, so leaving the page drops it.
+ * Reads the personal token on request. `token` is undefined before the request, and null if the user has no
+ * token. Only the component's state contains the token, so leaving the page drops it.
  */
 function usePersonalToken() {
   const api = useApi();
@@ -180,7 +183,7 @@ async function generateToken(api: ApiClient): Promise<PersonalToken | null> {
     return await answerOf(api.account["api-token"].post());
   } catch (error) {
     if (apiErrorOf(error)?.code !== "token_exists") throw error;
-    // Another tab created the token first.
+    // Reads the token after a conflict, because another tab created the token first.
     return viewToken(api);
   }
 }

@@ -8,7 +8,7 @@ interface ScopesFieldProps {
   readonly error: string | undefined;
 }
 
-/** Selects scopes. `*` includes all others, so it excludes choosing them separately. */
+/** Selects OAuth scopes. Selecting `*` clears the other scopes, because `*` includes them. */
 export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
   const isAll = value.includes("*");
   return (

@@ -1,4 +1,4 @@
-/** Scope (contract 5.1) → its description for users. */
+/** Maps a scope (contract 5.1) to its description for users. */
 export const SCOPE_WORDS = {
   "*": "Everything that the user may",
   "reviews:read": "See reviews",
@@ -10,7 +10,7 @@ export const SCOPE_WORDS = {
 } as const;
 
 export type Scope = keyof typeof SCOPE_WORDS;
-// Object.keys has the type string[].
+// The type assertion is needed because `Object.keys` returns `string[]`.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
 

@@ -8,13 +8,16 @@ import { Icon } from "../../ui/icon.tsx";
 interface ShownOnceProps {
   readonly title: string;
   readonly label: string;
-  /** The dialog is open while this is defined. */
+  /** Secret to show. The dialog is open while this is defined. */
   readonly secret: string | undefined;
   readonly onClose: () => void;
   readonly children?: ReactNode;
 }
 
-/** Shows a secret that the API never returns again. Only its button closes the dialog, not a click outside. */
+/**
+ * Dialog for a secret that the API never returns again. Clicks outside do not close the dialog, so that the
+ * user cannot lose the secret by accident.
+ */
 export function ShownOnce({ title, label, secret, onClose, children }: ShownOnceProps) {
   return (
     <Dialog

@@ -29,7 +29,7 @@ export function useOwnAccounts(filter: AccountFilter) {
   );
 }
 
-/** Reads all accounts, for selects. */
+/** Reads all accounts of the partner, as choices of selects. */
 export function useAllAccounts() {
   const api = useApi();
   return useQuery({
@@ -39,7 +39,7 @@ export function useAllAccounts() {
   });
 }
 
-/** Starts impersonation of the owner of an account. The API writes the reason into the audit log. */
+/** Starts impersonation of an account's owner. The API writes the given reason into the audit log. */
 export function useActAsOwner() {
   const api = useApi();
   const { actAs } = useSessionState();

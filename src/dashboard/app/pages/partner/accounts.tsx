@@ -12,7 +12,7 @@ import { type Account, useActAsOwner, useOwnAccounts } from "./accounts-data.ts"
 import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
 import { Stores } from "../companies/stores.tsx";
 
-/** The accounts of a partner, which are the partner's customers. */
+/** Page that lists the accounts of a partner. Accounts are the partner's customers. */
 export function Page() {
   const { get, set, count, clear } = useFilters(["name", "active"]);
   const [acting, setActing] = useState<Account>();

@@ -29,18 +29,18 @@ function useEmbeddingActions() {
   const api = useApi();
   const queries = useQueryClient();
   return {
-    /** Saves the allowed origins from a text with one origin per line. */
+    /** Saves the origins that may embed the portal in a frame. The text has one origin per line. */
     save: async (text: string) => {
       const origins = text.split(/[\s,;]+/).filter((line) => line !== "");
       queries.setQueryData(KEY, await answerOf(api.partner.embedding.patch({ origins })));
     },
-    /** Returns the address of a portal link, which works once. */
+    /** Creates a portal link and returns its address, which can be opened only once. */
     makeLink: (access: LinkAccess) =>
       answerOf(api.partner["portal-links"].post({ pages: ["webhooks"], access })),
   };
 }
 
-/** The origins that may frame the webhooks pages, and a portal link to try them. */
+/** Page that sets the origins allowed to embed the webhooks pages, and creates a portal link for a trial. */
 export function Page() {
   const embedding = useEmbedding();
   return (

@@ -11,11 +11,14 @@ interface UserProps {
 }
 
 interface TeamActionsProps extends UserProps {
-  /** The only active owner, if there is one. The API rejects a change of role or state of that owner. */
+  /**
+   * The team's only active owner; undefined if there are several owners. The API rejects changes of the role or
+   * state of a last owner.
+   */
   readonly lastOwner: TeamUser | undefined;
 }
 
-/** The actions that an owner has for a member of the team. */
+/** Actions that a partner owner may take on a team member, such as a change of the role. */
 export function TeamActions({ user, lastOwner }: TeamActionsProps) {
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">

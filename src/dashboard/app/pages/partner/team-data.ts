@@ -5,7 +5,7 @@ import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts"
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 
-/** The roles that members of a partner's team can have. */
+/** Roles that members of a partner's team can have. */
 export type TeamRole = "partner_owner" | "partner_admin";
 
 export interface Teammate {
@@ -21,7 +21,7 @@ function readTeam(api: ApiClient, cursor: string | undefined) {
 export type TeamUser = Awaited<ReturnType<typeof readTeam>>["data"][number];
 
 const KEY = ["team"];
-/** Names rarely change, so cached ones may be a minute old. */
+/** Cached names may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
 
 export function useTeam() {
@@ -29,7 +29,7 @@ export function useTeam() {
   return useList(KEY, (cursor) => readTeam(api, cursor));
 }
 
-/** Returns the names of the team by user id, for pages that only know ids. */
+/** Returns the names of the team members by user id, for pages that only know user ids. */
 export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
   const api = useApi();
   const { data } = useQuery({
@@ -41,7 +41,7 @@ export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
   return useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
 }
 
-/** The mutations of the team. Each refreshes the list. */
+/** Requests that change the partner's team. Each request invalidates the cached team list. */
 export function useTeamActions() {
   const api = useApi();
   const queries = useQueryClient();

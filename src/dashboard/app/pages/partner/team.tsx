@@ -21,14 +21,17 @@ import {
 } from "./team-data.ts";
 import { TeamActions } from "./team-actions.tsx";
 
-/** Returns the only active owner; undefined if there are several owners, or if the team is not fully loaded. */
+/**
+ * Returns the only active owner of the team. Returns undefined if the team has several owners, or if not all
+ * pages of the team are loaded.
+ */
 function lastOwnerOf(team: PagedList<TeamUser>): TeamUser | undefined {
   const owners = rowsOf(team).filter((one) => one.is_active && one.role === "partner_owner");
   const isWhole = !team.pages.hasNextPage && !team.slots.includes(undefined);
   return isWhole && owners.length === 1 ? owners[0] : undefined;
 }
 
-/** The team of a partner. Owners manage it; admins can only read it. */
+/** Page of the partner's team. Owners can change the team; admins can only read it. */
 export function Page() {
   const [isInviting, setInviting] = useState(false);
   const { user: me } = useSession();

@@ -13,8 +13,8 @@ function readSites(api: ApiClient) {
 export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
 
 /**
- * Reads the connections of the account's stores with review sites. Names of stores and sources come from
- * them, too.
+ * Reads the connections between the account's stores and the review sites. The names of stores and review sites
+ * come from this response, too.
  */
 export function useSites(staleTime = 0) {
   const api = useApi();
@@ -22,14 +22,15 @@ export function useSites(staleTime = 0) {
 }
 
 function readReview(api: ApiClient, id: string) {
-  // The id comes from the address and may be any text, and the client does not encode path segments.
+  // Encodes the review id, because the address may contain any text as id and the API client does not encode
+  // path segments.
   return answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get());
 }
 
 export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
 export type Review = Omit<ReviewWithHistory, "history">;
 
-/** Names of users and stores rarely change, so cached ones may be a minute old. */
+/** Cached names of users and stores may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
 
 export function useReviews(query: ReviewQuery) {
@@ -45,8 +46,8 @@ export function useReview(id: string) {
 }
 
 /**
- * Reads the active users of the account. With a store, only those that can see it and to whom its reviews can
- * be assigned.
+ * Reads the active users of the account. With `storeId`, reads only the users who can see that store, because
+ * only they can be assigned its reviews.
  */
 export function useColleagues(storeId?: number) {
   const api = useApi();
@@ -64,7 +65,7 @@ export function useColleagues(storeId?: number) {
   });
 }
 
-/** Returns functions that resolve the ids of a review (users, stores, sources) to names. */
+/** Returns functions that map the ids in a review (users, stores, review sites) to names. */
 export function useNames() {
   const { data: sites } = useSites(NAMES_STALE_MS);
   const { data: users } = useColleagues();
@@ -82,7 +83,10 @@ export function useNames() {
   }, [sites, users]);
 }
 
-/** The mutations of a review. The answer is shown at once; the history and the lists are refreshed. */
+/**
+ * Requests that change a review. The page shows the returned review immediately, and the history and the review
+ * lists are read again.
+ */
 export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();

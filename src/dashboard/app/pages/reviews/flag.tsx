@@ -13,11 +13,11 @@ const MAX_CHARS = 1_000;
 
 interface FlagProps {
   readonly review: Review;
-  /** The name of the review site. */
+  /** Name of the review site that published the review. */
   readonly source: string;
 }
 
-/** Shows the state of a flag and the actions that are possible in it. */
+/** Shows the state of a review's flag, and buttons for the state changes that are possible from this state. */
 export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
   const isOpen = transitionsOf(flag?.status).length > 0;

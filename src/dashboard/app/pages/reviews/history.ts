@@ -9,20 +9,20 @@ export interface HistoryEntry {
   readonly occurred_at: string;
 }
 
-/** An entry of the history as text. */
+/** Text of one entry in a review's history. */
 interface Description {
   readonly who: string;
-  /** A phrase that follows the name: `Kim Owner` + `flagged the review`. */
+  /** Phrase that follows the actor's name, such as `flagged the review` after `Kim Owner`. */
   readonly what: string;
-  /** A text that the user wrote: a reason, a note or a response. */
+  /** Text that a user wrote, such as a reason, a note or a response. */
   readonly quote?: string;
-  /** The consequence of the entry. */
+  /** Consequence of the action, such as a mail that was sent. */
   readonly more?: string;
 }
 
 interface NameLookup {
   readonly user: (id: number) => string;
-  /** Resolves a provider's slug to its name. */
+  /** Returns the display name for a provider's slug. */
   readonly source: (slug: string) => string;
 }
 

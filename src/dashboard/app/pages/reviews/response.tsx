@@ -13,11 +13,11 @@ const MAX_CHARS = 10_000;
 
 interface ResponseProps {
   readonly review: Review;
-  /** The name of the review site. */
+  /** Name of the review site that published the review. */
   readonly source: string;
 }
 
-/** Shows the response, or the form to write one. */
+/** Shows the response to a review, or the form to write a response. */
 export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
@@ -81,7 +81,7 @@ function DeleteResponse({ review }: { readonly review: Review }) {
 }
 
 interface ResponseFormProps extends ResponseProps {
-  /** Undefined if there is no earlier response to return to. */
+  /** Closes the form and shows the existing response again; undefined if the review has no response yet. */
   readonly onClose: (() => void) | undefined;
 }
 
@@ -92,7 +92,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const [params] = useSearchParams();
   const isOpenedByUser = !isFirst || params.has("respond");
   useEffect(() => {
-    // The form was opened by "Respond" or "Change response", so the text field is the next step.
+    // Focuses the text field only if the user opened the form by "Respond" or "Change response".
     if (isOpenedByUser) field.current?.focus();
   }, [isOpenedByUser]);
   const form = useForm({

@@ -5,7 +5,7 @@ export type FlagMove = "under_review" | "accepted" | "rejected" | "withdrawn";
 
 interface Transition {
   readonly to: FlagMove;
-  /** The verb on the button. */
+  /** Verb on the button that makes the transition. */
   readonly action: string;
 }
 
@@ -15,13 +15,13 @@ const CLOSING: readonly Transition[] = [
   { to: "withdrawn", action: "Withdraw" },
 ];
 
-/** Returns the possible transitions of a flag. A closed flag has none. */
+/** Returns the states to which a flag can change. A closed flag cannot change any more. */
 export function transitionsOf(status: string | undefined): readonly Transition[] {
   if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING];
   return status === "under_review" ? CLOSING : [];
 }
 
-/** Status of a flag → its meaning. */
+/** Maps the status of a flag to an explanation for users. */
 export const FLAG_MEANING: Readonly<Record<string, string>> = {
   open: "Somebody should look whether this review is allowed.",
   under_review: "The review site is looking at it.",
@@ -37,8 +37,8 @@ type Values = Readonly<Record<FilterName, string | undefined>>;
 export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "withdrawn"] as const;
 
 /**
- * Converts the filters from the address to the API's query. Values that the API would reject are left out;
- * `me` is replaced by the user's id.
+ * Converts the filters in the address to query parameters of the reviews API. Values that the API would reject
+ * are left out; `me` is replaced by the user's id.
  */
 export function reviewQuery(values: Values, userId: number) {
   const { q, store, rate, source, answered, flag, assigned } = values;
@@ -64,7 +64,7 @@ interface View {
   readonly title: string;
   readonly values: Partial<Values>;
 }
-/** Predefined filters for common tasks. */
+/** Predefined filter sets for common tasks, shown as buttons above the review list. */
 export const VIEWS: readonly View[] = [
   { title: "All", values: {} },
   { title: "Without response", values: { answered: "false" } },

@@ -14,11 +14,11 @@ interface ReviewProps {
 
 interface ReviewRowProps extends ReviewProps {
   readonly rowProps: RowProps;
-  /** The search text. */
+  /** Search text to highlight in the review; undefined without a search. */
   readonly q: string | undefined;
 }
 
-/** Shows one review of the list. The link covers the whole row. */
+/** Shows one review in the list of reviews. A click anywhere in the row opens the review. */
 export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
   const names = useNames();
   const { id, rate, reviewer } = review;
@@ -57,11 +57,14 @@ export function ReviewRow({ review, rowProps, q }: ReviewRowProps) {
   );
 }
 
-/** Returns whether the review can still get a first response. */
+/** Returns whether a user can still write the first response to the review. */
 const isOpen = ({ response, removed_at: removedAt }: Review) =>
   response === null && removedAt === null;
 
-/** Shows the content of the review. If only the response matches the search, an excerpt of it is shown, too. */
+/**
+ * Shows the text of the review. If the search text occurs only in the response, an excerpt of the response is
+ * shown, too.
+ */
 function Words({ review: { content, response }, q }: Omit<ReviewRowProps, "rowProps">) {
   const isInResponse =
     q !== undefined && !has(content, q) && response !== null && has(response.body, q);
@@ -88,7 +91,7 @@ function Words({ review: { content, response }, q }: Omit<ReviewRowProps, "rowPr
   );
 }
 
-/** Shows the state of the review as tags: response, flag, assignee, removal. */
+/** Shows the response, flag, assignee and removal of a review as tags. */
 function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;

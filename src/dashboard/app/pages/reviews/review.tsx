@@ -33,7 +33,8 @@ export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
   const status = apiErrorOf(review.error)?.status;
-  // A review that the user may not see is shown like a missing one, so that its existence is not disclosed.
+  // Shows "not found" for both 404 and 403, so that the page does not disclose the existence of a review that
+  // the user may not see.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;
 }
@@ -106,7 +107,7 @@ function Removed({ at, source }: { readonly at: string; readonly source: string 
   );
 }
 
-/** Shows the assignee of the review. A selection assigns it at once. */
+/** Shows the assignee of the review. Selecting a user assigns the review immediately, without a save button. */
 function Assignment({ review }: { readonly review: Review }) {
   const { user: me } = useSession();
   const names = useNames();

@@ -14,7 +14,7 @@ import { ReviewRow } from "./review-row.tsx";
 
 import "./reviews.css";
 
-/** The estimated height of a row in px: a review with two lines of text. */
+/** Estimated height of a review row in px, for a review with two lines of text. */
 const ROW_PX = 96;
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
@@ -82,7 +82,7 @@ function Views({ filters }: { readonly filters: Filters }) {
       <Group gap="xs">
         {VIEWS.map(({ title, values: own }) => {
           const isCurrent = searchOf(own) === current;
-          // A view keeps the search text.
+          // Keeps the search text when the user selects another predefined view.
           const search = searchOf({ q, ...own });
           return (
             <Button
@@ -159,7 +159,7 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
 
 interface NoReviewsProps {
   readonly q: string | undefined;
-  /** The number of set filters, including `q`. */
+  /** Number of active filters; the search text `q` counts as a filter. */
   readonly count: number;
   readonly onClear: () => void;
 }

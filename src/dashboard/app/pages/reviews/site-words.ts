@@ -1,12 +1,12 @@
 interface ErrorText {
   readonly reason: string;
-  /** The next step for the account. */
+  /** Step that the account's user should take next. */
   readonly advice: string;
 }
 
 /**
- * Error code of a connection → its reason and the next step. A test checks that codes and reasons equal the
- * API's.
+ * Maps the error code of a review site connection to its reason and to advice. A test checks that codes and
+ * reasons equal those of the API.
  */
 export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   "E-001": {
@@ -72,7 +72,10 @@ export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   },
 };
 
-/** Returns the texts of an error code. A code that this version does not know gets a general text. */
+/**
+ * Returns reason and advice for an error code. A code that this version of the dashboard does not know gets a
+ * general text.
+ */
 export function errorText(code: string | null): ErrorText {
   return (
     ERROR_TEXTS[code ?? ""] ?? {
@@ -103,7 +106,7 @@ export interface StoreGroup<C> {
 export const isBroken = ({ pull, post }: Pick<Connection, "pull" | "post">): boolean =>
   !pull.connected || !post.connected;
 
-/** Groups connections by store. Stores with a broken connection come first, the rest is sorted by name. */
+/** Groups connections by store. Stores with a broken connection come first, then the other stores by name. */
 export function byStore<C extends Connection>(connections: readonly C[]): StoreGroup<C>[] {
   const groups = Map.groupBy(connections, (one) => one.store_id);
   return [...groups]

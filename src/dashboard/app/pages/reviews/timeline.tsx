@@ -22,7 +22,7 @@ const ICONS: Readonly<Record<string, IconName>> = {
   response_post_failed: "alert",
 };
 
-/** Shows the history of the review, the latest entry first. */
+/** Shows the history of a review, the latest entry first. */
 export function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
   return (
     <ol className="history" reversed aria-label="History, latest first">

@@ -80,7 +80,7 @@ function PasswordSection() {
   );
 }
 
-/** Explains the consequences before the change. */
+/** Explains before a password change that it ends the user's other sessions and tokens. */
 function Consequences() {
   return (
     <Alert
@@ -128,7 +128,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
         withAsterisk={false}
         maxLength={128}
         visibilityToggleFocusable
-        // The user has just pressed the button that opens this field.
+        // Autofocus is acceptable because the user has just pressed the button that opens this field.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("password")}
@@ -145,7 +145,7 @@ function CurrentPassword({ onRight }: { readonly onRight: () => void }) {
   );
 }
 
-/** The step for the mailed code. The code has already been requested when this is shown. */
+/** Step of a password change that asks for the mailed code. The previous step has already requested the mail. */
 function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) {
   const { email } = useSession().user;
   const { sendCode, verifyCode } = useCredentials();

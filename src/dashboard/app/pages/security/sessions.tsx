@@ -21,7 +21,7 @@ function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
   return answerOf(api.account.sessions.get({ query: { limit, ...atCursor(cursor) } }));
 }
 
-/** A session with a valid token. */
+/** Session of the signed-in user whose token is still valid, as the API lists it. */
 type SignedIn = Awaited<ReturnType<typeof readPage>>["data"][number];
 
 function useSessions() {
@@ -29,7 +29,7 @@ function useSessions() {
   return useList(KEY, (cursor) => readPage(api, PAGE, cursor));
 }
 
-/** The mutations of the user's own sessions. Each refreshes the list. */
+/** Requests that end the user's own sessions. Each request invalidates the cached session list. */
 function useSessionActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -39,7 +39,10 @@ function useSessionActions() {
       await endSession(api, one);
       await refresh();
     },
-    /** Ends all other sessions, including those on pages that were not loaded. */
+    /**
+     * Ends all other sessions of the user. Reads the complete list first, because the page may show only a part
+     * of it.
+     */
     endOthers: async () => {
       try {
         const sessions = await allPages((cursor) => readPage(api, WHOLE_PAGE, cursor));
@@ -51,7 +54,7 @@ function useSessionActions() {
   };
 }
 
-/** Ends a session. A 404 means that it has ended meanwhile, which is the same result. */
+/** Ends a session. A 404 counts as success, because the session had ended already. */
 async function endSession(api: ApiClient, { id }: SignedIn): Promise<void> {
   try {
     await answerOf(api.account.sessions({ id }).delete());

@@ -1,5 +1,5 @@
 const BROWSERS: readonly [RegExp, string][] = [
-  // The user agents of Edge and Opera also contain "Chrome" and "Safari", so these come first.
+  // Edge and Opera come before Chrome and Safari, because their user agents also contain "Chrome" and "Safari".
   [/Edg(?:e|A|iOS)?\//, "Edge"],
   [/OPR\//, "Opera"],
   [/(?:Firefox|FxiOS)\//, "Firefox"],
@@ -16,7 +16,10 @@ const SYSTEMS: readonly [RegExp, string][] = [
   [/Linux/, "Linux"],
 ];
 
-/** Returns the browser and system of a user agent. Returns the first word for other clients, such as `curl/8.5.0`. */
+/**
+ * Returns browser and operating system of a user agent, such as "Firefox on Linux". For other clients, such as
+ * `curl/8.5.0`, returns the first word.
+ */
 export function deviceOf(userAgent: string | null): string {
   if (userAgent === null || userAgent.trim() === "") return "Unknown device";
   const browser = nameIn(BROWSERS, userAgent);

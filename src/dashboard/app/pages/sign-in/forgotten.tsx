@@ -17,7 +17,10 @@ interface ForgottenProps {
   readonly onReconnect: () => void;
 }
 
-/** Resets the password with a mailed code. All texts are the same whether or not the address has an account. */
+/**
+ * Resets a forgotten password with a mailed code. The texts are the same for addresses with and without an
+ * account, so that they do not disclose accounts.
+ */
 export function Forgotten({ email, remember, onRemember, onReconnect }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
@@ -69,7 +72,7 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
       form={form}
       renderError={(error) => <SignInError error={error} wait={wait} />}
       buttons={
-        // The control that had the focus in the previous step is gone.
+        // Autofocus is needed because the control that had the focus was removed with the previous step.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         <SubmitButton form={form} isReady={wait === 0} autoFocus>
           Mail me a code

@@ -9,7 +9,7 @@ interface FrameProps {
   readonly below?: ReactNode;
 }
 
-/** The frame of all pages without a session. */
+/** Layout of the pages that need no session, such as the sign-in page. */
 export function Frame({ title, children, below }: FrameProps) {
   return (
     <main className="sign-in">
@@ -32,7 +32,7 @@ export function Frame({ title, children, below }: FrameProps) {
   );
 }
 
-/** Shows the heading of a step, and sets the document title as a separate page would. */
+/** Shows the heading of a sign-in step and sets the document title to it, as if the step were a separate page. */
 function Heading({ title }: { readonly title: string }) {
   useEffect(() => {
     document.title = `${title} · ReviewRelay`;

@@ -10,14 +10,14 @@ import { counted, minutes } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 
-/** A message above the sign-in form, shown before the user does anything. */
+/** Message above the sign-in form that appears before the user enters anything. */
 export interface Notice {
   readonly title: string;
   readonly advice: string;
   readonly isError: boolean;
 }
 
-/** Returns the notice for the sign-in: the result of an SSO flow, or the reason why the last session ended. */
+/** Returns the message above the sign-in form: the result of an SSO flow, or the reason why the last session ended. */
 export function useNotice() {
   const { ssoCallback, ended } = useSessionState();
   const { isExchanging, failure } = useCodeExchange();
@@ -28,7 +28,10 @@ export function useNotice() {
   return { notice: isDismissed ? undefined : notice, isExchanging, dismiss };
 }
 
-/** Exchanges the code of an SSO callback for a session. A code is used once. */
+/**
+ * Exchanges the code of an SSO callback for a session. A ref prevents a second request, because the API accepts
+ * a code only once.
+ */
 function useCodeExchange() {
   const { ssoCallback, signIn } = useSessionState();
   const { exchangeCode } = useCredentials();
@@ -92,7 +95,7 @@ function ofFailure(error: unknown): Notice {
 
 interface SignInErrorProps {
   readonly error: unknown;
-  /** The seconds until the server accepts another try. */
+  /** Seconds until the server accepts another sign-in attempt. */
   readonly wait: number;
 }
 
@@ -119,12 +122,15 @@ export function SignInError({ error, wait }: SignInErrorProps) {
 
 interface WaitProps {
   readonly isLock: boolean;
-  /** The seconds that the server returned. */
+  /** Seconds to wait as the server returned them in `Retry-After`. */
   readonly whole: number | undefined;
   readonly wait: number;
 }
 
-/** Shows a countdown. Screen readers announce the whole wait once and its end, but not each second. */
+/**
+ * Shows a countdown until the next possible sign-in attempt. Screen readers announce the total wait and the end
+ * of the wait, but not each second.
+ */
 function Wait({ isLock, whole, wait }: WaitProps) {
   if (wait === 0)
     return (

@@ -19,7 +19,7 @@ interface MethodStepProps {
   readonly onForgotten: () => void;
 }
 
-/** Offers the sign-in methods of the email's domain: password, identity provider or both. */
+/** Offers the sign-in methods that the domain of the email allows: password, single sign-on or both. */
 export function MethodStep(props: MethodStepProps) {
   const { methods, email, remember, onRemember } = props;
   return (
@@ -59,7 +59,7 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "o
   );
 }
 
-/** The state of the password form. A wrong password is cleared from the field. */
+/** Holds the password form. After a failed sign-in the password field is cleared. */
 function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
   const { signIn } = useSessionState();
   const { logIn } = useCredentials();
@@ -83,7 +83,7 @@ function PasswordForm(props: MethodStepProps) {
   const field = useRef<HTMLInputElement>(null);
   const isFree = wait === 0 && !form.isBusy;
   useEffect(() => {
-    // The field gets the focus at first, after a wrong password, and when a lock has ended.
+    // Focuses the password field when the step opens, after a wrong password, and when a sign-in lock has ended.
     if (isFree) field.current?.focus();
   }, [isFree]);
   return (
@@ -124,7 +124,7 @@ interface SingleSignOnProps extends Pick<MethodStepProps, "email" | "remember"> 
   readonly isOnlyMethod: boolean;
 }
 
-/** Starts the SSO flow by navigating to the identity provider. */
+/** Starts the SSO flow: the browser navigates to the identity provider. */
 function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
@@ -143,7 +143,7 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
         variant={isOnlyMethod ? "filled" : "default"}
         leftSection={<Icon name="building" />}
         loading={isBusy}
-        // The control that had the focus in the previous step is gone.
+        // Autofocus is needed because the control that had the focus was removed with the previous step.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus={isOnlyMethod}
         onClick={() => void begin()}

@@ -23,13 +23,16 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
 };
 
 interface SignInProps {
-  /** Called when the user is about to authenticate, so that the caller can preload the signed-in pages. */
+  /**
+   * Called when the user has entered an email, so that the caller can preload the signed-in pages while the
+   * user authenticates.
+   */
   readonly onMethod: () => void;
 }
 
 /**
- * The sign-in, rendered at every path without a session. The address stays, so that the requested page opens
- * afterwards.
+ * Sign-in page, rendered at every path while there is no session. The address does not change, so that the
+ * requested page opens after the sign-in.
  */
 export function SignIn({ onMethod }: SignInProps) {
   const { ssoCallback } = useSessionState();
@@ -82,8 +85,8 @@ export function SignIn({ onMethod }: SignInProps) {
 }
 
 /**
- * The live region for notices. It is always rendered, because screen readers only announce changes of an
- * existing region.
+ * Live region for messages above the sign-in form. The element is always rendered, because screen readers
+ * announce only changes of an existing live region.
  */
 function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
   return (
@@ -103,12 +106,15 @@ function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
 }
 
 interface EmailStepProps {
-  /** The email from an earlier visit of this step. */
+  /** Email that the user entered before coming back to this step; empty at first. */
   readonly email: string;
   readonly onDiscovered: (email: string, methods: SignInMethods) => void;
 }
 
-/** Asks for the email and reads the sign-in methods of its domain. The API does not look up the user. */
+/**
+ * Asks for the email and reads the sign-in methods of its domain. The API does not look up a user, so the step
+ * does not disclose accounts.
+ */
 function EmailStep({ email, onDiscovered }: EmailStepProps) {
   const { discover } = useCredentials();
   const { wait, waitAfter } = useWait();
@@ -139,7 +145,7 @@ function EmailStep({ email, onDiscovered }: EmailStepProps) {
         required
         withAsterisk={false}
         maxLength={254}
-        // The page has no other content, so the autofocus skips nothing.
+        // Autofocus is acceptable because the page has no other content that a screen reader would skip.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("email")}

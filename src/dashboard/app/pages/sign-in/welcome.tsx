@@ -12,7 +12,7 @@ interface WelcomeProps {
   readonly onDone: () => void;
 }
 
-/** Sets the first password of an invited user. */
+/** Page on which an invited user sets their first password. */
 export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   const { signIn } = useSessionState();
   const { acceptInvitation } = useCredentials();

@@ -6,7 +6,10 @@ import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import type { CompanyChoice } from "../companies/data.ts";
 
-/** Role → the type of company that its users belong to. The API rejects any other type. */
+/**
+ * Maps a role to the type of company that users with this role belong to. The API rejects users in a company of
+ * another type.
+ */
 export const COMPANY_TYPE_OF = {
   super_admin: "platform",
   partner_owner: "partner",
@@ -16,7 +19,7 @@ export const COMPANY_TYPE_OF = {
   location_user: "account",
 } as const satisfies Record<Role, string>;
 
-/** Role → its permissions, described for the administrator that assigns it. */
+/** Describes the permissions of each role to the operator who assigns it. */
 export const ROLE_MEANING: Readonly<Record<Role, string>> = {
   super_admin: "Runs the platform: everything on these pages.",
   partner_owner: "Manages the partner's webhooks, clients and accounts, and gets its warnings.",
@@ -26,15 +29,15 @@ export const ROLE_MEANING: Readonly<Record<Role, string>> = {
   location_user: "Works with the reviews of chosen stores alone.",
 };
 
-/** The draft of the form for a user. */
+/** Values of the form for a user before they are sent. */
 export interface UserDraft {
   readonly name: string;
   readonly email: string;
   readonly role: Role;
-  /** Undefined for users of the platform. */
+  /** Company of the user; undefined for users of the platform. */
   readonly company: CompanyChoice | undefined;
   readonly storeIds: readonly string[];
-  /** Empty for a user without a password. */
+  /** Initial password; an empty text creates the user without a password. */
   readonly password: string;
 }
 
@@ -47,7 +50,10 @@ export const EMPTY_USER: UserDraft = {
   password: "",
 };
 
-/** Changes the role in a draft. If the new role belongs to another type of company, the company is cleared. */
+/**
+ * Changes the role in a draft. Clears the selected company if users with the new role belong to another type of
+ * company.
+ */
 export function withRole(draft: UserDraft, role: Role): UserDraft {
   const stays = COMPANY_TYPE_OF[role] === COMPANY_TYPE_OF[draft.role];
   return { ...draft, role, company: stays ? draft.company : undefined, storeIds: [] };
@@ -59,7 +65,8 @@ function userBody(draft: UserDraft, platformId: number) {
     name: draft.name.trim(),
     email: draft.email.trim(),
     role,
-    // No company has the id 0, so the API answers with a validation error for this field.
+    // Id 0 stands for "no company selected". No company has this id, so the API answers with a validation error
+    // for the field.
     company_id: COMPANY_TYPE_OF[role] === "platform" ? platformId : (company?.id ?? 0),
     ...(role === "location_user" && { store_ids: storeIds.map(Number) }),
     ...(password !== "" && { password }),
@@ -74,7 +81,7 @@ export interface UserFilter {
   readonly is_active?: "true" | "false";
 }
 
-/** Names rarely change, so cached ones may be a minute old. */
+/** Cached user names may be up to a minute old, because names rarely change. */
 const NAMES_STALE_MS = 60_000;
 
 function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
@@ -88,7 +95,7 @@ export function useUsers(filter: UserFilter) {
   return useList(["users", filter], (cursor) => readUsers(api, filter, cursor));
 }
 
-/** Reads one user by id, for pages that only know the id. */
+/** Reads one user by id, for pages that show the user's name but only know the id. */
 export function useUser(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -99,13 +106,13 @@ export function useUser(id: number | null) {
   });
 }
 
-/** Finds a user by email; undefined if there is none. */
+/** Returns a function that finds a user by email. The function resolves to undefined if no user has the email. */
 export function useFindByEmail(): (email: string) => Promise<User | undefined> {
   const api = useApi();
   return async (email) => (await readUsers(api, { email })).data[0];
 }
 
-/** The mutations of users. Each refreshes the list. */
+/** Requests that create or change users. Each request invalidates the cached user list. */
 export function useUserActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -21,7 +21,7 @@ interface WhileLockedProps {
   readonly children: ReactNode;
 }
 
-/** Shows its content until the lock of the account expires. */
+/** Renders its children until the sign-in lock of the user expires. */
 function WhileLocked({ until, children }: WhileLockedProps) {
   const now = useNow(TICK_MS);
   return Date.parse(until) > now && children;
@@ -84,7 +84,7 @@ function Unlock({ user: { id, name } }: UserProps) {
   );
 }
 
-/** Deactivates or activates a user. A dialog explains the consequences first. */
+/** Button that deactivates or activates a user, after a dialog has explained the consequences. */
 function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useUserActions();
   const { user: me } = useSession();

@@ -74,7 +74,7 @@ interface FieldsProps {
   readonly form: FormState<UserDraft>;
 }
 
-/** The fields for the role and for the company or stores that it applies to. */
+/** Form fields for the user's role, and for the company or stores in which the user has the role. */
 function RoleFields({ form }: FieldsProps) {
   const { role, company } = form.draft;
   const type = COMPANY_TYPE_OF[role];

@@ -82,7 +82,10 @@ function columnsOf(user: User, q: string | undefined): Readonly<Record<string, R
   };
 }
 
-/** Converts the filters from the address to the API's query. Values that the API would reject are left out. */
+/**
+ * Converts the filters in the address to query parameters of the users API. Values that the API would reject
+ * are left out.
+ */
 function queryOf(get: Filters["get"]): UserFilter {
   const companyId = idOf(get("company"));
   const role = ROLES.find((one) => one === get("role"));

@@ -17,7 +17,10 @@ export function useAlerts() {
   return useQuery({ queryKey: KEY, queryFn: () => readAlerts(api) });
 }
 
-/** The draft of the alert settings. Recipients are one address per line. */
+/**
+ * Values of the form for alert settings before they are sent. The recipients are text with one email address
+ * per line.
+ */
 export interface AlertDraft {
   readonly toOwners: boolean;
   readonly recipients: string;
@@ -46,7 +49,7 @@ export function alertDraftOf(one: AlertSettings): AlertDraft {
   };
 }
 
-/** Converts a draft to the body of the request. */
+/** Converts the form's values to the request body of the alert settings API. */
 function alertsBody(draft: AlertDraft) {
   const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
   const url = draft.url.trim();
@@ -68,10 +71,10 @@ export function useAlertActions() {
     return secret;
   };
   return {
-    /** Saves the settings. Returns the signing secret if this request created one, otherwise null. */
+    /** Saves the alert settings. Returns the signing secret if this request created one, otherwise null. */
     update: async (draft: AlertDraft) => keep(await answerOf(alerts.patch(alertsBody(draft)))),
     rotateSecret: async () => keep(await answerOf(alerts["rotate-secret"].post())),
-    /** Reads the signing secret. The API writes each read into the audit log. */
+    /** Reads the signing secret of alerts. The API writes each read into the audit log. */
     readSecret: async () => (await answerOf(alerts.secret.post())).secret,
   };
 }
@@ -80,11 +83,11 @@ interface AlertWords {
   readonly kind: AlertKind;
   readonly label: string;
   readonly description: string;
-  /** The alert as a phrase that follows a time, for the list of sent alerts. */
+  /** Phrase that names the alert in the list of sent alerts, where it follows the time. */
   readonly phrase: string;
 }
 
-/** The alerts in order of severity. */
+/** Kinds of alerts in order of severity. */
 export const ALERT_WORDS: readonly AlertWords[] = [
   {
     kind: "head_retrying",

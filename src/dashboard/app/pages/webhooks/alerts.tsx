@@ -187,12 +187,15 @@ function Kinds({ form }: FieldsProps) {
 
 interface AlertSecretProps {
   readonly fingerprint: string;
-  /** A secret that was just created or rotated. */
+  /** Signing secret that was just created or rotated; undefined otherwise. */
   readonly fresh: string | undefined;
   readonly onRotated: (secret: string) => void;
 }
 
-/** Shows the signing secret of alerts: at once after its creation, otherwise on request. */
+/**
+ * Shows the signing secret of alerts: immediately after it was created or rotated, otherwise on request,
+ * because the API writes each read into the audit log.
+ */
 function AlertSecret({ fingerprint, fresh, onRotated }: AlertSecretProps) {
   const { readSecret, rotateSecret } = useAlertActions();
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });

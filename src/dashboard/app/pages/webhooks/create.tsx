@@ -15,8 +15,8 @@ import "./webhooks.css";
 import { freshSecret, Secret, VerifyCode } from "./form/verify-code.tsx";
 
 /**
- * Creates a subscription in steps: endpoint, events, verification. The verification has the new id in the
- * address, so that a reload continues there.
+ * Page that creates a subscription in the steps endpoint, events and verification. In the verification step the
+ * address contains the id of the new subscription, so that a reload continues with this step.
  */
 export function Page() {
   const [params] = useSearchParams();
@@ -35,7 +35,7 @@ export function Page() {
 }
 
 interface CreationProps {
-  /** The kind of subscription that the address requests. */
+  /** Kind of subscription that the address asks for; null if it names none. */
   readonly requestedKind: string | null;
 }
 
@@ -52,7 +52,10 @@ interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
 }
 
-/** Shows the form for the requested kind if its slot is free, otherwise for the first free slot. */
+/**
+ * Shows the form for the requested kind of subscription. If the partner already has a subscription of this
+ * kind, shows the form for the first kind that is still free.
+ */
 function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
   const first = free.find(({ kind }) => kind === requestedKind) ?? free[0];
@@ -83,7 +86,10 @@ function Verification({ id }: { readonly id: string }) {
   );
 }
 
-/** The last step: shows the secret, sample code that verifies signatures, and a test event to try both. */
+/**
+ * Last step of the creation: shows the signing secret, sample code that verifies signatures, and a button that
+ * sends a test event.
+ */
 function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useSubscription(id);
   const [fresh] = useState(freshSecret(useQueryClient(), id));

@@ -15,7 +15,7 @@ import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
 
-/** Shows one event and all its delivery attempts to one subscription, with headers and bodies. */
+/** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);
@@ -100,7 +100,7 @@ function Attempts({
 }
 
 interface SummaryProps extends DeliveryProps {
-  /** The id of the subscription. */
+  /** Id of the webhook subscription. */
   readonly id: string;
 }
 
@@ -141,12 +141,12 @@ function Summary({ id, delivery }: SummaryProps) {
 }
 
 interface ReviewFactsProps {
-  /** The id of the subscription. */
+  /** Id of the webhook subscription. */
   readonly id: string;
   readonly eventId: string;
 }
 
-/** Shows the review that the event is about, with a link to all its deliveries. */
+/** Shows the review that the event is about, with a link to all deliveries for this review. */
 function ReviewFacts({ id, eventId }: ReviewFactsProps) {
   const about = useMessage(id, eventId).data ?? null;
   if (about === null || about.review_id === null) return null;

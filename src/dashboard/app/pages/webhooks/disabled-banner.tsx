@@ -23,9 +23,12 @@ interface BannerProps {
 }
 
 interface DisabledBannerProps extends BannerProps {
-  /** True if the page shows the time and reason elsewhere. */
+  /** True if the page shows the time and cause of the failure elsewhere, so that the banner leaves them out. */
   readonly isBrief: boolean;
-  /** Called after the subscription was enabled; with the test event, if one was sent first. */
+  /**
+   * Called after the subscription was enabled. `sent` is the test event, if the user chose to send one before
+   * the held events.
+   */
   readonly onEnabled: (sent?: SentTest) => void;
 }
 
@@ -62,7 +65,10 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 interface FirstFailureProps {
   readonly id: string;
   readonly failure: NonNullable<Health["first_failure"]>;
-  /** The start of the incident, which is before its first permanent failure. */
+  /**
+   * Time of the first failed attempt of the incident. It lies before the first permanent failure, which follows
+   * after several attempts.
+   */
   readonly since: string;
 }
 
@@ -90,7 +96,7 @@ function heldInWords(held: number | undefined): string {
 }
 
 interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
-  /** The number of held events. */
+  /** Number of events that are held while the subscription is disabled. */
   readonly held: number;
   readonly onClose: () => void;
 }
@@ -137,12 +143,12 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
   );
 }
 
-/** Estimates when the server releases the held events after a test. */
+/** Returns the estimated time at which the server releases the held events after a test event. */
 const in20s = () => new Date(Date.now() + HELD_WAIT_MS).toISOString();
 
 /**
- * Options for a batch. Events that were not dispatched yet are not in the queue, so the next window starts
- * where the last one ended.
+ * Returns the options for a batch subscription's events since it was disabled. Events that were not dispatched
+ * yet are not in the queue, so the next batch can begin where the last batch ended.
  */
 function batchChoices(held: number) {
   const events = held === 0 ? "" : `The ${counted(held, "held event")} `;

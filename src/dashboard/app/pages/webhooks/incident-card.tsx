@@ -11,18 +11,18 @@ import { diagnosisOf } from "./deliveries/attempt-words.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 
-/** The server counts the causes of at most this many attempts (contract 6.17). */
+/** Maximum number of attempts of which the server counts the causes (contract 6.17). */
 const MAX_COUNTED = 1_000;
 
 interface IncidentCardProps {
   readonly subscription: Subscription;
-  /** The next steps, below the facts. */
+  /** Next steps for the user, shown below the facts of the incident. */
   readonly children: ReactNode;
 }
 
 /**
- * Describes an ongoing failure: its start, the last answer of the receiver, the frequency of each cause, and
- * the queued events.
+ * Describes an ongoing delivery failure: its start, the last response of the receiver, the number of attempts
+ * per cause, and the number of queued events.
  */
 export function IncidentCard({ subscription, children }: IncidentCardProps) {
   const { id, is_active: isActive } = subscription;
@@ -90,7 +90,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
   );
 }
 
-/** Lists the causes of failed attempts. The bars only repeat the numbers. */
+/** Lists the causes of failed attempts with their numbers. The bars repeat the numbers graphically. */
 function Causes({ incident }: { readonly incident: Incident }) {
   const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
@@ -130,7 +130,7 @@ function Bars({ counts, most }: { readonly counts: readonly number[]; readonly m
       {counts.map((count, step) => {
         const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
         const x = step * BAR;
-        // Bars have no other identity than their index.
+        // The index serves as the `key`, because a bar has no other identity.
         return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
       })}
     </svg>

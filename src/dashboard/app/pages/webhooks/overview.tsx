@@ -44,7 +44,7 @@ interface HealthProps {
 }
 
 interface HealthDetailsProps extends HealthProps {
-  /** True if the incident card shows the count of failures. */
+  /** True if the page shows an incident card, which already contains the number of failures. */
   readonly isIncident: boolean;
 }
 
@@ -100,7 +100,7 @@ function Retry({ subscription, health }: HealthProps) {
   return <Blocked {...{ subscription, health, eventId }} />;
 }
 
-/** Explains that the first event of the queue waits for its retry and blocks those behind it. */
+/** Explains that the first event in the queue waits for its retry and blocks the events behind it. */
 function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;

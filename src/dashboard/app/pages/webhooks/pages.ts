@@ -1,6 +1,9 @@
 import { page } from "../../shell/page.tsx";
 
-/** The pages of subscriptions that both a partner and an operator can read. */
+/**
+ * Webhook pages that partners, operators and portal visitors can open, because they also work without
+ * permission to change anything.
+ */
 export const READING_PAGES = {
   "/webhooks": page(() => import("./webhooks.tsx")),
   "/webhooks/:id": page(() => import("./subscription.tsx")),

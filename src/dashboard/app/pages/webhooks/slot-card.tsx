@@ -25,7 +25,7 @@ const HEIGHT = 36;
 const WIDTH = 5;
 const GAP = 2;
 
-/** Draws bars without axes, as an overview. `label` contains the numbers for screen readers. */
+/** Small bar chart without axes. `label` describes the numbers for screen readers. */
 function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly label: string }) {
   const most = Math.max(1, ...bars.map(({ good, bad }) => good + bad));
   const width = bars.length * (WIDTH + GAP);
@@ -42,7 +42,7 @@ function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly la
         const [goodHeight, badHeight] = [heightOf(good), heightOf(bad)];
         const x = i * (WIDTH + GAP);
         return (
-          // Bars have no other identity than their index.
+          // The index serves as the `key`, because a bar has no other identity.
           <g key={i}>
             <rect className="spark-floor" x={x} y={HEIGHT - 1} width={WIDTH} height={1} />
             <rect
@@ -66,7 +66,7 @@ function Sparkline({ bars, label }: { readonly bars: readonly Bar[]; readonly la
   );
 }
 
-/** Shows the attempts of the last 24 hours as a sparkline. */
+/** Shows the delivery attempts of the last 24 hours as a small bar chart. */
 function DaySparkline({ id }: { readonly id: string }) {
   const stats = useStats(id, "24h").data;
   if (stats === undefined) return <Skeleton height={56} />;
@@ -84,7 +84,7 @@ function DaySparkline({ id }: { readonly id: string }) {
   );
 }
 
-/** Summarizes a subscription. Its label links to the page of the subscription. */
+/** Card that summarizes a subscription. Its label links to the subscription's page. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
   const health = useHealth(id).data;
@@ -130,7 +130,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
 const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
   diagnosisOf({ outcome: "failed", ...failure }).title.toLowerCase();
 
-/** Shows the start of the incident, the same as on the page of the subscription. */
+/** Shows the start of the incident, which is the same time that the subscription's page shows. */
 function FirstAttempt({ id }: { readonly id: string }) {
   const since = useIncident(id).data?.since ?? null;
   if (since === null) return null;
@@ -146,7 +146,7 @@ interface SlotStateProps {
   readonly health: Health | undefined;
 }
 
-/** Shows problems of a subscription. Usually there are none. */
+/** Shows the current problems of a subscription. Renders nothing if there are no problems. */
 function SlotState({ subscription, health }: SlotStateProps) {
   const { id, consecutive_failure_count: failures, ordering } = subscription;
   const first = health?.first_failure ?? null;

@@ -114,7 +114,10 @@ function SettingsTab({ subscription }: SubscriptionProps) {
   return <Settings subscription={subscription} />;
 }
 
-/** Keeps the selected tab in the address. A change of tab drops the filters of the old one. */
+/**
+ * Keeps the selected tab in the address. Selecting another tab removes the filters of the previous tab from the
+ * address.
+ */
 function useTab() {
   const [params, setParams] = useSearchParams();
   const named = params.get("tab") ?? "";
@@ -168,7 +171,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
   );
 }
 
-/** Read-only settings, for users without permission to change them. */
+/** Shows the settings of a subscription to users who may not change them. */
 function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
@@ -219,7 +222,7 @@ const WORDS: Readonly<Record<LiveState, string>> = {
   waiting: "Reconnecting …",
 };
 
-/** Shows whether the page is updated by the event stream. */
+/** Badge that shows whether the event stream currently updates the page. */
 function LiveBadge({ state }: { readonly state: LiveState }) {
   return (
     <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>

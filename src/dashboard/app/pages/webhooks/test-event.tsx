@@ -15,7 +15,7 @@ import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 import "./webhooks.css";
 
-/** A test event that was sent already, and the time at which the held events follow it. */
+/** Test event that was already sent, and the time at which the server releases the held events after it. */
 export interface SentTest {
   readonly eventId: string;
   readonly followAt: string | null;
@@ -23,14 +23,14 @@ export interface SentTest {
 
 interface TestEventProps {
   readonly id: string;
-  /** The name of the event to send; `webhook.test` if absent. */
+  /** Name of the event that is sent as a test; `webhook.test` if absent. */
   readonly event?: string;
   readonly sent?: SentTest | undefined;
-  /** Called when the user stopped the release of the held events. */
+  /** Called after the user has disabled the subscription again, which stops the release of the held events. */
   readonly onDisabled?: () => void;
 }
 
-/** Sends a test event on request, and shows the progress of its delivery live. */
+/** Sends a test event when the user asks for it, and shows the progress of the delivery. */
 export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState(first?.eventId);
@@ -66,8 +66,8 @@ interface ReleaseProps {
 }
 
 /**
- * Shows the time at which the held events follow the test, and a button that disables the subscription before
- * that.
+ * Shows when the held events will follow the test event. A button disables the subscription before that time,
+ * which keeps the events held.
  */
 function Release({ id, followAt, onDisabled }: ReleaseProps) {
   const { disable } = useSubscriptionActions(id);

@@ -14,11 +14,12 @@ export function Page() {
   const subscriptions = useSubscriptions();
   const viewed = useViewedPartner();
   const { portal } = useSession();
-  // A portal link to single subscriptions does not know whether the other slot is free.
+  // A portal link to single subscriptions does not show all subscriptions, so the page cannot tell whether
+  // another slot is free.
   const hasAll = portal?.pages.includes("webhooks") ?? true;
   const mayCreate = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
-  // A disabled subscription needs attention, so the create button is less prominent then.
+  // Makes the create button less prominent if a subscription is disabled, because that needs attention first.
   const hasDisabled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
   return (
     <>
@@ -62,7 +63,7 @@ export function Page() {
   );
 }
 
-/** Shows a free slot, and the purpose of its kind of subscription. */
+/** Shows a kind of subscription that the partner does not have yet, with the use case of this kind. */
 function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   const isReadOnly = useIsReadOnly();

@@ -5,8 +5,8 @@ import { type ChartProps, type ChartSeries, type Pattern, PLOT_PX } from "./char
 const TILE = 6;
 
 /**
- * Returns the fill of a bar on the canvas. A pattern is opaque, because in a stack the first series is drawn
- * behind the others.
+ * Returns the fill style of a bar on the canvas. Patterns have an opaque background, because the bars of a
+ * stack are drawn over each other.
  */
 function fillOf(color: string, pattern: Pattern, background: string): string | CanvasPattern {
   if (pattern === "solid") return color;
@@ -32,7 +32,8 @@ function draw(context: CanvasRenderingContext2D, pattern: Pattern, color: string
   context.beginPath();
   if (pattern === "dots") context.arc(TILE / 2, TILE / 2, 1.6, 0, 2 * Math.PI);
   if (pattern === "lines") line(context, [0, TILE / 2], [TILE, TILE / 2]);
-  // Draws each line three times, so that the corners of adjacent tiles join.
+  // Draws each diagonal line three times with an offset, so that lines continue across the edges of adjacent
+  // pattern tiles.
   if (pattern === "stripes")
     for (const shift of [-TILE, 0, TILE]) line(context, [shift, TILE], [shift + TILE, 0]);
   if (pattern === "dots") context.fill();
@@ -47,7 +48,7 @@ function line(context: CanvasRenderingContext2D, from: Point, to: Point): void {
 }
 
 const DAY_S = 86_400;
-/** A drag shorter than this counts as a click. */
+/** Distance in px below which a drag over the chart counts as a click. */
 const CLICK_PX = 6;
 const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
@@ -58,8 +59,8 @@ interface PlotProps extends ChartProps {
 }
 
 /**
- * Builds the uPlot options of a chart, in the colours that the style sheet gives its element now. uPlot keeps
- * the options, so `present` returns the current properties at each call.
+ * Builds the uPlot options of a chart, with the colours that the style sheet currently defines for its element.
+ * uPlot keeps the options, so they call `present` to get the properties of the latest render.
  */
 export function chartOptions(present: () => PlotProps, element: HTMLElement): uPlot.Options {
   const { series, height = PLOT_PX, onSelect } = present();
@@ -81,7 +82,7 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
       points: { size: 7 },
     },
     scales: {
-      // Extends the range by half a step on both sides, so that the first and the last bar are not cut.
+      // Extends the time axis by half a step on both sides, so that the first and the last bar are not cut off.
       x: { range: (_, min, max) => [min - present().step / 2, max + present().step / 2] },
       y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
     },
@@ -109,8 +110,8 @@ export function chartOptions(present: () => PlotProps, element: HTMLElement): uP
 }
 
 /**
- * Reports the whole steps that the user dragged over, and clears the selection of the canvas, because the
- * page shows the selected period itself.
+ * Reports the whole time steps that the user dragged over. Clears the selection on the canvas, because the page
+ * shows the selected period itself.
  */
 function selectSteps(plot: uPlot, { times, step, onSelect }: ChartProps): void {
   const { left, width } = plot.select;
@@ -140,7 +141,10 @@ function seriesOptions(
   };
 }
 
-/** Finds points between two gaps. No line passes through them, so they are drawn as dots. */
+/**
+ * Returns the indexes of points between two gaps. A line chart draws them as dots, because no line passes
+ * through them.
+ */
 function isolatedPoints({ data }: uPlot, series: number): number[] {
   const values = data[series] ?? [];
   const isGap = (at: number) => values[at] === null || values[at] === undefined;
@@ -153,10 +157,10 @@ function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
   return splits.map((seconds) => format.format(seconds * 1_000));
 }
 
-/** Returns the computed value of a CSS variable. A canvas does not resolve variables. */
+/** Returns the computed colour of a CSS variable. A canvas cannot resolve CSS variables itself. */
 function resolved(element: HTMLElement, name: string): string {
-  // Reduced motion turns every change into a short transition, and the computed colour would still be the old
-  // one.
+  // Disables transitions, because with reduced motion every change is a short transition, and the computed
+  // colour would still be the previous colour.
   element.style.transitionProperty = "none";
   element.style.color = `var(${name})`;
   const { color } = getComputedStyle(element);

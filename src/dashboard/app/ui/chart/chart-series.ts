@@ -1,39 +1,39 @@
-/** The pattern of a bar in addition to its colour, so that series are distinguishable without colour. */
+/** Pattern of a bar, in addition to its colour, so that series can be distinguished without colours. */
 export type Pattern = "solid" | "stripes" | "dots" | "lines";
 
 export interface ChartSeries {
   readonly label: string;
-  /** The name of a variable of chart.css. */
+  /** Name of a CSS variable that chart.css defines. */
   readonly color: `--chart-${string}`;
   readonly shape: "bar" | "line" | "area";
-  /** The pattern of the bars; solid if absent. */
+  /** Pattern of the series' bars; solid if absent. */
   readonly pattern?: Pattern;
   readonly values: readonly (number | null)[];
-  /** A summary of the whole range, shown while the pointer is not on the chart. */
+  /** Summary of the whole time span. The legend shows it while the pointer is not on the chart. */
   readonly summary: string;
 }
 
 export interface ChartProps {
   readonly title: string;
-  /** Unix time in seconds, ascending. */
+  /** Times of the points as Unix time in seconds, ascending. */
   readonly times: readonly number[];
   /** Seconds between two points. */
   readonly step: number;
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly formatTime: (seconds: number) => string;
-  /** Stacks the bars, because the values are parts of a whole. */
+  /** True if the bars are stacked, which shows that the values are parts of a whole. */
   readonly isStacked?: boolean;
-  /** The height of the plot in px. */
+  /** Height of the plot in px. */
   readonly height?: number;
   /**
-   * Called with a period in seconds, which the user selects by dragging over the chart or in two fields. If
-   * absent, the chart has no selection.
+   * Called with the period, in Unix seconds, that the user selects by dragging over the chart or in two fields.
+   * If absent, the chart offers no selection.
    */
   readonly onSelect?: SelectPeriod;
 }
 
-/** The default height of the plot in px. */
+/** Default height of the plot in px. */
 export const PLOT_PX = 180;
 
 export type SelectPeriod = (since: number, until: number) => void;

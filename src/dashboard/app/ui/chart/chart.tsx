@@ -22,8 +22,8 @@ import {
 } from "./chart-series.ts";
 
 /**
- * Draws values over time with a legend, and offers the same values as a table for users without sight or
- * pointer. Dragging over the plot selects a period.
+ * Draws values over time with a legend. Offers the same values as a table, for users who cannot see or point at
+ * the plot. Dragging over the plot selects a period.
  */
 export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   const { title, times, formatTime, actions, onSelect } = props;
@@ -82,7 +82,8 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
     latest.current = { props, data };
   });
   useEffect(() => plot.current?.setData(data), [data]);
-  // The plot is rebuilt when its series change. New values alone are set on the existing plot.
+  // Key of the plot: a change of the series or of the colour scheme rebuilds the plot. New values alone are set
+  // on the existing plot.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;
@@ -99,7 +100,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
       made.destroy();
       plot.current = undefined;
     };
-    // The colours are read from the style sheet when the plot is built.
+    // The rule considers these dependencies unnecessary, but the plot reads colours and series only when it is built.
     // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [scheme, shape]);
   const selects = props.onSelect !== undefined || undefined;
@@ -109,8 +110,8 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
 }
 
 /**
- * Converts the series to uPlot's columns. In a stack each series is the sum of itself and those after it,
- * because the first one is drawn behind the others.
+ * Converts the series to uPlot's data columns. In a stack, a column is the sum of its series and all following
+ * series, because later series are drawn in front of earlier ones.
  */
 function dataOf(
   times: readonly number[],
@@ -126,14 +127,14 @@ function dataOf(
   return [[...times], ...columns];
 }
 
-/** Shows the values of a chart as a table. The rows are rendered when the user opens it. */
+/** Shows the values of a chart as a table. The rows are rendered only after the user has opened the table. */
 function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show as a table</summary>
       {isOpen && (
-        // A scrollable box must be focusable, so that it scrolls by keyboard.
+        // The box is focusable, so that keyboard users can scroll it.
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
           <Table fz="xs" className="tabular" stickyHeader>
@@ -170,11 +171,11 @@ interface PeriodSelectProps extends Pick<ChartProps, "times" | "step" | "formatT
   readonly onSelect: SelectPeriod;
 }
 
-/** Selects a period of a chart by two fields, without a pointer. */
+/** Selects a period of a chart by two fields, for users who cannot drag over the plot. */
 function PeriodSelect({ times, step, formatTime, onSelect }: PeriodSelectProps) {
   const [chosen, setChosen] = useState<{ readonly since?: number; readonly until?: number }>({});
   const ends = times.map((time) => time + step);
-  // A chosen end may be outside of the range that is shown now; the end of the range replaces it.
+  // Uses the start or end of the shown range if a previously chosen time is outside of the range.
   const since = times.find((time) => time === chosen.since) ?? times[0] ?? 0;
   const until = ends.find((time) => time === chosen.until) ?? ends.at(-1) ?? 0;
   return (

@@ -17,18 +17,21 @@ import {
 } from "./reads.ts";
 import type { Span } from "./stats-range.ts";
 
-/** The partner that an operator is looking at. */
+/** Partner whose webhooks an operator is viewing. */
 interface ViewedPartner {
   readonly id: number;
   readonly name: string;
 }
 
-/** Provides the partner that an operator is looking at. Undefined on a partner's own pages. */
+/** Provides the partner whose webhooks an operator is viewing; undefined on a partner's own pages. */
 export const ViewedPartnerContext = createContext<ViewedPartner | undefined>(undefined);
 
 export const useViewedPartner = (): ViewedPartner | undefined => use(ViewedPartnerContext);
 
-/** Returns true for operators and for read-only portal links. Controls that change something are hidden then. */
+/**
+ * Returns whether controls that change something must be hidden, which is the case for operators and for
+ * read-only portal links.
+ */
 export function useIsReadOnly(): boolean {
   const { portal } = useSession();
   const isViewed = useViewedPartner() !== undefined;
@@ -39,7 +42,10 @@ export function useReader(): Reader {
   return { api: useApi(), partnerId: useViewedPartner()?.id };
 }
 
-/** Query keys. All data of a subscription has a key below its id, so that one call can invalidate it. */
+/**
+ * Query keys of cached webhook data. All data of a subscription has a key that begins with the key of the
+ * subscription, so that one call can invalidate all of it.
+ */
 export const keys = {
   all: ["webhooks"],
   list: ["webhooks", "list"],
@@ -64,7 +70,10 @@ export const keys = {
 
 const LIST_MS = 10_000;
 const STATS_MS = 30_000;
-/** A short interval before the first attempt, because the user waits for it. */
+/**
+ * Polling interval in ms before the first delivery attempt. It is short because the user is waiting for the
+ * result of a test.
+ */
 const WAITING_FOR_ATTEMPT_MS = 500;
 const WAITING_FOR_RETRY_MS = 2_000;
 
@@ -109,7 +118,10 @@ export function useIncident(id: string) {
   });
 }
 
-/** Reads statistics. The previous ones stay visible while those for a changed span load. */
+/**
+ * Reads the statistics of a subscription. When the time span changes, the previous statistics stay visible
+ * until the new ones have loaded.
+ */
 export function useStats(id: string, span: Span, isByEvent = false) {
   const reader = useReader();
   return useQuery({
@@ -120,7 +132,7 @@ export function useStats(id: string, span: Span, isByEvent = false) {
   });
 }
 
-/** Polls a delivery until it is settled. */
+/** Polls a delivery until it is settled, which means that no further attempt will follow. */
 export function useDelivery(id: string, eventId: string) {
   const reader = useReader();
   return useQuery({
@@ -136,8 +148,8 @@ export function useDelivery(id: string, eventId: string) {
 export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void;
 
 /**
- * Opens the event stream of a subscription, one for the whole page. It updates the query cache and passes
- * attempts to the listeners of `follow`.
+ * Opens the event stream of a subscription, which the whole page shares. Stream messages update the query
+ * cache, and delivery attempts are passed to the listeners that were added with `follow`.
  */
 export function useSubscriptionLive(id: string) {
   const client = useQueryClient();
@@ -147,13 +159,14 @@ export function useSubscriptionLive(id: string) {
     if (event === "subscription") client.setQueryData(keys.one(id), data);
     if (event === "attempt") {
       hasUpdates.current = true;
-      // The server declares the type of the stream's attempts beside that of the API's attempts.
+      // The assertion is needed because stream data has the type `unknown`. The server declares the type of the
+      // stream's attempts beside that of the API's attempts.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       for (const listener of listeners.current) listener(data as AttemptRow);
     }
     if (event !== "health") return;
     client.setQueryData(keys.health(id), data);
-    // The charts refresh with each health message, which is less frequent than attempts.
+    // Refreshes the charts with each health message, because health messages are less frequent than attempts.
     if (hasUpdates.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
     hasUpdates.current = false;
   });

@@ -1,11 +1,11 @@
 import type { DeliveryKind, Subscription } from "./reads.ts";
 
-/** The draft of a subscription, for the forms of creation and settings. */
+/** Values of the forms that create or change a subscription, before they are sent. */
 export interface Draft {
   readonly kind: DeliveryKind;
   readonly url: string;
   readonly label: string;
-  /** The selected events; null for all events, including future ones. */
+  /** Names of the selected events; null for all events, including those added in the future. */
   readonly events: readonly string[] | null;
   readonly payloadMode: Subscription["payload_mode"];
   readonly suppressNative: boolean;
@@ -13,7 +13,10 @@ export interface Draft {
   readonly intervalHours: number;
 }
 
-/** Draft field → API field, for fields that show their own validation errors. */
+/**
+ * Maps a field of the draft to the API field of the same value, for the form fields that show their own
+ * validation errors.
+ */
 export const DRAFT_FIELDS = {
   url: "webhook_url",
   label: "label",
@@ -51,7 +54,7 @@ export function draftOf(one: Subscription): Draft {
   };
 }
 
-/** Returns the fields that apply to the kind of subscription, as the API names them. */
+/** Returns the settings that apply to the kind of subscription, under the names of the API. */
 function fieldsOf(draft: Draft) {
   const common = { label: draft.label.trim(), webhook_url: draft.url.trim() };
   if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
@@ -68,7 +71,10 @@ export function createBody(draft: Draft) {
   return { delivery_kind: draft.kind, ...fieldsOf(draft) };
 }
 
-/** Returns only the fields that differ from the subscription. */
+/**
+ * Returns the settings in the draft that differ from the saved subscription, because an update sends only
+ * changed settings.
+ */
 export function changesOf(
   draft: Draft,
   current: Subscription,
@@ -80,7 +86,7 @@ export function changesOf(
   return Object.fromEntries(changed);
 }
 
-/** Compares two values of a field. The order of events in a filter is irrelevant. */
+/** Compares two values of a setting. The order of a list is ignored, because an event filter has no order. */
 function isSame(one: unknown, other: unknown): boolean {
   return normal(one) === normal(other);
 }
@@ -90,7 +96,7 @@ function normal(value: unknown): string {
 }
 
 interface UrlHint {
-  /** An error is certain. An advice may be wrong, so the form can be sent anyway. */
+  /** `error`: the URL is certainly invalid. `advice`: the URL may be valid after all, so the form can be sent. */
   readonly kind: "error" | "advice";
   readonly text: string;
 }
@@ -99,7 +105,7 @@ const MAX_URL_CHARS = 2_048;
 const INTERNAL =
   /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|\[|0\.0\.0\.0)|\.(local|internal|localhost)$/;
 
-/** Checks a webhook URL while the user types, without the server. */
+/** Checks a webhook URL in the browser while the user types. The API makes the final decision. */
 export function urlHint(text: string): UrlHint | undefined {
   if (text === "") return undefined;
   if (text.length > MAX_URL_CHARS)
@@ -118,7 +124,7 @@ export function urlHint(text: string): UrlHint | undefined {
   return undefined;
 }
 
-/** Derives the label of a subscription from the host of its URL. */
+/** Derives the default label of a subscription from the host name of its URL. */
 export function labelFor(text: string): string {
   return URL.parse(text)?.hostname.slice(0, 100) ?? "";
 }

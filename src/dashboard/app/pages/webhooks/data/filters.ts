@@ -1,6 +1,6 @@
 import type { Attempt } from "./reads.ts";
 
-/** An attempt in a list. It has no bodies, because the list may hold thousands of attempts. */
+/** Delivery attempt in a list, without request and response body, because a list may contain thousands of attempts. */
 export type AttemptRow = Pick<
   Attempt,
   | "id"
@@ -33,7 +33,7 @@ export type Outcome = (typeof OUTCOMES)[number];
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
 export const isUlid = (text: string): boolean => ULID.test(text);
 
-/** Reads the filter of attempts from the address. Values that the API would reject are left out. */
+/** Reads the filter of the attempt list from the address. Values that the API would reject are left out. */
 export function filterOf(params: URLSearchParams): AttemptFilter {
   const given = FILTER_NAMES.flatMap((name) => {
     const value = params.get(name)?.trim() ?? "";
@@ -49,7 +49,10 @@ function isAllowed(name: FilterName, value: string): boolean {
   return true;
 }
 
-/** Returns whether a live attempt matches the filter of the list. `until` is exclusive. */
+/**
+ * Returns whether an attempt from the event stream matches the filter of the list. The filter's `until` is
+ * exclusive.
+ */
 export function isMatch(row: AttemptRow, filter: AttemptFilter): boolean {
   const at = Date.parse(row.started_at);
   return (
@@ -78,7 +81,10 @@ export function rowOf(one: AttemptRow): AttemptRow {
   };
 }
 
-/** Merges live rows with loaded ones, newest first and without duplicates. Ids are ULIDs of the start time. */
+/**
+ * Merges attempts from the event stream with attempts from the API, newest first and without duplicates. The
+ * ids are ULIDs, so their order is that of the start times.
+ */
 export function mergeRows(
   liveRows: readonly AttemptRow[],
   read: readonly AttemptRow[],
@@ -106,16 +112,16 @@ type Name = (typeof MESSAGE_FILTER_NAMES)[number];
 export type MessageFilter = { readonly [K in Name]?: string };
 
 export const STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
-/** The API's value for all outcomes except `delivered`. */
+/** Value of the API's `outcome` filter that matches all outcomes except `delivered`. */
 export const ALL_FAILURES = "not_delivered";
-/** Preset in the address → its length in ms, up to now. */
+/** Maps a preset period in the address to its length in ms. The period ends now. */
 export const PRESETS = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 } as const;
 type Preset = keyof typeof PRESETS;
 
 const MAX_REVIEW_ID = 2_147_483_647;
 const STATUS = /^([1-5]xx|[1-5]\d\d|none)$/;
 
-/** Reads the filter of messages from the address. Values that the API would reject are left out. */
+/** Reads the filter of the event list from the address. Values that the API would reject are left out. */
 export function messageFilterOf(params: URLSearchParams): MessageFilter {
   const given = MESSAGE_FILTER_NAMES.flatMap((name) => {
     const value = params.get(name)?.trim() ?? "";
@@ -138,12 +144,18 @@ function isMessageValue(name: Name, value: string): boolean {
 const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
 export const isStatus = (value: string): boolean => STATUS.test(value);
 
-/** Returns whether a text may be our id of a review. Any other text is taken as the review site's id. */
+/**
+ * Returns whether a text may be our numeric id of a review. The caller treats any other text as the review
+ * site's id.
+ */
 export function isReviewId(text: string): boolean {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_REVIEW_ID;
 }
 
-/** Converts the filter to the API's query. A preset becomes a period that ends at `now`. */
+/**
+ * Converts the filter of the event list to query parameters of the API. A preset period becomes a period that
+ * ends at `now`.
+ */
 export function messageQuery({ within, ...filter }: MessageFilter, now: number) {
   if (within === undefined || !isPreset(within)) return filter;
   const { since: _, until: __, ...others } = filter;

@@ -2,8 +2,8 @@ import { answerOf, type ApiClient } from "../../../api/client.ts";
 import { statsQuery, type Span } from "./stats-range.ts";
 
 /**
- * The client that reads subscriptions, and the partner that they belong to. Without `partnerId` they are the
- * user's own; with it an operator reads them.
+ * API client, and the partner whose subscriptions it reads. Without `partnerId` a partner reads its own
+ * subscriptions; with `partnerId` an operator reads those of this partner.
  */
 export interface Reader {
   readonly api: ApiClient;
@@ -11,19 +11,19 @@ export interface Reader {
 }
 
 /**
- * Returns the API routes of one subscription. The id comes from the address and may be any text, and the
- * client does not encode path segments.
+ * Returns the API routes of one subscription. Encodes the id, because the address may contain any text as id
+ * and the API client does not encode path segments.
  */
 export function subscriptionAt(api: ApiClient, id: string) {
   return api.partner.webhooks({ id: encodeURIComponent(id) });
 }
 
-/** Returns the API routes of one delivery. The event id is encoded for the same reason. */
+/** Returns the API routes of one delivery. Encodes the event id, because the address may contain any text as id. */
 export function deliveryAt(api: ApiClient, id: string, eventId: string) {
   return subscriptionAt(api, id).deliveries({ eventId: encodeURIComponent(eventId) });
 }
 
-/** Returns the read routes of a subscription: those of the partner, or those of an operator for the partner. */
+/** Returns the routes that read a subscription: the partner's own routes, or the operator's routes for this partner. */
 export function readableAt({ api, partnerId }: Reader, id: string) {
   const given = encodeURIComponent(id);
   return partnerId === undefined
@@ -31,7 +31,7 @@ export function readableAt({ api, partnerId }: Reader, id: string) {
     : api.admin.partners({ id: partnerId }).webhooks({ subscriptionId: given });
 }
 
-/** Returns the path of the event stream below `{base_url}`. */
+/** Returns the path of a subscription's event stream below `{base_url}`. */
 export function streamPath({ partnerId }: Reader, id: string): string {
   const list =
     partnerId === undefined ? "/partner/webhooks" : `/admin/partners/${partnerId}/webhooks`;

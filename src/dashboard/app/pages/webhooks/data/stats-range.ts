@@ -8,12 +8,12 @@ const AT = new Intl.DateTimeFormat(undefined, {
 
 export const formatTime = (seconds: number): string => AT.format(seconds * 1_000);
 
-/** Formats a period, such as `Fri, Nov 21, 10:00 AM – 11:00 AM`. */
+/** Formats a period as text, such as `Fri, Nov 21, 10:00 AM – 11:00 AM`. */
 export function formatPeriod(period: { readonly since: string; readonly until: string }): string {
   return AT.formatRange(new Date(period.since), new Date(period.until));
 }
 
-/** Converts a period in seconds to the ISO 8601 instants of the address. */
+/** Converts a period from Unix times in seconds to ISO 8601 times, as the address contains them. */
 export const periodAt = (since: number, until: number) => ({
   since: new Date(since * 1_000).toISOString(),
   until: new Date(until * 1_000).toISOString(),
@@ -21,19 +21,19 @@ export const periodAt = (since: number, until: number) => ({
 
 type StatsRange = "1h" | "24h" | "7d" | "30d";
 
-/** A half-open period: `since` is included, `until` is not. */
+/** Period between two ISO 8601 times; `since` is inclusive, `until` exclusive. */
 export interface Period {
   readonly since: string;
   readonly until: string;
 }
 
-/** The time span of a chart: a range up to now, or a selected period. */
+/** Time span of a chart: a range that ends now, or a period that the user selected. */
 export type Span = StatsRange | Period;
 
 interface Range {
   readonly label: string;
   readonly spanMs: number;
-  /** Seconds per point, a multiple of the five minutes in which the API counts. */
+  /** Seconds per point of the chart. A multiple of 300, because the API counts in intervals of five minutes. */
   readonly stepS: number;
 }
 
@@ -47,27 +47,27 @@ export const STATS_RANGES: Readonly<Record<StatsRange, Range>> = {
   "30d": { label: "30 days", spanMs: 30 * DAY_MS, stepS: 12 * 3_600 },
 };
 
-/** Parses the range from the address; the default is `24h`. */
+/** Parses the chart's range from the address. Any other text yields the default of `24h`. */
 export function rangeOf(text: string | null): StatsRange {
   return text === "1h" || text === "7d" || text === "30d" ? text : "24h";
 }
 
-/** Parses the period from the address; undefined if there is none. */
+/** Parses the chart's period from the address; undefined if the address contains no valid period. */
 export function periodOf(params: URLSearchParams): Period | undefined {
   const since = params.get("since") ?? "";
   const until = params.get("until") ?? "";
   return Date.parse(since) < Date.parse(until) ? { since, until } : undefined;
 }
 
-/** The highest number of points in a chart, limited by the width of its bars. */
+/** Maximum number of points in a chart; with more points the bars would be too narrow. */
 const POINTS = 60;
 /**
- * Step widths in seconds. Each divides the next, so that a period of whole steps can be divided into shorter
- * steps.
+ * Possible widths of a chart's time step in seconds. Each width divides the next, so that a selected period of
+ * whole steps can be divided into shorter steps.
  */
 const STEPS_S = [300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400];
 
-/** Returns the query of the statistics API for a span. */
+/** Returns the query parameters of the statistics API for the time span of a chart. */
 export function statsQuery(span: Span, now: number) {
   if (typeof span === "string") {
     const { spanMs, stepS } = STATS_RANGES[span];
@@ -81,8 +81,8 @@ export function statsQuery(span: Span, now: number) {
 const FIVE_MINUTES_MS = 300_000;
 
 /**
- * Returns the span of the chart above a list with this filter. Attempts are kept for 30 days, so it is at
- * most 30 days long.
+ * Returns the time span of the chart above a list with this filter; undefined if the filter's period is over.
+ * Spans are limited to 30 days, because attempts are deleted after 30 days.
  */
 export function spanOf(
   filter: { readonly within?: string; readonly since?: string; readonly until?: string },
@@ -91,7 +91,7 @@ export function spanOf(
   const { within, since, until } = filter;
   if (within !== undefined) return rangeOf(within);
   if (since === undefined && until === undefined) return "30d";
-  // Rounded up to five minutes, so that the query key stays the same for a while.
+  // Rounds the current time up to five minutes, so that the query key does not change with every render.
   const present = Math.ceil(now / FIVE_MINUTES_MS) * FIVE_MINUTES_MS;
   const end = Math.min(present, until === undefined ? present : Date.parse(until));
   const first = end - STATS_RANGES["30d"].spanMs;

@@ -5,11 +5,11 @@ interface Kind {
   readonly kind: DeliveryKind;
   readonly title: string;
   readonly short: string;
-  /** The use case of the kind, shown in an empty slot. */
+  /** Use case of the kind of subscription, shown while the partner has no subscription of this kind. */
   readonly purpose: string;
 }
 
-/** The kinds of subscriptions. Each partner has one slot per kind. */
+/** Kinds of webhook subscriptions. A partner can have one subscription of each kind. */
 export const KINDS: readonly Kind[] = [
   {
     kind: "immediate",
@@ -36,7 +36,7 @@ type Facts = Pick<
   "delivery_kind" | "batch_interval_hours" | "events" | "payload_mode" | "ordering"
 >;
 
-/** Summarizes in a phrase the events that a subscription receives. */
+/** Summarizes in a phrase which events a subscription receives. */
 export function eventsInWords(one: Facts): string {
   if (one.delivery_kind === "batch")
     return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
@@ -45,7 +45,7 @@ export function eventsInWords(one: Facts): string {
   return `${events}, ${one.payload_mode} body, ${ordering}`;
 }
 
-/** Describes why a subscription is disabled. */
+/** Describes in a phrase why a subscription is disabled. */
 export function disabledBecause({
   disabled_reason: reason,
   consecutive_failure_count: failures,
@@ -59,14 +59,15 @@ export function disabledBecause({
 type Blocking = Pick<Health, "blocked_attempts" | "blocked_since" | "last_success_at">;
 
 /**
- * The number of failed attempts from which an event counts as a problem. A single failure is usually resolved
- * by the first retry.
+ * Number of failed attempts after which an event counts as a problem. A single failure is not counted, because
+ * the first retry usually succeeds.
  */
 const TROUBLE_FROM = 2;
 
 /**
- * Returns the state for the badge. An active subscription is failing after a permanent failure until the next
- * 2xx. It is also failing when an event has failed twice and nothing was delivered since its first attempt.
+ * Returns the state of a subscription for its badge. An active subscription is "failing" after a permanent
+ * failure, until a receiver answers 2xx again. It is also "failing" when an event has failed twice and no event
+ * was delivered since its first attempt.
  */
 export function stateInWord(
   one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
@@ -83,8 +84,8 @@ function hasDeliveredSince({ blocked_since: since, last_success_at: last }: Bloc
 }
 
 /**
- * Returns whether a page shows the event that waits for a retry. In strict order it always does, because the
- * event blocks all later ones. In order by review it does after the second failed attempt.
+ * Returns whether a page shows the event that waits for a retry. In strict order, a waiting event is always
+ * shown, because it blocks all later events. In order by review, it is shown from the second failed attempt.
  */
 export function isRetryShown(
   { ordering }: Pick<Subscription, "ordering">,
@@ -93,6 +94,6 @@ export function isRetryShown(
   return health.blocked_attempts >= (ordering === "review" ? TROUBLE_FROM : 1);
 }
 
-/** Shown in place of controls that would send something, because the API rejects them for a disabled subscription. */
+/** Text in place of controls that send events, because the API rejects their requests for a disabled subscription. */
 export const NOTHING_SENT =
   "The subscription is disabled, and sends nothing until it is enabled. Enable it first; the button is above.";

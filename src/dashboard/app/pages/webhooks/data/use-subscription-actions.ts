@@ -6,23 +6,23 @@ import { keys } from "./data.ts";
 import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
-/** Whether the events that were held while a subscription was disabled are delivered or skipped. */
+/** Decision about the events that were held while a subscription was disabled: deliver or skip them. */
 export type Held = "deliver" | "skip";
 
-/** A period; without an end it lasts until now. */
+/** Period between two ISO 8601 times; without `until`, the period ends now. */
 interface Period {
   readonly since: string;
   readonly until?: string;
 }
 
-/** Creates a subscription. Returns it with its secret. */
+/** Returns a function that creates a subscription and returns it together with its signing secret. */
 export function useCreateSubscription() {
   const api = useApi();
   const queries = useQueryClient();
   return async (draft: Draft) => {
     type Body = Parameters<typeof api.partner.webhooks.post>[0];
-    // Events and hours were selected from the catalog, but their types are plain strings; the API validates
-    // them.
+    // The assertion is needed because the draft types events and hours as plain strings. They were selected
+    // from the catalog, and the API validates them.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const body = createBody(draft) as Body;
     const created = await answerOf(api.partner.webhooks.post(body));
@@ -31,7 +31,7 @@ export function useCreateSubscription() {
   };
 }
 
-/** The mutations of one subscription. Each updates the cached data. */
+/** Requests that change or use one subscription. Each request updates the cached data of the subscription. */
 export function useSubscriptionActions(id: string) {
   const api = useApi();
   const queries = useQueryClient();
@@ -43,14 +43,18 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
   return {
     update: async (draft: Draft, current: Subscription) => {
       type Body = Parameters<typeof subscription.patch>[0];
-      // The values come from the catalog, as in a creation; the API validates them.
+      // The assertion is needed because the draft types events as plain strings. They were selected from the
+      // catalog, and the API validates them.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = changesOf(draft, current) as Body;
       const updated = await answerOf(subscription.patch(body));
       queries.setQueryData(keys.one(id), updated);
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    /** Enables the subscription. Returns the id of the test event, if one is sent first. */
+    /**
+     * Enables the subscription. Returns the id of the test event that is sent before the held events; null if
+     * none is sent.
+     */
     enable: async (held: Held, test: boolean): Promise<string | null> => {
       const { test_event_id: eventId, ...enabled } = await answerOf(
         subscription.enable.post({ held, test }),
@@ -64,8 +68,8 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       void queries.invalidateQueries({ queryKey: keys.all });
     },
     /**
-     * Deletes the subscription and drops its cached data. `onRemoved` must leave its pages, which would read
-     * it again.
+     * Deletes the subscription and its cached data. `onRemoved` must navigate away from the subscription's
+     * pages, because they would read the deleted subscription again.
      */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
@@ -73,12 +77,15 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       queries.removeQueries({ queryKey: keys.one(id) });
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    /** Reads the signing secret. The API writes each read into the audit log. */
+    /** Reads the signing secret of the subscription. The API writes each read into the audit log. */
     readSecret: async (): Promise<string> => {
       const { secret } = await answerOf(subscription.secret.post());
       return secret;
     },
-    /** Rotates the signing secret and returns the new one. */
+    /**
+     * Rotates the signing secret and returns the new secret. During the grace period deliveries are signed with
+     * both secrets.
+     */
     rotateSecret: async (graceHours: number): Promise<string> => {
       const body = { grace_period_hours: graceHours };
       const { secret, ...rotated } = await answerOf(subscription["rotate-secret"].post(body));
@@ -98,10 +105,11 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
 function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
   const subscription = subscriptionAt(api, id);
   return {
-    /** Sends a test event, by default `webhook.test`. Returns its id. */
+    /** Sends a test event, by default `webhook.test`, and returns the id of the event. */
     sendTest: async (event?: string): Promise<string> => {
       type Body = Parameters<typeof subscription.test.post>[0];
-      // The event was selected from the catalog; the API validates it.
+      // The assertion is needed because the event name is a plain string. It was selected from the catalog, and
+      // the API validates it.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = (event === undefined ? {} : { event }) as Body;
       const { event_id: eventId } = await answerOf(subscription.test.post(body));
@@ -111,7 +119,7 @@ function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
       await answerOf(deliveryAt(api, id, eventId).redeliver.post());
       await queries.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
     },
-    /** Queues events again. Returns their number. */
+    /** Queues the undelivered events of a period again and returns the number of queued events. */
     recover: async (period: Period): Promise<number> => {
       const { queued } = await answerOf(subscription.recover.post({ ...period }));
       return queued;

@@ -25,17 +25,17 @@ interface AttemptProps {
 }
 
 interface RequestProps extends AttemptProps {
-  /** The current URL of the subscription; undefined while it loads. */
+  /** Current webhook URL of the subscription; undefined while the subscription loads. */
   readonly url: string | undefined;
 }
 
 interface AttemptCardProps extends RequestProps {
-  /** True if there is a later attempt of the same event. */
+  /** True if a later attempt to deliver the same event exists. */
   readonly isFollowed: boolean;
   readonly isOpenAtFirst: boolean;
 }
 
-/** Shows the result of an attempt, and on request the full request and response. */
+/** Shows the result of a delivery attempt, and on request its complete request and response. */
 export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (
@@ -176,13 +176,13 @@ function Direction({ title, children }: DirectionProps) {
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
 interface HttpMessageProps {
-  /** `Request` or `Response`. */
+  /** Which of the two HTTP messages is shown: `Request` or `Response`. */
   readonly name: string;
   readonly headers: Headers;
   readonly body: string;
 }
 
-/** Shows headers and body as text. JSON is indented unless the user asks for the raw body. */
+/** Shows headers and body of an HTTP message as text. A JSON body is indented unless the user asks for the raw body. */
 function HttpMessage({ name, headers, body }: HttpMessageProps) {
   return (
     <Stack gap="sm">

@@ -14,8 +14,8 @@ interface EventFieldProps {
 }
 
 /**
- * Filters by event name. The field is disabled until the catalog has loaded, because Enter would have no
- * entry to select.
+ * Filters by event name. The field is disabled until the event catalog has loaded, because there is no name to
+ * select before.
  */
 export function EventField({ value, onChange }: EventFieldProps) {
   const events = useCatalog().data?.events;
@@ -36,7 +36,10 @@ export function EventField({ value, onChange }: EventFieldProps) {
   );
 }
 
-/** The filters of the attempts. They are in the address, so that a link can be shared. */
+/**
+ * Filters of the attempt list. The address contains their values, so that a link to the filtered list can be
+ * shared.
+ */
 export function AttemptFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   return (
@@ -101,14 +104,14 @@ interface EventIdFieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Filters by event id as soon as the text is a complete id. */
+/** Filters by event id. The filter applies as soon as the typed text is a complete id of 26 characters. */
 export function EventIdField({ value, onChange }: EventIdFieldProps) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
   const [known, setKnown] = useState(value);
   if (value !== known) {
     setKnown(value);
-    // The value was changed from outside, for example by "Clear filters".
+    // Adopts a value that changed outside of this field, for example by "Clear filters".
     if (idIn(text) !== value) setText(value);
   }
   const change = (next: string) => {

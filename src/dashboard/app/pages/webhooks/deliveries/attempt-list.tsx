@@ -18,7 +18,7 @@ interface AttemptListProps {
   readonly search: string;
 }
 
-/** The list of deliveries with one row per attempt. */
+/** List of the delivery attempts of a subscription, one row per attempt. */
 export function AttemptList({ id, live, follow, search }: AttemptListProps) {
   const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
@@ -125,13 +125,13 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 
 interface AttemptLineProps {
-  /** The path of the delivery pages. */
+  /** Path prefix of the pages that show single deliveries. */
   readonly root: string;
   readonly follow: Follow;
   readonly row: AttemptRow;
 }
 
-/** The cells of one attempt. */
+/** Cells of one attempt in the attempt list. Memoized, because the list renders again with each new attempt. */
 const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLineProps) {
   const { outcome, round, next_attempt_at: next } = row;
   return (
@@ -170,13 +170,13 @@ interface UpdatesBarProps {
   readonly isShown: boolean;
   readonly isPaused: boolean;
   readonly onPause: () => void;
-  /** Shows the newest row and resumes live updates. */
+  /** Scrolls to the newest row and resumes live updates. */
   readonly onShow: () => void;
-  /** The label of the button that shows new rows; undefined if there are none. */
+  /** Label of the button that shows new rows, such as their number; undefined if there are no new rows. */
   readonly updates: string | undefined;
 }
 
-/** Pauses and resumes a live list, and shows the number of new rows. */
+/** Bar above a live list: a button that pauses and resumes updates, and a button that shows the new rows. */
 export function UpdatesBar({ isShown, isPaused, onPause, onShow, updates }: UpdatesBarProps) {
   return (
     <div className="news">

@@ -1,7 +1,7 @@
 import type { Outcome } from "../data/filters.ts";
 import type { Attempt, Delivery } from "../data/reads.ts";
 
-/** The highest number of attempts in one round (contract 7.7). */
+/** Maximum number of delivery attempts in one round (contract 7.7). */
 export const ATTEMPTS = 4;
 
 export const AT = new Intl.DateTimeFormat(undefined, {
@@ -19,7 +19,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   interrupted: "Interrupted",
 };
 
-/** State of a delivery → its explanation and the next step. */
+/** Maps the state of a delivery to an explanation with the next step. */
 export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   pending: "It is in the queue. Its attempt comes as soon as those before it are done.",
   waiting: "An attempt failed; the next one comes by itself.",
@@ -30,9 +30,9 @@ export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
 };
 
 interface Diagnosis {
-  /** The result in a few words, for a row. */
+  /** Result of the attempt in a few words, short enough for a table row. */
   readonly title: string;
-  /** The next step for the owner of the endpoint. */
+  /** Advice for the operator of the receiving endpoint. */
   readonly advice: string;
 }
 
@@ -91,7 +91,7 @@ const INTERRUPTED: Diagnosis = {
     "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
 };
 
-/** Explains the result of an attempt. */
+/** Explains the result of a delivery attempt from its outcome, status code and error code. */
 export function diagnosisOf({
   outcome,
   status_code: status,
@@ -129,12 +129,12 @@ function adviceOnStatus(status: number): string {
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-/** Headers that curl sets itself. */
+/** Headers that are left out of the curl command, because curl sets them itself. */
 const OWN = ["host", "content-length", "connection", "accept-encoding"];
 
 /**
- * Formats a request as a curl command. It carries the signature of the attempt, which is valid for this body
- * only; the secret is not included.
+ * Formats a webhook request as a curl command. The command contains the signature, which is valid only for this
+ * body, but not the signing secret.
  */
 export function asCurl(url: string, headers: Headers, body: string): string {
   const lines = Object.entries(headers).flatMap(([name, value]) => {

@@ -20,14 +20,13 @@ interface DeliveriesProps {
   readonly follow: FollowAttempts;
 }
 
-/** The deliveries of a subscription: one row per event, or one per attempt. */
+/** Shows the deliveries of a subscription as a list of events or as a list of attempts. */
 export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
   const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
   const isWide = !useIsNarrow("sm");
-  // The chart of a disabled subscription is closed at first, because its banner already takes the space above
-  // the list.
+  // Hides the chart initially for a disabled subscription, because the banner already takes the space above the list.
   const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide && subscription.is_active);
   const chart = hasChart && <ListChart subscription={subscription} />;
   const head = (
@@ -50,7 +49,7 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
       </Group>
     </Group>
   );
-  // The key remounts the list when the filter changes.
+  // The `key` of the list makes React mount a new list when the filter changes.
   return (
     <Stack gap="md">
       {head}
@@ -71,12 +70,15 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   );
 }
 
-/** Returns the query parameters that the list depends on: all but the stacking of the chart. */
+/** Returns the query parameters that change the content of the list, which are all except the stacking of the chart. */
 function listSearch(params: URLSearchParams): string {
   return new URLSearchParams([...params].filter(([name]) => name !== "stack")).toString();
 }
 
-/** Filters that both views support, which are kept when the view changes. */
+/**
+ * Query parameters that both the event list and the attempt list support. They are kept when the user switches
+ * between the lists.
+ */
 const SHARED = ["event", "event_id", "outcome", "since", "until", "stack"];
 
 function viewParams(params: URLSearchParams, view: string): Record<string, string> {

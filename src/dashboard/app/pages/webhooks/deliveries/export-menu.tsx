@@ -22,7 +22,7 @@ interface ExportMenuProps {
   readonly isByAttempt: boolean;
 }
 
-/** Saves the filtered rows to a file. */
+/** Menu that exports the rows that match the filter to a file. */
 export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
   const reader = useReader();
   const [params] = useSearchParams();
@@ -84,8 +84,8 @@ export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
 }
 
 /**
- * Returns a reader of pages. `until` excludes events that arrive during the export, because an event that
- * moves in the list would be written twice.
+ * Returns a function that reads one page of events. The default of `until` excludes events that arrive during
+ * the export, because an event that moves within the list would be exported twice.
  */
 function messagesFor(reader: Reader, id: string, params: URLSearchParams) {
   const filter = { until: new Date().toISOString(), ...messageFilterOf(params) };
@@ -107,6 +107,6 @@ function saveAs(name: string, format: Format, parts: readonly Blob[]): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The download has started within a minute.
+  // Releases the file after a minute, because the browser needs it until the download has started.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -3,7 +3,7 @@ import type { Message } from "../data/reads.ts";
 
 export type Format = "csv" | "json";
 
-/** The highest number of rows in a file. The page reports when a file was cut. */
+/** Maximum number of rows in an exported file. The page tells the user when rows were left out. */
 export const EXPORTED_AT_MOST = 10_000;
 
 interface Part<Row> {
@@ -14,15 +14,15 @@ interface Part<Row> {
 interface Export<Row> {
   readonly format: Format;
   readonly read: (cursor: string | undefined) => Promise<Part<Row>>;
-  /** Returns the columns of a row for CSV. JSON contains the whole row. */
+  /** Returns the CSV columns of a row. A JSON export contains the complete row instead. */
   readonly lineOf: (row: Row) => Line;
   readonly onProgress: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Reads a list page by page. Each page is serialized before the next one is read, so that only one page is in
- * memory as objects.
+ * Exports a list page by page. Each page is serialized before the next page is read, so that only one page
+ * exists as objects in memory.
  */
 export async function exportRows<Row>({ format, read, lineOf, onProgress, signal }: Export<Row>) {
   const parts: Blob[] = [];
@@ -60,7 +60,10 @@ function written<Row>(
 type Cell = string | number | null;
 type Line = Readonly<Record<string, Cell>>;
 
-/** Returns the CSV columns of an event: the number of its attempts and the details of the last one. */
+/**
+ * Returns the CSV columns of an event: the event's own fields, the number of its attempts, and the details of
+ * the last attempt.
+ */
 export function lineOfMessage({ attempts, ...message }: Message): Line {
   const last = attempts.at(-1);
   return {
@@ -78,7 +81,7 @@ export function lineOfAttempt(row: AttemptRow): Line {
   return { ...row };
 }
 
-/** Returns the header line. Lines end with CRLF (RFC 4180). */
+/** Returns the CSV header line. CSV lines end with CRLF (RFC 4180). */
 export function csvHead(line: Line): string {
   return `${Object.keys(line).map(csvCell).join(",")}\r\n`;
 }
@@ -87,7 +90,7 @@ export function csvLine(line: Line): string {
   return `${Object.values(line).map(csvCell).join(",")}\r\n`;
 }
 
-/** Escapes a cell. A text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
+/** Escapes a CSV cell. An apostrophe is put before a text that a spreadsheet would evaluate as a formula. */
 function csvCell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);

@@ -18,7 +18,7 @@ import {
   STATES,
 } from "../data/filters.ts";
 
-/** The filters of the events. They are in the address, so that a link can be shared. */
+/** Filters of the event list. The address contains their values, so that a link to the filtered list can be shared. */
 export function MessageFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
@@ -73,7 +73,7 @@ interface FieldProps {
   readonly set: ReturnType<typeof useFilters<(typeof MESSAGE_FILTER_NAMES)[number]>>["set"];
 }
 
-/** Filters by review. The field accepts our id and that of the review site. */
+/** Filters by review. The field accepts our id of the review or the review site's id. */
 function ReviewField({ filter, set }: FieldProps) {
   return (
     <div className="filter">
@@ -190,7 +190,10 @@ function MoreFields({ filter, set }: FieldProps) {
 
 const STATUS_CHOICES = ["2xx", "3xx", "4xx", "5xx", "none"];
 
-/** Filters by status as soon as the text is a complete status or class. */
+/**
+ * Filters by HTTP status. The filter applies as soon as the typed text is a complete status code or class such
+ * as `5xx`.
+ */
 function StatusField({ filter: { status }, set }: FieldProps) {
   const [text, setText] = useState(status ?? "");
   const [known, setKnown] = useState(status);

@@ -14,7 +14,7 @@ export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];
 const DOTS = 5;
 
 interface MessageLineProps {
-  /** The path of the delivery pages. */
+  /** Path prefix of the pages that show single deliveries. */
   readonly root: string;
   readonly follow: Follow;
   readonly subscriptionId: string;
@@ -24,7 +24,7 @@ interface MessageLineProps {
   readonly onToggle: (eventId: string) => void;
 }
 
-/** The cells of one event, with its attempts when the row is open. */
+/** Cells of one event in the event list. An expanded row also lists the event's delivery attempts. */
 export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
   const { root, follow, message, isOpen, onToggle } = props;
   const { event_id: eventId, attempts } = message;
@@ -150,7 +150,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
   minute: "2-digit",
 });
 
-/** Describes all attempts as text, for screen readers, which do not read the dots. */
+/** Describes all delivery attempts of an event as text for screen readers, which cannot read the coloured dots. */
 function attemptsInWords(attempts: readonly MessageAttempt[]): string {
   if (attempts.length === 0) return "No attempt yet";
   return attempts.map((one) => `${one.attempt}: ${attemptInWords(one)}`).join("; ");
@@ -162,7 +162,7 @@ function attemptInWords(one: MessageAttempt): string {
   return `${OUTCOME_WORDS[one.outcome]}, ${diagnosisOf(one).title.toLowerCase()}, ${took}`;
 }
 
-/** Explains the state: its reason and the next step. */
+/** Explains the delivery state of an event: the reason for the state and the next step. */
 function stateInWords(message: Message): string {
   const { state, waiting_behind: behind } = message;
   const last = message.attempts.at(-1);

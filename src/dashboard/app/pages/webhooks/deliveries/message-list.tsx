@@ -112,7 +112,10 @@ function NoMessages({ filter, hasMore, isLoading, onMore }: NoMessagesProps) {
 
 const LINE_PX = 44;
 const CARD_PX = 148;
-/** Heights in px of the parts of an open row. They must match the style sheet. */
+/**
+ * Heights in px of the parts of an expanded row. They must equal the heights in the style sheet, because the
+ * table positions its rows by them.
+ */
 const ATTEMPT_PX = 26;
 const ATTEMPT_CARD_PX = 46;
 const AROUND_PX = 60;
@@ -127,7 +130,7 @@ interface TableProps {
   readonly onView: (first: number, last: number) => void;
 }
 
-/** A table with one row per event. Each row opens to its attempts. */
+/** Table of events. A row can be expanded to show the delivery attempts of the event. */
 function MessageTable({ subscription: { id, is_active: isActive }, ...list }: TableProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const toggle = useCallback(

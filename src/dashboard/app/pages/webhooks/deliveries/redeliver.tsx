@@ -53,14 +53,17 @@ export function RedeliverButton({ id, eventId, isActive, size = "sm" }: Redelive
 }
 
 const DAY_MS = 86_400_000;
-/** The highest number of events that one request queues. The API returns 0 when none is left. */
+/**
+ * Maximum number of events that one "Recover" request queues. If events are left, the user must send the
+ * request again.
+ */
 const MAX_PER_REQUEST = 10_000;
 
 interface RecoverButtonProps {
   readonly subscription: Pick<Subscription, "id" | "is_active">;
 }
 
-/** Queues the undelivered events of a period again. */
+/** Button that queues the undelivered events of a period again. */
 export function RecoverButton({ subscription }: RecoverButtonProps) {
   const [opened, { open, close }] = useDisclosure();
   if (useIsReadOnly()) return null;

@@ -17,11 +17,12 @@ export async function readAttempts(
 ): Promise<ReadPage<AttemptRow>> {
   const { deliveries } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof deliveries.get>[0]>["query"];
-  // The address was validated as far as this version knows the values; the API makes the final decision.
+  // The assertion is needed because the filter values are plain strings from the address. They were checked
+  // against the values that this version knows, and the API validates them again.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const query = { limit: PAGE, ...filter, ...atCursor(cursor) } as NonNullable<Query>;
   const page = await answerOf(deliveries.get({ query }));
-  // Bodies are dropped, because those of thousands of rows would fill the memory.
+  // Drops request and response bodies, because the bodies of thousands of attempts would fill the memory.
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
 
@@ -32,12 +33,15 @@ function useAttemptPages(id: string, filter: AttemptFilter) {
   });
 }
 
-/** The stream may drop attempts in a larger burst, so the list must be read again. */
+/**
+ * Number of new attempts per flush from which the list counts as outdated. In a larger burst the event stream
+ * may drop attempts, so the list must be read again.
+ */
 const BURST = 100;
 const FLUSH_MS = 200;
 /**
- * Above this number of live rows the list starts again with the newest page, so that hours of watching do not
- * fill the memory.
+ * Maximum number of attempts that are added from the event stream. Beyond it the list starts again with the
+ * newest page, so that hours of watching do not fill the memory.
  */
 const MAX_LIVE_ROWS = 500;
 
@@ -45,17 +49,17 @@ interface AttemptStream {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
   /**
-   * Returns whether the newest row is in view. New rows are inserted at once only then, because otherwise
-   * they would move the rows that the user reads.
+   * Returns whether the newest row is in view. Only then are new rows inserted immediately, because otherwise
+   * they would move the rows that the user is reading.
    */
   readonly isAtTop: () => boolean;
 }
 
-/** Reads the attempts that match the filter, newest first, and counts new ones that are not shown yet. */
+/** Reads the attempts that match the filter, newest first. Counts new attempts that are not shown yet. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
   const { pages, slots, onView, readNewest } = useAttemptPages(id, filter);
   const { liveRows, waiting, isOutdated, beginAnew } = useLiveRows(filter, stream, readNewest);
-  // Pages in the cache from an earlier visit lack the attempts since then.
+  // True if the cache contains several pages from an earlier visit. The attempts since that visit are missing there.
   const [isLeftOver, setLeftOver] = useState((pages.data?.pages.length ?? 0) > 1);
   const newest = pages.data?.pages[0];
   const rows = useMemo(
@@ -74,7 +78,7 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptSt
   return { pages, rows, onView: view, waiting, isOutdated: isOutdated || isLeftOver, showNewest };
 }
 
-/** Collects the attempts that the stream has delivered since the list was read. */
+/** Collects the attempts that arrived over the event stream since the list was read. */
 function useLiveRows(
   filter: AttemptFilter,
   { live, follow, isAtTop }: AttemptStream,
@@ -89,7 +93,7 @@ function useLiveRows(
     if (live === "waiting") setOutdated(true);
   }
   const kept = useRef(0);
-  /** Reads the newest page. Attempts that arrive meanwhile may be missing on it, so they are kept. */
+  /** Reads the newest page again. Keeps the attempts that arrive during the read, because the page may lack them. */
   const beginAnew = async () => {
     const read = kept.current;
     await readNewest();

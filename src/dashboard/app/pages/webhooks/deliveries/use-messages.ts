@@ -16,8 +16,8 @@ import { type Message, readableAt, type Reader } from "../data/reads.ts";
 
 const PAGE = 100;
 /**
- * A filtered page may be empty although later ones have matches. After this many empty pages the user must
- * ask for more.
+ * Maximum number of empty pages that are skipped automatically. A filtered page may be empty although later
+ * pages contain matches; after this number the user must ask for more.
  */
 const MAX_EMPTY_PAGES = 10;
 
@@ -42,7 +42,8 @@ export function readMessages(
   const { messages } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof messages.get>[0]>["query"];
   const given = { limit, ...messageQuery(filter, Date.now()), ...atCursor(cursor) };
-  // The address was validated as far as this version knows the values; the API makes the final decision.
+  // The assertion is needed because the filter values are plain strings from the address. They were checked
+  // against the values that this version knows, and the API validates them again.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return answerOf(messages.get({ query: given as unknown as NonNullable<Query> }));
 }
@@ -54,7 +55,7 @@ function useMessagePages(id: string, filter: MessageFilter) {
   });
 }
 
-/** Reads one event as the list returns it, with its review. */
+/** Reads one event in the form in which the event list returns it, which includes the review. */
 export function useMessage(id: string, eventId: string) {
   const reader = useReader();
   const filter = { event_id: eventId };
@@ -67,7 +68,7 @@ export function useMessage(id: string, eventId: string) {
   });
 }
 
-/** The newest page is refreshed at most at this interval. */
+/** Minimum interval in ms between two refreshes of the newest page. */
 const REFRESH_MS = 2_000;
 const CHECK_MS = 200;
 
@@ -75,14 +76,14 @@ interface MessageStream {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
   /**
-   * Returns whether the newest row is in view. The list changes at once only then, because otherwise it would
-   * move the rows that the user reads.
+   * Returns whether the newest row is in view. Only then is the list updated immediately, because otherwise new
+   * rows would move the rows that the user is reading.
    */
   readonly isAtTop: () => boolean;
 }
 
 /**
- * Reads the events that match the filter. It reads the newest page again when the stream delivers an attempt
+ * Reads the events that match the filter. Reads the newest page again when the event stream delivers an attempt
  * that may belong to the list.
  */
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
@@ -134,8 +135,8 @@ export function useMessages(id: string, filter: MessageFilter, stream: MessageSt
 }
 
 /**
- * Returns whether an attempt may belong to the list. The stream does not contain the review or the answer, so
- * those filters are ignored.
+ * Returns whether an attempt from the event stream may belong to the list. Filters by review and by response
+ * are ignored, because the stream does not contain these data.
  */
 function mayMatch(
   row: AttemptRow,

@@ -54,7 +54,7 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
   );
 }
 
-/** Holds the form of a new subscription. The label follows the URL until the user edits it. */
+/** Holds the form of a new subscription. The label is derived from the URL until the user edits the label. */
 function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState<Draft> {
   const create = useCreateSubscription();
   const client = useQueryClient();
@@ -83,8 +83,8 @@ const isAboutEndpoint = (error: unknown): boolean =>
   );
 
 /**
- * The title of a step. It takes the focus when the step changes, so that screen readers announce the step. It
- * is inside the form, so that a validation error that leads back to a field takes the focus last.
+ * Title of a step. Takes the focus when the step changes, so that screen readers announce the step. It is
+ * inside the form, so that an invalid field is focused after it and keeps the focus.
  */
 function StepTitle({ step }: { readonly step: number }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -145,11 +145,11 @@ function KindChoice({ taken, form }: KindChoiceProps) {
 
 interface CreationStepsProps {
   readonly active: number;
-  /** Goes to a step; undefined once the subscription exists, because there is no way back. */
+  /** Goes back to a step; undefined once the subscription exists, because its creation cannot be undone. */
   readonly onStep?: (step: number) => void;
 }
 
-/** Shows the progress of the creation. */
+/** Shows the steps of the creation and the current step. */
 export function CreationSteps({ active, onStep }: CreationStepsProps) {
   const isDone = onStep === undefined;
   return (

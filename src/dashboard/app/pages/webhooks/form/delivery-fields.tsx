@@ -14,7 +14,10 @@ interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 
-/** The fields for events, payload and order. Most of them do not apply to a batch. */
+/**
+ * Form fields for events, payload mode and ordering. Most of them are hidden for batch subscriptions, to which
+ * they do not apply.
+ */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
   if (draft.kind === "batch") return <BatchFields />;
@@ -104,11 +107,11 @@ function BatchFields() {
 
 interface PayloadPreviewProps {
   readonly mode: "full" | "minimal";
-  /** The selected events; null for all events. */
+  /** Names of the selected events; null for all events. */
   readonly events: readonly string[] | null;
 }
 
-/** Shows a sample body of one of the selected events. */
+/** Shows a sample webhook body for one of the selected events. */
 function PayloadPreview({ mode, events }: PayloadPreviewProps) {
   const values = (events ?? Object.keys(EVENT_EXAMPLES)).filter((one) => one in EVENT_EXAMPLES);
   const [chosen, setChosen] = useState("review_received");

@@ -26,7 +26,7 @@ export function EndpointFields({ form }: FieldsProps) {
   );
 }
 
-/** The field for the URL, with hints while the user types. The API makes the final decision. */
+/** Form field for the webhook URL, with hints while the user types. The API makes the final decision. */
 function UrlField({ form }: FieldsProps) {
   const hint = urlHint(form.draft.url.trim());
   const error = labelled("The URL", form.errorOf("url"));
@@ -67,7 +67,7 @@ function IntervalField({ form }: FieldsProps) {
   );
 }
 
-/** Builds a sentence of a field name and its error: `The label` + `must not be empty`. */
+/** Builds a sentence from a field name and the API's validation error, such as `The label` + `must not be empty`. */
 export function labelled(name: string, error: string | undefined): string | undefined {
   return error === undefined ? undefined : `${name} ${error}.`;
 }
@@ -87,7 +87,7 @@ interface ChoiceProps<T extends string> {
   readonly error?: string | undefined;
 }
 
-/** Selects one of a few options, each with an explanation. */
+/** Radio buttons for a choice between a few options, each with an explanation. */
 export function Choice<T extends string>(props: ChoiceProps<T>) {
   const { label, value, options, onChange, error } = props;
   const choose = (text: string) => {

@@ -7,7 +7,7 @@ import type { CatalogEvent } from "../data/reads.ts";
 import { Choice } from "./endpoint-fields.tsx";
 
 interface PickerProps {
-  /** The selected events; null for all events, including future ones. */
+  /** Names of the selected events; null for all events, including those added in the future. */
   readonly events: readonly string[] | null;
   readonly onChange: (events: readonly string[] | null) => void;
   readonly error: string | undefined;
@@ -35,7 +35,7 @@ export function EventPicker({ events, onChange, error }: PickerProps) {
             value: "some",
             label: "Only some events",
             description: "The others are not recorded for this subscription at all.",
-            // Disabled until the catalog has loaded: selecting an empty list would select no event.
+            // Disabled until the event catalog has loaded, because before that the option would select no event at all.
             isDisabled: all.length === 0 && events === null,
           },
         ]}
@@ -88,9 +88,9 @@ function SomeEvents({ all, events, onChange }: SomeEventsProps) {
 
 interface CategoryProps {
   readonly category: string;
-  /** The visible events of the category. */
+  /** Events of the category that match the search. */
   readonly some: readonly CatalogEvent[];
-  /** The names of all selected events. */
+  /** Names of all selected events, including those of other categories. */
   readonly events: readonly string[];
   readonly set: (values: readonly string[], isOn: boolean) => void;
 }

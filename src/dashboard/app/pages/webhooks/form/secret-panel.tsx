@@ -18,10 +18,7 @@ interface PanelProps {
   readonly subscription: Subscription;
 }
 
-/**
- * Shows the signing secret, the signatures that deliveries carry, and the end of the grace period after a
- * rotation.
- */
+/** Shows the signing secret, the signature headers of deliveries, and after a rotation the end of the grace period. */
 export function SecretPanel({ subscription }: PanelProps) {
   const { id, secret_fingerprint: fingerprint } = subscription;
   return (
@@ -31,7 +28,7 @@ export function SecretPanel({ subscription }: PanelProps) {
         without showing it. Each look is written to the audit log.
       </Text>
       <Signatures subscription={subscription} />
-      {/* The key remounts the component after a rotation, so that the old secret disappears. */}
+      {/* The `key` mounts a new component after a rotation, so that the old secret disappears from the page. */}
       <Group align="flex-start">
         <Secret key={fingerprint} id={id} />
         <RotateButton id={id} />
@@ -44,7 +41,7 @@ export function SecretPanel({ subscription }: PanelProps) {
   );
 }
 
-/** Lists the signature headers that deliveries carry now, for the developer of the receiver. */
+/** Lists the signature headers that deliveries currently carry, for the developer of the receiving endpoint. */
 function Signatures({ subscription }: PanelProps) {
   const { previous_secret_expires_at: until } = subscription;
   const isRunning = useCountdown(until === null ? undefined : Date.parse(until)) > 0;
@@ -109,8 +106,8 @@ const MAX_GRACE_HOURS = 72;
 const DEFAULT_GRACE_HOURS = 24;
 
 /**
- * Rotates the secret. During the grace period deliveries carry both signatures, so that receivers can switch
- * without downtime.
+ * Button that rotates the signing secret. During the grace period deliveries carry signatures of both secrets,
+ * so that receivers can switch without downtime.
  */
 function RotateButton({ id }: { readonly id: string }) {
   const { rotateSecret } = useSubscriptionActions(id);

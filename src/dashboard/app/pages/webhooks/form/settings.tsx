@@ -42,7 +42,7 @@ export function Settings({ subscription }: SettingsProps) {
   );
 }
 
-/** The form of the settings. Fields that the user has not edited follow changes made by others. */
+/** Form for the settings of a subscription. Fields that the user has not edited show changes that other users save. */
 function EditForm({ subscription }: SettingsProps) {
   const { update } = useSubscriptionActions(subscription.id);
   const form = useForm({
@@ -116,7 +116,10 @@ interface DeleteDialogProps extends DeleteButtonProps {
   readonly onClose: () => void;
 }
 
-/** Confirms the deletion. A deleted subscription cannot be restored, so the user must type its label. */
+/**
+ * Dialog that confirms the deletion of a subscription. The user must type the label, because a deleted
+ * subscription cannot be restored.
+ */
 function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProps) {
   const { remove } = useSubscriptionActions(id);
   const [, navigate] = useLocation();

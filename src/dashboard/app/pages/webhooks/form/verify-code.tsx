@@ -37,11 +37,14 @@ export function VerifyCode() {
 
 interface SecretProps {
   readonly id: string;
-  /** A secret that was just created. */
+  /** Signing secret that was just created; absent otherwise. */
   readonly fresh?: string;
 }
 
-/** Shows the signing secret: at once after its creation, otherwise on request. */
+/**
+ * Shows the signing secret: immediately after its creation, otherwise on request, because the API writes each
+ * read into the audit log.
+ */
 export function Secret({ id, fresh }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
@@ -63,7 +66,10 @@ export function Secret({ id, fresh }: SecretProps) {
 
 const keyOf = (id: string) => ["webhooks", "fresh-secret", id];
 
-/** Keeps a new secret in memory for the page that shows it. A reload or sign-out drops it. */
+/**
+ * Stores a new signing secret in the memory of the page until the page shows it. A reload or a sign-out drops
+ * the secret.
+ */
 export function keepSecret(client: QueryClient, id: string, secret: string): void {
   client.setQueryData(keyOf(id), secret);
 }

@@ -16,7 +16,7 @@ interface AttemptsChartProps {
   readonly height?: number;
 }
 
-/** Attempts over time, stacked by outcome or by event. */
+/** Chart of the delivery attempts over time, stacked by outcome or by event. */
 export function AttemptsChart({ stats, disabledAt, ...chart }: AttemptsChartProps) {
   const [stack, setStack] = useStack();
   const { times, step } = useMemo(() => chartSeries(stats), [stats]);

@@ -10,9 +10,9 @@ const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFrac
 interface HealthSummaryProps {
   readonly health: Health;
   readonly isActive: boolean;
-  /** True if the page shows the length of the queue elsewhere. */
+  /** True if the page shows the length of the queue elsewhere, so that the summary leaves it out. */
   readonly isQueueSaid?: boolean;
-  /** Additional values. */
+  /** Additional values after the standard values. */
   readonly children?: ReactNode;
 }
 

@@ -21,7 +21,7 @@ import {
 } from "../data/stats-range.ts";
 import { useShownStats } from "./use-shown-stats.ts";
 
-// The charts are a separate chunk, so that lists and settings do not wait for the chart library.
+// Loads the charts as a separate script chunk, so that lists and settings do not wait for the chart library.
 
 const StatsCharts = page(async () => {
   const { StatsCharts: Page } = await import("./charts.tsx");
@@ -34,7 +34,10 @@ const AttemptsChart = page(async () => {
 });
 
 const MINUTE_MS = 60_000;
-/** A lower plot than elsewhere, because the list below it is the main content. */
+/**
+ * Height of the chart above a list in px. It is lower than other charts, because the list is the main content
+ * of the page.
+ */
 const PLOT_PX = 104;
 const TIMES = ["within", "since", "until"] as const;
 
@@ -60,7 +63,10 @@ export function ChartToggle({ isOpen, onToggle }: ToggleProps) {
   );
 }
 
-/** Attempts over the period of the list's filter. A period that is selected in the chart becomes the filter. */
+/**
+ * Chart of the delivery attempts in the period that the list's filter selects. A period that the user selects
+ * in the chart becomes the filter.
+ */
 export function ListChart({ subscription }: ListChartProps) {
   const [params] = useSearchParams();
   const { set } = useFilters(TIMES);
@@ -129,7 +135,7 @@ interface OverTimeProps {
   readonly subscription: Subscription;
 }
 
-/** The charts of a subscription for a range up to now, or for a period that was selected in a chart. */
+/** Charts of a subscription, for a range that ends now or for a period that the user selected in a chart. */
 export function OverTime({ subscription: { id, disabled_at: disabledAt } }: OverTimeProps) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));

@@ -4,12 +4,15 @@ import type { Stats } from "../data/reads.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
-/** Statistics with the current length of the queue in the last point, if they end now. */
+/** Statistics whose last point also contains the current length of the queue, if the statistics end now. */
 export interface ShownStats extends Omit<Stats, "points"> {
   readonly points: readonly (Stats["points"][number] & { readonly queued?: number })[];
 }
 
-/** Adds the current length of the queue to the last point, because the server samples it only every five minutes. */
+/**
+ * Adds the current length of the queue to the last point of the statistics, because the server samples the
+ * length only every five minutes.
+ */
 export function withPresent(stats: Stats, queued: number, now: number): ShownStats {
   if (Date.parse(stats.until) < now) return stats;
   const last = stats.points.length - 1;
@@ -19,7 +22,7 @@ export function withPresent(stats: Stats, queued: number, now: number): ShownSta
   return { ...stats, points };
 }
 
-/** Builds the series of the charts, each with a summary of the whole range. */
+/** Builds the chart series for latency and queue length, each with a summary of the whole time span. */
 export function chartSeries({ points, step }: ShownStats) {
   const backlog = points.map((one) => one.backlog);
   return {
@@ -43,8 +46,8 @@ export function chartSeries({ points, step }: ShownStats) {
 }
 
 /**
- * Attempts by outcome, with the held events since `disabledAt` on top. The legend shows the current number of
- * held events, because the highest sample may be from the queue before the disabling.
+ * Builds the chart series of attempts by outcome, with the events held since `disabledAt` on top. The legend
+ * shows the current number of held events, because the highest sample may be older than the disabling.
  */
 export function outcomeSeries(
   { points, step }: ShownStats,
@@ -76,7 +79,10 @@ const EVENT_LOOKS: readonly Look[] = [
 ];
 const OTHERS: Look = { color: "--chart-other", pattern: "stripes" };
 
-/** Attempts by event, the most frequent at the bottom. Beyond five events the rest is combined. */
+/**
+ * Builds the chart series of attempts by event, with the most frequent event at the bottom. All events beyond
+ * the five most frequent ones are combined into one series.
+ */
 export function eventSeries({ points }: ShownStats): ChartSeries[] {
   const counts = points.map(({ events }) => new Map<string, number>(Object.entries(events ?? {})));
   const totals = new Map<string, number>();
@@ -105,7 +111,10 @@ function bar(label: string, values: readonly number[], look: Look): ChartSeries 
   return { label, ...look, shape: "bar", values, summary: number(sum(values)) };
 }
 
-/** Percentiles of a whole range cannot be computed from those of its parts, so the legend shows the highest one. */
+/**
+ * Builds the chart series of a latency percentile. The legend shows the highest value, because the percentile
+ * of the whole time span cannot be computed from those of its parts.
+ */
 function latencySeries(
   points: ShownStats["points"],
   percentile: "p50" | "p95" | "p99",

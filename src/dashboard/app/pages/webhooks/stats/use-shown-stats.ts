@@ -7,7 +7,10 @@ import { withPresent } from "./stats-series.ts";
 
 type Stack = "outcome" | "event";
 
-/** Keeps the stacking of the chart (by outcome or by event) in the address. */
+/**
+ * Returns whether the chart is stacked by outcome or by event, and a function that changes it. The choice is
+ * kept in the address.
+ */
 export function useStack(): readonly [Stack, (next: Stack) => void] {
   const [params, setParams] = useSearchParams();
   const stack = params.get("stack") === "event" ? "event" : "outcome";
@@ -25,14 +28,14 @@ export function useStack(): readonly [Stack, (next: Stack) => void] {
 }
 
 /**
- * Reads the statistics of a span, with the current length of the queue. Counts by event are requested only if
- * the chart shows them.
+ * Reads the statistics of a time span and adds the current length of the queue. Counts by event are requested
+ * only when the chart shows them.
  */
 export function useShownStats(id: string, span: Span) {
   const [stack] = useStack();
   const query = useStats(id, span, stack === "event");
   const health = useHealth(id).data;
-  // All queued events of a disabled subscription are held.
+  // Adds pending and held events, because the queue of a disabled subscription consists of held events.
   const queued = health === undefined ? 0 : health.pending + health.held;
   const { data, dataUpdatedAt } = query;
   const stats = useMemo(
