@@ -1,15 +1,18 @@
 import type { TokenRow } from "./queries/tokens.ts";
 
 /**
- * The JWT types: RFC 9068 for access tokens, and a type of our own for refresh tokens, which are JWTs as well
+ * The JWT types: that of RFC 9068 for access tokens, and a private type for refresh tokens, which are JWTs as well
  * (contract 4.1).
  */
 export type TokenType = "at+jwt" | "rt+jwt";
 
-/** The `client_id` of tokens that the service issues to its own pages. The claim is required (RFC 9068, 2.2). */
+/**
+ * The `client_id` claim of tokens that the service issues to its own pages. RFC 9068, 2.2 requires the claim in every
+ * token.
+ */
 const OWN_CLIENT_ID = "reviewrelay";
 
-/** The claims that differ between tokens. `iss` and `aud` are the same in all of them, and the signer adds `iat`. */
+/** JWT claims that differ between tokens. `iss` and `aud` are the same in all tokens, and the signer adds `iat`. */
 export interface Claims {
   readonly sub: string;
   readonly jti: string;
@@ -20,11 +23,12 @@ export interface Claims {
 }
 
 /**
- * Tolerance for an `iat` in the future. The signer's machine sets `iat`, and working clocks do not differ by more.
+ * Highest accepted lead, in seconds, of a token's `iat` over this machine's clock. The signer's machine sets `iat`,
+ * and working clocks do not differ by more.
  */
 const MAX_AHEAD_S = 300;
 
-/** Matches a `jti` that we issue; a text with other characters cannot be in the database. */
+/** Matches every token id (`jti`) that the service issues; a text with other characters cannot be in the database. */
 const JTI = /^[\w-]+$/;
 
 type ClaimedRow = Pick<TokenRow, "userId" | "clientId" | "scope" | "impersonatorId" | "expiresAt">;
@@ -41,8 +45,8 @@ export function claimsOf(row: ClaimedRow, jti: string): Claims {
 }
 
 /**
- * Reads the claims of a payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
- * undefined if the payload does not have the form of our tokens.
+ * Reads the claims of a JWT payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
+ * undefined if the payload does not have the form that the service issues.
  */
 export function readClaims(
   payload: Readonly<Record<string, unknown>>,
@@ -65,7 +69,9 @@ function readActor(act: unknown): Claims["act"] | "malformed" {
   return typeof act.sub === "string" ? { sub: act.sub } : "malformed";
 }
 
-/** Checks that sub, client, scope, act and exp equal those of the token's row (contract 4.3). */
+/**
+ * Returns whether the claims sub, client, scope, act and exp equal those in the token's database row (contract 4.3).
+ */
 export function claimsMatch(claims: Claims, row: ClaimedRow): boolean {
   const expected = claimsOf(row, claims.jti);
   return (
