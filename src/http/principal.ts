@@ -2,6 +2,7 @@ import { type TUnsafe, Type } from "@sinclair/typebox";
 
 import type { RequestContext } from "./request-context.ts";
 
+/** The role of a user, which decides the routes that the user may call (contract 4.6). */
 export type Role =
   | "super_admin"
   | "partner_owner"
