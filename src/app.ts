@@ -19,19 +19,22 @@ import { SSO_LEGS } from "./sso/routes.ts";
 import { describeEvents } from "./webhooks/event-description.ts";
 
 export interface AppDeps extends ApiDeps {
-  /** The checks behind `/readyz`. */
+  /** The checks behind the readiness probe `/readyz`. */
   readonly checks: Checks;
-  /** How far this machine's clock is ahead of Postgres' clock; absent if the clocks are not compared. */
+  /**
+   * Returns by how many ms this machine's clock is ahead of PostgreSQL's clock; absent if the clocks are not
+   * compared.
+   */
   readonly clockSkewMs?: () => number;
-  /** Whether the process has begun to stop; absent in tests. */
+  /** Returns whether the process has begun to stop; absent in tests. */
   readonly isDraining?: () => boolean;
-  /** Absent with `RATE_LIMITS=off`. */
+  /** The rate limiter; absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
-  /** Absent without metrics. */
+  /** Counts requests; absent if metrics are off. */
   readonly countRequest?: CountRequest;
 }
 
-/** A GET of these paths has an effect, so they do not support HEAD (contract 2.6). */
+/** Paths at which a GET has an effect, so they do not support HEAD (contract 2.6). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
 
 /** Paths that apps in a browser may call from any origin (contract 2.11). */
@@ -42,7 +45,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set([
   "/.well-known/oauth-authorization-server",
 ]);
 
-/** Builds the whole process as one Elysia instance: checks for every request, the API, documents and pages. */
+/** Builds the whole API process as one Elysia instance: checks for every request, the API, documents and pages. */
 export function createApp(deps: AppDeps) {
   const { clock, config, countRequest = () => {}, limiter, log, traces } = deps;
   const { serverRoot, trustedProxies } = config;
@@ -54,11 +57,12 @@ export function createApp(deps: AppDeps) {
     traces?.answered(...answer);
   };
   const { isDraining = () => false } = deps;
-  // Elysia's `standardHostname` skips the first characters of the URL when it looks for the path, which fails for
-  // a short `Host`, such as that of a container.
+  // `standardHostname` is off, because this option of Elysia skips the first characters of the URL when it looks for
+  // the path, which fails for a short `Host`, such as that of a container.
   const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ set }) => {
-      // Clients with kept connections, such as proxies, then open the next one to another process.
+      // While the process drains, each response closes its connection. Clients with kept connections, such as
+      // proxies, then open the next one to another process.
       if (isDraining()) set.headers["connection"] = "close";
     })
     .use(

@@ -31,21 +31,24 @@ import { RequestTraces } from "./outbox/request-traces.ts";
 import { createWriterPool } from "./outbox/writer-pool.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 
-/** Connections that are needed only occasionally are closed after this time. */
+/** Time in seconds after which an idle database connection that is needed only occasionally is closed. */
 const IDLE_S = 30;
-/** How long running requests may take to end at a stop. Idle kept-alive connections do not delay it. */
+/**
+ * Time in ms that running requests have to end when the process stops. Idle kept-alive connections do not delay the
+ * stop.
+ */
 const DRAIN_MS = 4_000;
 
 exitIfFaulty(driverError());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid, config.drainDelayMs);
-/** Aborts after the drain delay, when load balancers have stopped sending requests. */
+/** Aborts when the drain delay is over, because load balancers have stopped sending requests by then. */
 const closing = new AbortController();
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 
-// Separate pools, so that waiting work in one does not delay the others.
+// Each kind of work has a separate connection pool, so that waiting work in one pool does not delay the others.
 const db = connect(config.databaseUrl, {
   max: config.connections.api,
   name: "reviewrelay-api",
@@ -86,7 +89,8 @@ const { clock, keys } = await reachableOrExit(
 void clock.follow(stop);
 masterKeys.run();
 const writerPool = createWriterPool(writerDb, clock, {
-  // One connection is reserved for batches, so that transactions that wait for a lock never delay them.
+  // One connection of the writer pool is reserved for batches, so that transactions that wait for a lock never delay
+  // batches.
   connections: Math.max(config.connections.writerPool - 1, 1),
   share: Math.ceil(config.connections.writerPool / 3),
   waitMs: LIMITS.writerPool.deadlineMs,
@@ -138,7 +142,7 @@ if (config.metricsPort !== undefined) {
   const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
-// `reusePort: true` would let a second process on the same port silently take a part of the connections.
+// `reusePort` is off, because a second process on the same port would silently take a part of the connections.
 listenOrExit("PORT", config, () =>
   app.listen({ port: config.port, hostname: config.host, reusePort: false }),
 );

@@ -14,24 +14,26 @@ import { EXIT_CONFIG } from "./lib/config.ts";
 import { errorFields, type Log } from "./lib/log.ts";
 import type { SecretBox } from "./lib/secret-box.ts";
 
-/** A column with values that are sealed with the master key. */
+/** A database column whose values are encrypted (sealed) with the master key. */
 export interface SealedColumn {
   readonly sealed: PgColumn;
-  /** The first part of the associated data. The row's values in `owner`, if any, and in `key` follow it. */
+  /** The first part of the associated data. The row's values of the columns `owner`, if any, and `key` follow it. */
   readonly word: string;
   readonly owner?: PgColumn;
-  /** A unique text column. */
+  /** A text column that is unique in the table. */
   readonly key: PgColumn;
-  /** A condition that every row with a value meets; with it the check can use a partial index. */
+  /**
+   * A condition that every row with an encrypted value meets; with this condition the check can use a partial index.
+   */
   readonly where?: SQL;
 }
 
-/** Lists the columns that are part of the associated data. */
+/** Lists the columns whose values are part of the associated data. */
 export function boundBy({ owner, key }: SealedColumn): PgColumn[] {
   return owner === undefined ? [key] : [owner, key];
 }
 
-/** Returns the associated data with which a value of this row was sealed. */
+/** Returns the associated data with which a value of this row was encrypted. */
 export function associatedDataOf(
   column: SealedColumn,
   row: Readonly<Record<string, unknown>>,
@@ -40,8 +42,8 @@ export function associatedDataOf(
 }
 
 /**
- * Returns the associated data of a webhook secret. Copied to another subscription or tenant, the secret cannot be
- * opened (contract 6.6).
+ * Returns the associated data of a webhook secret. An encrypted secret that is copied to another subscription or
+ * tenant cannot be decrypted (contract 6.6).
  */
 export function webhookSecretAssociatedData(partnerId: number, subscriptionId: string): string {
   return `webhook:${partnerId}:${subscriptionId}`;
@@ -54,8 +56,8 @@ const webhookSecret = {
 };
 
 /**
- * Every sealed column of the schema, with the associated data that the sealing code uses. A test compares the list
- * with the schema and opens a value of each column.
+ * Every encrypted column of the schema, with the associated data that the encrypting code uses. A test compares the
+ * list with the schema and decrypts a value of each column.
  */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { sealed: webhookSubscriptions.sealedSecret, ...webhookSecret },
@@ -92,16 +94,19 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
 export const MASTER_KEY_REMEDY =
   "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
 
-/** How often a process renews its row, and the shortest pause between two checks of the sealed columns. */
+/**
+ * Interval in ms at which a process renews its row in `processes`, and the shortest pause between two checks of the
+ * encrypted columns.
+ */
 const INTERVAL_MS = 5_000;
 /**
- * A check reads every sealed column. The pause after it is this many times its duration, so that it takes 2 % of the
+ * Pause after a check of the encrypted columns, as a multiple of the check's duration, so that checks take 2 % of the
  * time.
  */
 const CHECK_PAUSES = 50;
-/** A process that has not renewed its row for this long is considered ended. */
+/** Time in seconds after which a process that has not renewed its row in `processes` is considered ended. */
 const EXPIRY_S = 60;
-/** The longest wait for the database when a process stops. */
+/** The longest wait in ms for the database when a process stops. */
 const CLOSE_MS = 1_000;
 
 const NOW = sql`now()`;
@@ -116,8 +121,9 @@ interface WatchDeps {
 }
 
 /**
- * Publishes the ids of this process' master keys for `rotate-master`, and checks that they open all stored values.
- * While they do not, the process is not ready: it cannot verify providers, sign deliveries or show secrets.
+ * Publishes the ids of this process' master keys for `rotate-master`, and checks that these keys decrypt all stored
+ * values. As long as they do not, the process is not ready: it cannot verify providers, sign deliveries or show
+ * secrets.
  */
 export class MasterKeyWatch {
   readonly #deps: WatchDeps;
@@ -131,9 +137,9 @@ export class MasterKeyWatch {
   }
 
   /**
-   * Ends the process if its keys do not open the stored values, because a restart cannot help. It publishes them
-   * first, so that this process and a `rotate-master` that runs at the same time cannot miss each other. May be called
-   * again after an error.
+   * Ends the process if its master keys do not decrypt the stored values, because a restart cannot help. The ids of
+   * the keys are published first, so that this process and a `rotate-master` that runs at the same time cannot miss
+   * each other. The method may be called again after an error.
    */
   async begin(): Promise<void> {
     const { db, box } = this.#deps;
@@ -145,18 +151,18 @@ export class MasterKeyWatch {
     process.exit(EXIT_CONFIG);
   }
 
-  /** Renews the row and repeats the check until `close`. */
+  /** Renews the row in `processes` and repeats the check until `close`. */
   run(): void {
     this.#publishing = this.#repeat(0, () => this.#publish());
     void this.#repeat(CHECK_PAUSES, () => this.#check());
   }
 
-  /** Rejects while a stored value is sealed with a key that this process lacks. */
+  /** Rejects as long as a stored value is encrypted with a key that this process lacks. */
   async check(): Promise<void> {
     if (this.#keyError !== undefined) throw new Error(this.#keyError);
   }
 
-  /** Removes this process' row. */
+  /** Removes this process' row in `processes`, so that `rotate-master` does not wait for its expiry. */
   async close(): Promise<void> {
     const { db, clock, log } = this.#deps;
     this.#closing.abort();
@@ -198,7 +204,10 @@ export class MasterKeyWatch {
   }
 }
 
-/** Lists the running APIs and dispatchers with the ids of their master keys. The first id is the sealing key. */
+/**
+ * Lists the running API and dispatcher processes with the ids of their master keys. The first id is that of the key
+ * that encrypts.
+ */
 export function runningProcesses(db: Db) {
   const { role, host, pid, masterKeys, seenAt } = processes;
   const ageS = sql`extract(epoch from now() - ${seenAt})::int`.mapWith(Number);
@@ -211,7 +220,10 @@ export function runningProcesses(db: Db) {
 
 export type RunningProcess = Awaited<ReturnType<typeof runningProcesses>>[number];
 
-/** Names the missing key; undefined if the available keys open every sealed column. */
+/**
+ * Returns an error message that names the missing master key; undefined if the available keys decrypt every encrypted
+ * column.
+ */
 export async function masterKeyError(db: Db, box: SecretBox): Promise<string | undefined> {
   for (const column of SEALED_COLUMNS) {
     const samples = await sampleOfEachKey(db, column);

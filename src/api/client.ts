@@ -2,16 +2,16 @@ import { treaty } from "@elysiajs/eden/treaty2";
 
 import type { Api } from "./routes.ts";
 
-/** An error response of the API. */
+/** An error response of the API, thrown by the typed client. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
-  /** The API's machine-readable code; `unknown` if the response did not come from the API. */
+  /** The API's machine-readable error code; `unknown` if the response did not come from the API. */
   readonly code: string;
-  /** Field → messages, for a 422. */
+  /** Error messages by field, for a response with status 422. */
   readonly errors: Readonly<Record<string, readonly string[]>>;
   readonly requestId: string;
-  /** The seconds of `Retry-After`; undefined if the response has no such header. */
+  /** The seconds of the `Retry-After` header; undefined if the response has no such header. */
   readonly retryAfterS: number | undefined;
 
   constructor(response: Response, body: unknown) {
@@ -29,9 +29,9 @@ export class ApiError extends Error {
 interface ApiClientOptions {
   /** The server's public base URL, without a trailing slash. */
   readonly serverRoot: string;
-  /** Returns the current bearer token; undefined without a sign-in. */
+  /** Returns the current bearer token; undefined if the user has not signed in. */
   readonly token: () => string | undefined;
-  /** Called for every 401. */
+  /** Called for every response with status 401. */
   readonly onUnauthorized?: () => void;
 }
 
@@ -44,7 +44,7 @@ export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClient
     const bearer = token();
     return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
   };
-  // Returns nothing, because treaty would use a returned value as the response.
+  // Nothing is returned, because the client library treaty would use a returned value as the response.
   const onResponse = ({ status }: Response) => {
     if (status === 401) onUnauthorized?.();
   };
@@ -52,14 +52,17 @@ export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClient
   return treaty<Api>(serverRoot, { headers, onRequest, onResponse, parseDate: false }).api.v1;
 }
 
-/** Removes the JSON content type that treaty adds to a GET with a query, although a GET has no body. */
+/**
+ * Removes the JSON content type that the client library treaty adds to a GET with a query, although a GET has no
+ * body.
+ */
 function onRequest(_path: string, { method, headers }: RequestInit): void {
   if (method === "GET") Reflect.deleteProperty(Object(headers), "content-type");
 }
 
 export type ApiClient = ReturnType<typeof createApiClient>;
 
-/** A treaty result; without a response the server could not be reached. */
+/** Result of a call through the client library treaty. It has no response if the server could not be reached. */
 type Called<T> =
   | { readonly data: T; readonly error: null; readonly response: Response | undefined }
   | {
@@ -69,8 +72,8 @@ type Called<T> =
     };
 
 /**
- * Returns the data of a successful call. Throws an ApiError for an error response, and the error of `fetch` if there
- * was no response.
+ * Returns the data of a successful API call. Throws an ApiError for an error response, and the error of `fetch` if
+ * there was no response.
  */
 export async function answerOf<T>(call: Promise<Called<T>>): Promise<T> {
   const { data, error, response } = await call;

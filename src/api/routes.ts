@@ -38,15 +38,15 @@ export interface ApiDeps {
   readonly schedule: Waker;
   readonly keys: KeyRing;
   readonly passwords: Passwords;
-  /** Absent without metrics. */
+  /** Counts sign-ins; absent if metrics are off. */
   readonly countSignIn?: CountSignIn;
-  /** Absent without tracing. */
+  /** Tracing of requests; absent if tracing is off. */
   readonly traces?: RequestTraces | undefined;
-  /** Aborts when the process begins to stop, which ends open streams. */
+  /** Signal that aborts when the process begins to stop, which ends open streams. */
   readonly stopping?: AbortSignal;
 }
 
-/** All routes that users, clients and review sites call. */
+/** Defines all API routes that users, OAuth clients and review sites call. */
 export function apiRoutes(api: ApiDeps) {
   const authenticator = createAuthenticator(api);
   const deps = {
@@ -70,5 +70,5 @@ export function apiRoutes(api: ApiDeps) {
     .use(reviewRoutes(deps));
 }
 
-/** The type of the API for its typed client. */
+/** The type of the API, from which the typed client is derived. */
 export type Api = ReturnType<typeof apiRoutes>;

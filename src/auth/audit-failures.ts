@@ -4,9 +4,12 @@ import type { Clock } from "../lib/clock.ts";
 import { recordAudit } from "./queries/audit.ts";
 import type { AuditAction } from "./audit-model.ts";
 
-/** Time after an audit row during which repeats of the same failure are only counted. */
+/** Time in ms after an audit row of a failed attempt, during which repeats of the same failure are only counted. */
 const COUNTED_MS = 60_000;
-/** Failures of one action that are distinguished within `COUNTED_MS`. Further ones share one row with null details. */
+/**
+ * Highest number of different failures of one audit action that get separate rows within `COUNTED_MS`. Further
+ * failures share one row whose details are null.
+ */
 const MAX_DISTINCT = 100;
 
 export interface Failure {
@@ -14,7 +17,7 @@ export interface Failure {
     AuditAction,
     "CLIENT_AUTH_FAILED" | "OTP_FAILED" | "PROVIDER_AUTH_FAILED"
   >;
-  /** Failures with equal details are repeats of each other. */
+  /** The details of the failure in the audit log. Failures with equal details count as repeats of each other. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
@@ -25,13 +28,13 @@ interface Recorded extends Failure {
 
 /**
  * Audits failed attempts of unauthenticated clients without writing a row for each guess. The first failure is
- * written at once. Repeats within the next minute are counted, and the count goes into the next row of the same
- * failure. If no such failure follows, a separate row with the count is written together with the next failure of any
- * kind. Each process counts separately.
+ * written immediately. Repeats within the next minute are counted, and the count is stored in the next row of the
+ * same failure. If no such failure follows, a separate row with the count is written together with the next failure
+ * of any kind. Each process counts separately.
  */
 export class FailureAudit {
   readonly #deps: { readonly db: Db; readonly clock: Clock };
-  /** Recent failures by action and details, in the order of their rows. */
+  /** Recent failures by action and details, in the order in which their audit rows were written. */
   readonly #recorded: Record<Failure["action"], Map<string, Recorded>> = {
     CLIENT_AUTH_FAILED: new Map(),
     OTP_FAILED: new Map(),
@@ -54,7 +57,8 @@ export class FailureAudit {
     const expired = Object.values(this.#recorded).flatMap((some) => removeExpired(some, nowMs));
     const counted = ofAction.size < MAX_DISTINCT ? failure : withoutDetails(failure);
     const same = ofAction.get(keyOf(counted));
-    // All memory is updated before the first `await`, so that only one of several concurrent failures writes the row.
+    // The counters are updated before the first `await`, so that only one of several concurrent failures writes the
+    // audit row.
     if (same !== undefined) same.repeats++;
     else
       await this.#begin(
@@ -65,7 +69,10 @@ export class FailureAudit {
     for (const one of expired) await this.#write(one, null);
   }
 
-  /** Writes the first row. If the write fails, the next failure becomes the first and counts this one as a repeat. */
+  /**
+   * Writes the first audit row of a failure. If the write fails, the next equal failure becomes the first and counts
+   * this one as a repeat.
+   */
   async #begin(
     first: Recorded,
     known: Recorded | undefined,
@@ -102,7 +109,7 @@ function withoutDetails({ action, details }: Failure): Failure {
   return { action, details: Object.fromEntries(Object.keys(details).map((name) => [name, null])) };
 }
 
-/** Removes entries after their minute is over. Returns those with repeats that no other row will report. */
+/** Removes remembered failures whose minute is over. Returns those with repeats that no other audit row will report. */
 function removeExpired(recorded: Map<string, Recorded>, nowMs: number): Recorded[] {
   const expired: Recorded[] = [];
   for (const [key, one] of recorded) {

@@ -5,120 +5,133 @@ import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 /**
- * Lists every action of the audit log (contract 3.8). A comment names the keys in the `details` of the actions below
- * it.
+ * Lists every action of the audit log (contract 3.8). Each comment names the keys of the JSON field `details` for the
+ * actions below it.
  */
 export const AUDIT_ACTIONS = [
-  // A successful sign-in: method, jti.
+  // Audit row of a successful sign-in; details: method, jti.
   "AUTH_LOGIN",
-  // A wrong password: method. The actor is the user if the email belongs to one; the email itself is never stored.
+  // Audit row of a wrong password; details: method. The actor is the user if the email belongs to a user; the email
+  // itself is never stored.
   "AUTH_LOGIN_FAILED",
-  // Five wrong passwords in a row: method, locked_until.
+  // Audit row of a sign-in lock after five wrong passwords in a row; details: method, locked_until.
   "AUTH_LOCKED",
   "AUTH_LOGOUT",
-  // A client that failed to authenticate: client_id, null if the text cannot be a client id. For this action and the
-  // next two, a row is written at once; `repeats` in the next row counts the failures within a minute after it.
+  // Audit row of an OAuth client that failed to authenticate; details: client_id, which is null if the sent text
+  // cannot be a client id. The first failure is written immediately; `repeats` in the next row counts the failures
+  // within the minute after it. The same goes for the next two actions.
   "CLIENT_AUTH_FAILED",
-  // A wrong mailed code, or too many tries: email_digest, type, repeats.
+  // Audit row of a wrong mailed code, or of too many attempts; details: email_digest, type, repeats.
   "OTP_FAILED",
-  // A wrong signature of a review site: provider, null if the text cannot be a provider; repeats.
+  // Audit row of a request with a wrong signature from a review site; details: repeats, and provider, which is null
+  // if the sent text cannot be a provider.
   "PROVIDER_AUTH_FAILED",
-  // Access denied because of role, scope or tenant: method, path, reason.
+  // Audit row of access that was denied because of role, scope or tenant; details: method, path, reason.
   "AUTHZ_DENIED",
-  // A sign-in that was ended from the list of sessions: session_id, revoked.
+  // Audit row of a sign-in that was ended from the list of sessions; details: session_id, revoked.
   "SESSION_REVOKED",
-  // A token that was issued outside of a sign-in: kind, jti.
+  // Audit row of a token that was issued outside of a sign-in; details: kind, jti.
   "TOKEN_ISSUED",
-  // A token that was revoked: kind, jti.
+  // Audit row of a token that was revoked; details: kind, jti.
   "TOKEN_REVOKED",
-  // A dashboard token that was shown again: kind, jti.
+  // Audit row of a dashboard token that was shown again; details: kind, jti.
   "TOKEN_VIEWED",
-  // Use of a token outside of a sign-in, at most once per hour of the clock: kind, jti.
+  // Audit row of the use of a token outside of a sign-in, at most once per hour of the clock; details: kind, jti.
   "TOKEN_USED",
-  // A redeemed refresh token: session_id, jti of the new access token.
+  // Audit row of a refresh token that was redeemed; details: session_id, jti of the new access token.
   "TOKEN_REFRESHED",
-  // A refresh token that was used twice, which ended its sign-in: session_id, revoked.
+  // Audit row of a refresh token that was used twice, which ended its sign-in; details: session_id, revoked.
   "REFRESH_REPLAYED",
-  // An authorization code that was used twice, which ended its sign-in: client_id, session_id, revoked.
+  // Audit row of an authorization code that was used twice, which ended its sign-in; details: client_id, session_id,
+  // revoked.
   "CODE_REPLAYED",
-  // Consent of a user to an OAuth client, given or denied: client_id, scope.
+  // Audit rows of a user's consent to an OAuth client, given or denied; details: client_id, scope.
   "CONSENT_GRANTED",
   "CONSENT_DENIED",
-  // An OAuth client: client_id; for an update also fields, the names of the fields in the request.
+  // Audit rows of changes to an OAuth client; details: client_id; for an update also fields, the names of the fields
+  // in the request.
   "CLIENT_CREATED",
   "CLIENT_UPDATED",
   "CLIENT_SECRET_ROTATED",
   "CLIENT_DELETED",
-  // A new password: method (the kind of token that allowed it), revoked (the number of ended tokens).
+  // Audit row of a new password; details: method (the kind of token that allowed the change), revoked (the number of
+  // ended tokens).
   "PASSWORD_RESET",
-  // The actor is the account owner, the impersonator is the caller: jti, reason.
+  // Audit row of an impersonation. The actor is the account owner, the impersonator is the caller; details: jti,
+  // reason.
   "IMPERSONATION_STARTED",
-  // The origins that may embed the portal in a frame: origins, their new number.
+  // Audit row of a change to the origins that may embed the portal in a frame; details: origins, the new number of
+  // origins.
   "EMBEDDING_UPDATED",
-  // A new portal link: pages, scope, expires_at.
+  // Audit row of a new portal link; details: pages, scope, expires_at.
   "PORTAL_LINK_CREATED",
-  // A portal link that was used: session_id, jti, pages, scope. Details of every action in that session contain its
-  // id as portal_session.
+  // Audit row of a portal link that was used; details: session_id, jti, pages, scope. The details of every later
+  // action in that session contain the session id as portal_session.
   "PORTAL_LINK_REDEEMED",
-  // A rejected single sign-on: leg (redirect, callback or exchange) and reason (`SsoErrorReason` in src/sso/model.ts).
-  // As far as known also connection_id and, from the provider's response, status, error, field or claim; fault if the
-  // provider did not respond.
+  // Audit row of a rejected single sign-on; details: leg (redirect, callback or exchange) and reason
+  // (`SsoErrorReason` in src/sso/model.ts). As far as known also connection_id and, from the provider's response,
+  // status, error, field or claim; fault if the provider did not respond.
   "SSO_REFUSED",
-  // The first sign-in of a user through a provider: connection_id, issuer.
+  // Audit row of the first sign-in of a user through an identity provider; details: connection_id, issuer.
   "SSO_LINKED",
-  // An SSO connection: connection_id, connection_company_id, issuer; for an update also fields, the names of the
-  // fields in the request.
+  // Audit rows of changes to an SSO connection; details: connection_id, connection_company_id, issuer; for an update
+  // also fields, the names of the fields in the request.
   "SSO_CONNECTION_CREATED",
   "SSO_CONNECTION_UPDATED",
   "SSO_CONNECTION_DELETED",
-  // Key ids by their new state: retired, current, next.
+  // Audit row of a rotation of the signing keys; details: the key ids by their new state, as retired, current and
+  // next.
   "KEY_ROTATED",
-  // A retired key that no token needs any more: kid.
+  // Audit row of a retired signing key that was deleted because no token needs it any more; details: kid.
   "KEY_DROPPED",
-  // Administration of users: user_id; created also company_id and role, deactivated also revoked (the number of ended
-  // tokens).
+  // Audit rows of the administration of users; details: user_id; for a created user also company_id and role, for a
+  // deactivated user also revoked (the number of ended tokens).
   "USER_CREATED",
-  // A link to set the first password, mailed or handed over: user_id.
+  // Audit row of a link to set the first password, mailed or handed over; details: user_id.
   "USER_INVITED",
-  // A change of role: user_id, from, to.
+  // Audit row of a change of a user's role; details: user_id, from, to.
   "USER_ROLE_CHANGED",
   "USER_DEACTIVATED",
   "USER_ACTIVATED",
   "USER_UNLOCKED",
-  // Companies: company_id, type; deactivated also revoked.
+  // Audit rows of changes to companies; details: company_id, type; for a deactivated company also revoked (the number
+  // of ended tokens).
   "COMPANY_CREATED",
   "COMPANY_DEACTIVATED",
   "COMPANY_ACTIVATED",
-  // A new plan: plan_id.
+  // Audit row of a new plan; details: plan_id.
   "PLAN_CREATED",
-  // A new store: store_id, company_id.
+  // Audit row of a new store; details: store_id, company_id.
   "STORE_CREATED",
-  // A store's page on a review site: store_review_site_id, store_id, provider.
+  // Audit row of a new connection between a store and its page on a review site; details: store_review_site_id,
+  // store_id, provider.
   "STORE_REVIEW_SITE_CREATED",
-  // A review site: provider.
+  // Audit rows of changes to a review site; details: provider.
   "PROVIDER_CREATED",
   "PROVIDER_SECRET_ROTATED",
-  // A webhook subscription: subscription_id, delivery_kind.
+  // Audit rows of a webhook subscription that was created or deleted; details: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",
-  // A changed subscription: subscription_id, fields (the names of the changed fields).
+  // Audit row of a changed webhook subscription; details: subscription_id, fields (the names of the changed fields).
   "WEBHOOK_UPDATED",
-  // A rotated signing secret: subscription_id, grace_period_hours.
+  // Audit row of a rotated signing secret of a webhook; details: subscription_id, grace_period_hours.
   "WEBHOOK_SECRET_ROTATED",
-  // A signing secret that was ended early or shown: subscription_id.
+  // Audit rows of a webhook's signing secret that was ended early or shown; details: subscription_id.
   "WEBHOOK_PREVIOUS_SECRET_ENDED",
   "WEBHOOK_SECRET_SHOWN",
-  // An enabled subscription: subscription_id, held (deliver or skip), test (whether a test event was sent first).
+  // Audit row of a webhook subscription that was enabled; details: subscription_id, held (deliver or skip), test
+  // (whether a test event was sent first).
   "WEBHOOK_ENABLED",
-  // A subscription that a user disabled: subscription_id. The system disables after the 20th failure and writes no
-  // actor.
+  // Audit row of a webhook subscription that was disabled; details: subscription_id. If the system disables a
+  // subscription after the 20th failure, the row has no actor.
   "WEBHOOK_DISABLED",
-  // A test event, or one event that was delivered again: subscription_id, event_id.
+  // Audit rows of a test event, or of one event that was delivered again; details: subscription_id, event_id.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",
-  // A range of events that was queued again: subscription_id, since, until, queued.
+  // Audit row of a range of events that was queued again; details: subscription_id, since, until, queued (the number
+  // of events).
   "WEBHOOK_RECOVERED",
-  // Alert settings of a partner: fields, the names of the fields in the request.
+  // Audit rows of a partner's alert settings; details: fields, the names of the fields in the request.
   "ALERTS_UPDATED",
   "ALERTS_SECRET_SHOWN",
   "ALERTS_SECRET_ROTATED",
@@ -127,7 +140,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 const ACTION_LENGTH = 64;
 
-/** An unknown action matches no rows. `since` is inclusive, `until` exclusive. */
+/** Query parameters of the audit log. An unknown action matches no rows. `since` is inclusive, `until` exclusive. */
 export const auditQuery = Type.Object({
   ...pageQuery(isRowId),
   action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
@@ -160,7 +173,7 @@ export const auditEntry = Type.Object(
   { title: "AuditEntry" },
 );
 
-/** A row of the audit log as it is stored. */
+/** A row of the audit log as the database stores it, with ids and without names. */
 export interface StoredAuditRow {
   readonly id: number;
   readonly at: Date;
@@ -174,7 +187,7 @@ export interface StoredAuditRow {
   readonly details: Record<string, unknown>;
 }
 
-/** A row with the current names of its users and company. */
+/** A row of the audit log with the names that its users and company have at present. */
 export interface AuditRow extends StoredAuditRow {
   readonly actorName: string | null;
   readonly impersonatorName: string | null;

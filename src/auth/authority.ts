@@ -3,22 +3,23 @@ import type { Principal } from "../http/principal.ts";
 import { coversScopes } from "./decide.ts";
 
 /**
- * The power of anything that can act: a token, an OAuth client, a user, a connection to an identity provider, a
- * signing secret. To make or change such a thing, a caller must have at least the same authority (contract 3.9).
+ * The authority of any object that can act: a token, an OAuth client, a user, a connection to an identity provider,
+ * or a signing secret. To make or change such an object, a caller must have at least the same authority
+ * (contract 3.9).
  */
 export interface Authority {
-  /** The tenant that it is limited to; null if it reaches every tenant. */
+  /** The tenant to which the authority is limited; null if it reaches every tenant. */
   readonly partnerId: number | null;
-  /** The account that it is limited to; null if it reaches every account of the tenant. */
+  /** The account to which the authority is limited; null if it reaches every account of the tenant. */
   readonly accountId: number | null;
   readonly scopes: readonly string[];
-  /** The third-party client that holds it; null if it belongs to the service itself or to a user in person. */
+  /** The third-party OAuth client that holds the authority; null if the service itself or a user in person holds it. */
   readonly thirdParty: string | null;
-  /** Whether it needs the user in person (contract 3.10); a personal access token does not have that. */
+  /** Whether the object acts as the user in person (contract 3.10); a personal access token does not. */
   readonly inPerson: boolean;
 }
 
-/** The authority of the service itself: every scope and every tenant, without the consent of a user. */
+/** The authority of the service, which acts for itself: every scope and every tenant, without the consent of a user. */
 export const SERVICE_AUTHORITY: Authority = {
   partnerId: null,
   accountId: null,
@@ -38,14 +39,14 @@ export function authorityOf(caller: Principal): Authority {
   };
 }
 
-/** Returns the authority that the caller has in person, with a token of all scopes. */
+/** Returns the authority that the caller would have as a signed-in user with a token of all scopes. */
 export function authorityInPerson(caller: Principal): Authority {
   return { ...authorityOf(caller), scopes: ["*"], thirdParty: null, inPerson: true };
 }
 
 /**
  * Returns the error code if `made` has more authority than the caller, or undefined if it does not. Every action that
- * creates, changes, shows or ends something that can act must pass this check.
+ * creates, changes, shows or ends an object that can act, such as a token, must pass this check.
  */
 export function excessOf(
   caller: Principal,
@@ -60,8 +61,9 @@ export function excessOf(
 }
 
 /**
- * The relation of a token to its user (contract 3.10). `sign_in` comes from the login or the SSO exchange;
- * `first_party` from a first-party client, a password reset or an invitation; `personal` is a personal access token.
+ * The relation of a token to its user (contract 3.10). A `sign_in` token comes from the login or the SSO exchange; a
+ * `first_party` token from a first-party client, a password reset or an invitation; `personal` is a personal access
+ * token.
  */
 type Standing =
   | "sign_in"
@@ -73,7 +75,7 @@ type Standing =
   | "password_reset"
   | "refresh";
 
-/** The tokens that satisfy each demand of a route; this is the table of contract 3.10. */
+/** The kinds of tokens that each demand of a route accepts; this is the table of contract 3.10. */
 const TAKEN: Readonly<Record<TokenDemand, readonly Standing[]>> = {
   any: ["sign_in", "first_party", "personal", "third_party", "impersonation", "portal"],
   own: ["sign_in", "first_party", "personal"],
@@ -100,7 +102,10 @@ function standingOf({ tokenKind, signInMethod, isThirdParty }: Kind): Standing {
   }
 }
 
-/** Decides by the kind of the token alone; guard.ts checks role and scope. */
+/**
+ * Returns whether a route with this demand accepts the token. Only the kind of the token counts here; guard.ts checks
+ * role and scope.
+ */
 export function isTaken(token: Kind, demand: TokenDemand): boolean {
   return TAKEN[demand].includes(standingOf(token));
 }

@@ -9,14 +9,14 @@ const KEY_BYTES = 32;
  * has only six digits (contract 4.14).
  */
 export interface CodeMac {
-  /** `context` is the associated data that ties the code to its email and purpose. */
+  /** Computes the MAC of a code. `context` is the associated data that ties the code to its email and purpose. */
   sign(code: string, context: string): string;
   matches(mac: string, code: string, context: string): boolean;
 }
 
 /**
- * Derives its keys from the master keys. The previous key only verifies, so that mailed codes survive a change of the
- * master key.
+ * Creates the MAC of mailed codes. Its keys are derived from the master keys; the previous master key only verifies,
+ * so that mailed codes survive a change of the master key.
  */
 export function createCodeMac(keys: {
   masterKey: Uint8Array;

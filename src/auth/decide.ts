@@ -3,24 +3,30 @@ import type { CodeType } from "./password-model.ts";
 
 /** Number of wrong passwords in a row that lock sign-in (contract 4.8). */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
-/** Time after the last wrong password at which the counters start from zero again (contract 4.8). */
+/**
+ * Time in ms after the last wrong password at which the counters of the sign-in lock start from zero again
+ * (contract 4.8).
+ */
 export const FORGET_FAILURES_AFTER_MS = 24 * 60 * 60 * 1000;
 
-/** The sign-in lock of one normalised email. */
+/** The sign-in lock of one normalised email address. */
 export interface SignInLock {
-  /** Wrong passwords since the last lock. */
+  /** Number of wrong passwords since the last sign-in lock. */
   readonly failures: number;
-  /** Number of locks so far; each one is longer than the one before. */
+  /** Number of sign-in locks so far; each lock lasts longer than the one before. */
   readonly locks: number;
   readonly lockedUntil: Date | null;
   readonly lastFailureAt: Date;
 }
 
-/** A wrong password is not counted while sign-in is locked. Otherwise it is counted, and the fifth one locks. */
+/**
+ * The effect of a wrong password. It is not counted while sign-in is locked. Otherwise it is counted, and the fifth
+ * wrong password locks sign-in.
+ */
 type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
- * Describes the effect of one wrong password (contract 4.8). Production runs `settleWrongAttempt` in
+ * Computes the effect of one wrong password (contract 4.8). Production runs `settleWrongAttempt` in
  * queries/sign-in.ts instead, because one SQL statement must serialise parallel attempts. This function is the
  * readable form of that rule, and tests/integration/auth/lock.test.ts checks that both agree.
  */
@@ -53,7 +59,7 @@ export function lockedUntil(
   return until !== null && until > now ? until : undefined;
 }
 
-/** Returns the seconds for `Retry-After`, rounded up so that no client comes back too early. */
+/** Returns the seconds for the header `Retry-After`, rounded up so that no client comes back too early. */
 export function retryAfterS(until: Date, now: Date): number {
   return Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1000));
 }
@@ -62,35 +68,36 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** Codes that one budget allows in any 24 h (contract 4.14). */
+/** Number of codes that one budget allows in any 24 h (contract 4.14). */
 export const CODES_PER_DAY = 10;
 /**
- * Wrong codes allowed in any 24 h, for one email and for one email from one address (contract 4.14). The second limit
- * is lower, so that a stranger cannot use up all tries of a user.
+ * Numbers of wrong codes allowed in any 24 h: for one email from all networks, and for one email from one network
+ * address (contract 4.14). The second limit is lower, so that a stranger cannot use up all attempts of a user.
  */
 const WRONG_CODES_PER_DAY = 50;
 const WRONG_CODES_PER_ADDRESS = 20;
-/** Tries allowed for each code (contract 4.14). */
+/** Number of attempts allowed for each code (contract 4.14). */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Names the budget that pays for a code. Each type has two budgets: one for addresses from which the user signed in
- * before, and one for all other addresses. So a stranger can use up neither the user's own codes nor another type.
+ * Names the daily budget from which a code is taken. Each type of code has two budgets: one for network addresses
+ * from which the user signed in before, and one for all other addresses. So a stranger can use up neither the user's
+ * own codes nor codes of another type.
  */
 export function codeBudget(type: CodeType, isKnownAddress: boolean): string {
   return isKnownAddress ? `${type} known` : type;
 }
 
-/** Instants at which codes were issued for one email, and at which wrong ones were tried. */
+/** Instants at which codes were issued for one email, and at which wrong codes were entered. */
 export interface CodeLimits {
   readonly issuedAt: readonly Date[];
   readonly wrongAt: readonly Date[];
 }
 
-/** The last code of an email and purpose. */
+/** The last code that was issued for an email and purpose. */
 export interface EmailCode {
-  /** The user that got the mail; null for a signup, and for a code that was not mailed. */
+  /** The user that received the code by mail; null for a signup, and for a code that was not mailed. */
   readonly userId: number | null;
   readonly tries: number;
   readonly issuedAt: Date;
@@ -98,25 +105,25 @@ export interface EmailCode {
   readonly consumedAt: Date | null;
 }
 
-/** Returns the instants within the last 24 h, which are those that the limits count. */
+/** Returns the instants within the last 24 h. Only these count towards the limits of codes. */
 export function withinWindow(instants: readonly Date[], now: Date): Date[] {
   return instants.filter((at) => addMs(at, CODE_LIMITS_WINDOW_MS) > now);
 }
 
-/** Returns whether the budget allows another code. */
+/** Returns whether the daily budget allows another code. */
 export function hasCodesLeft({ issuedAt }: Pick<CodeLimits, "issuedAt">, now: Date): boolean {
   return withinWindow(issuedAt, now).length < CODES_PER_DAY;
 }
 
 /**
- * Returns whether a new code must wait because one was issued to the email recently, for any purpose and whether used
- * or not (contract 4).
+ * Returns whether a new code must wait for the cooldown, because another code was issued to the email recently. Codes
+ * for any purpose count, whether used or not (contract 4).
  */
 export function isCoolingDown({ issuedAt }: CodeLimits, now: Date, cooldownS: number): boolean {
   return issuedAt.some((at) => addMs(at, cooldownS * 1000) > now);
 }
 
-/** Returns whether the code can still be entered. */
+/** Returns whether the code can still be entered: it was not used and has not expired. */
 export function isOpenCode(
   code: Pick<EmailCode, "expiresAt" | "consumedAt"> | undefined,
   now: Date,
@@ -124,17 +131,22 @@ export function isOpenCode(
   return code !== undefined && code.consumedAt === null && code.expiresAt > now;
 }
 
-/** Instants at which wrong codes were tried for one email: from anywhere, and from the current client's network. */
+/**
+ * Instants at which wrong codes were entered for one email: from all networks, and from the current client's network.
+ */
 export interface WrongTries {
   readonly wrongAt: readonly Date[];
   readonly wrongHereAt: readonly Date[];
   /**
-   * Whether the user signed in from that network before. If so, wrong codes from elsewhere do not count against it.
+   * Whether the user signed in from the client's network before. If so, wrong codes from other networks do not count
+   * against this client.
    */
   readonly isKnownAddress: boolean;
 }
 
-/** Returns whether a try is compared with the code at all. If not, it is rejected like a wrong code. */
+/**
+ * Returns whether an entered code is compared with the stored code at all. If not, it is rejected like a wrong code.
+ */
 export function mayTryCode(
   { wrongAt, wrongHereAt, isKnownAddress }: WrongTries,
   code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
@@ -147,7 +159,7 @@ export function mayTryCode(
   return isOpenCode(code, now) && isLeft;
 }
 
-/** The stored row of a refresh token that a client presents. */
+/** The database row of a refresh token that a client presents. */
 interface PresentedRefreshToken {
   readonly clientId: string | null;
   readonly scope: string;
@@ -157,15 +169,18 @@ interface PresentedRefreshToken {
 
 type RefreshDecision =
   | { readonly kind: "refused" }
-  /** The token was redeemed too long ago to be a parallel request of one honest client (RFC 9700, 4.14.2). */
+  /**
+   * The refresh token was redeemed so long ago that this use cannot be a parallel request of one honest client
+   * (RFC 9700, 4.14.2).
+   */
   | { readonly kind: "replayed" }
-  /** The request asks for scopes that the sign-in did not grant. */
+  /** The refresh request asks for scopes that the sign-in did not grant. */
   | { readonly kind: "too_wide" }
   | { readonly kind: "redeem"; readonly scope: string };
 
 /**
- * Decides on the redemption of a refresh token (contract 5.3). Without `scopes`, the new access token gets the scopes
- * of the refresh token that are also in `ceiling`, the scopes that the client is registered for now.
+ * Decides on the redemption of a refresh token (contract 5.3). Without `scopes`, the new access token gets those
+ * scopes of the refresh token that are also in `ceiling`, the scopes for which the client is registered at present.
  */
 export function decideRefresh(
   token: PresentedRefreshToken,

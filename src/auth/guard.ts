@@ -6,16 +6,16 @@ import { everything, nothing, type Opens } from "./portal-pages.ts";
 import { isTaken } from "./authority.ts";
 
 /**
- * Admits every user of every company, also on the pages of a portal link. Without `scope`, a token of any scope will
- * do.
+ * Access rule that admits every user of every company, also on the pages of a portal link. Without `scope`, a token
+ * of any scope is accepted.
  */
 export function anyUser(scope?: Scope): Access {
   return allow(() => true, scope, { opens: everything });
 }
 
 /**
- * Admits owners and admins of a partner, but no impersonator (contract 2.6 and 3.5). A portal session, even one that
- * an operator's link opened, is admitted if `opens` accepts its pages (contract 6.20).
+ * Access rule that admits owners and admins of a partner, but no impersonator (contract 2.6 and 3.5). A portal
+ * session, even one that an operator's link opened, is admitted if `opens` accepts its pages (contract 6.20).
  */
 export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   return allow(
@@ -28,7 +28,10 @@ export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   );
 }
 
-/** Admits only owners of a partner, because they decide about the partner's other users (contract 10.5). */
+/**
+ * Access rule that admits only owners of a partner, because owners decide about the partner's other users
+ * (contract 10.5).
+ */
 export function partnerOwner(): Access {
   const admitted = partnerAdmin("*");
   return {
@@ -38,12 +41,15 @@ export function partnerOwner(): Access {
   };
 }
 
-/** Admits users of an account and of its locations, and impersonators of its owner (contract 3.3). */
+/** Access rule that admits users of an account and of its locations, and impersonators of its owner (contract 3.3). */
 export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);
 }
 
-/** Admits the platform's administrators, with a token of all scopes or of the scope that the route names. */
+/**
+ * Access rule that admits the platform's administrators, with a token of all scopes or of the scope that the route
+ * names.
+ */
 export function superAdmin(scope: Scope = "*"): Access {
   return allow(
     ({ companyType, role }) => companyType === "platform" && role === "super_admin",
@@ -52,14 +58,17 @@ export function superAdmin(scope: Scope = "*"): Access {
 }
 
 /**
- * Narrows `access` to the user in person, for a route that makes, changes or ends something that can act for users: a
- * user, a connection to an identity provider, a secret (contract 3.10).
+ * Narrows `access` to the user in person. It is for routes that make, change or end an object that can act for users:
+ * a user, a connection to an identity provider, a secret (contract 3.10).
  */
 export function inPerson(access: Access): Access {
   return narrowed(access, "person");
 }
 
-/** Narrows `access` to tokens in the user's own hands: no third-party client, no impersonation, no portal session. */
+/**
+ * Narrows `access` to tokens in the user's own hands. Tokens of third-party clients, impersonations and portal
+ * sessions are rejected.
+ */
 export function firstHand(access: Access): Access {
   return narrowed(access, "own");
 }
@@ -72,17 +81,17 @@ function narrowed({ scope, refuse }: Access, takes: TokenDemand): Access {
   };
 }
 
-/** Admits every user in person, with a token of the scope or, without `scope`, of any scope. */
+/** Access rule that admits every user in person, with a token of the named scope or, without `scope`, of any scope. */
 export function ownSignIn(scope?: Scope): Access {
   return allow(() => true, scope, { takes: "person" });
 }
 
-/** Admits only a token from login or the SSO exchange (contract 4.18). */
+/** Access rule that admits only a token from login or the SSO exchange (contract 4.18). */
 export function dashboardSignIn(): Access {
   return allow(() => true, "*", { takes: "sign_in" });
 }
 
-/** Admits the token that a mailed code gave, or the user in person (contract 4.15). */
+/** Access rule that admits the token that a mailed code gave, or the user in person (contract 4.15). */
 export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
@@ -95,20 +104,23 @@ export function passwordSetter(): Access {
   };
 }
 
-/** Admits every user to self-service, with a token in the user's own hands (contract 3.3). */
+/** Access rule of self-service. It admits every user with a token in the user's own hands (contract 3.3). */
 export function selfService(): Access {
   return allow(() => true, "*", { takes: "own" });
 }
 
 interface Narrowing {
-  /** Decides by the pages of a portal session whether the route is among them; absent means that none of them is. */
+  /**
+   * Decides whether the route belongs to the pages of a portal session; if absent, no portal session may use the
+   * route.
+   */
   readonly opens?: Opens | undefined;
   readonly takes?: TokenDemand;
 }
 
 /**
- * Builds an access rule. A wrong kind of user or token gives `forbidden`. The right kind with too narrow a scope
- * gives `insufficient_scope`.
+ * Builds an access rule. A user or token of the wrong kind gets `forbidden`. A token of the right kind with too
+ * narrow a scope gets `insufficient_scope`.
  */
 function allow(
   admits: (principal: Principal) => boolean,

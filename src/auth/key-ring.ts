@@ -26,15 +26,18 @@ import {
 import type { TokenRow } from "./queries/tokens.ts";
 
 /**
- * The JWT types: RFC 9068 for access tokens, and a type of our own for refresh tokens, which are JWTs as well
+ * The JWT types: that of RFC 9068 for access tokens, and a private type for refresh tokens, which are JWTs as well
  * (contract 4.1).
  */
 type TokenType = "at+jwt" | "rt+jwt";
 
-/** The `client_id` of tokens that the service issues to its own pages. The claim is required (RFC 9068, 2.2). */
+/**
+ * The `client_id` claim of tokens that the service issues to its own pages. RFC 9068, 2.2 requires the claim in every
+ * token.
+ */
 const OWN_CLIENT_ID = "reviewrelay";
 
-/** The claims that differ between tokens. `iss` and `aud` are the same in all of them, and the signer adds `iat`. */
+/** JWT claims that differ between tokens. `iss` and `aud` are the same in all tokens, and the signer adds `iat`. */
 export interface Claims {
   readonly sub: string;
   readonly jti: string;
@@ -45,11 +48,12 @@ export interface Claims {
 }
 
 /**
- * Tolerance for an `iat` in the future. The signer's machine sets `iat`, and working clocks do not differ by more.
+ * Highest accepted lead, in seconds, of a token's `iat` over this machine's clock. The signer's machine sets `iat`,
+ * and working clocks do not differ by more.
  */
 const MAX_AHEAD_S = 300;
 
-/** Matches a `jti` that we issue; a text with other characters cannot be in the database. */
+/** Matches every token id (`jti`) that the service issues; a text with other characters cannot be in the database. */
 const JTI = /^[\w-]+$/;
 
 type ClaimedRow = Pick<TokenRow, "userId" | "clientId" | "scope" | "impersonatorId" | "expiresAt">;
@@ -66,8 +70,8 @@ export function claimsOf(row: ClaimedRow, jti: string): Claims {
 }
 
 /**
- * Reads the claims of a payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
- * undefined if the payload does not have the form of our tokens.
+ * Reads the claims of a JWT payload. Its signature, `iss`, `aud`, `exp` and `nbf` must be verified already. Returns
+ * undefined if the payload does not have the form that the service issues.
  */
 export function readClaims(
   payload: Readonly<Record<string, unknown>>,
@@ -90,7 +94,9 @@ function readActor(act: unknown): Claims["act"] | "malformed" {
   return typeof act.sub === "string" ? { sub: act.sub } : "malformed";
 }
 
-/** Checks that sub, client, scope, act and exp equal those of the token's row (contract 4.3). */
+/**
+ * Returns whether the claims sub, client, scope, act and exp equal those in the token's database row (contract 4.3).
+ */
 export function claimsMatch(claims: Claims, row: ClaimedRow): boolean {
   const expected = claimsOf(row, claims.jti);
   return (
@@ -109,7 +115,7 @@ function epochS(at: Date): number {
 const ALGORITHM = "RS256";
 const MODULUS_BITS = 2048;
 
-/** The claims that are the same in every token: its issuer and its audience. */
+/** JWT claims that are the same in every token: its issuer and its audience. */
 interface Issuer {
   readonly iss: string;
   readonly aud: string;
@@ -117,7 +123,7 @@ interface Issuer {
 
 type Signer = (claims: Claims) => Promise<string>;
 
-/** One key of the ring, ready for use. Only `current` and `next` can sign. */
+/** One signing key of the ring, decrypted and ready for use. Only keys in the states `current` and `next` can sign. */
 interface SigningKey {
   readonly kid: string;
   readonly state: SigningKeyRow["state"];
@@ -138,7 +144,9 @@ export async function generateSigningKey(box: SecretBox): Promise<NewSigningKey>
   };
 }
 
-/** Verifies and decrypts a stored key. Throws if the row was altered or no master key opens it. */
+/**
+ * Verifies and decrypts a signing key from the database. Throws if the row was altered or no master key decrypts it.
+ */
 async function openSigningKey(
   row: SigningKeyRow,
   box: SecretBox,
@@ -163,7 +171,8 @@ async function openSigners(
 ): Promise<Record<TokenType, Signer>> {
   const privateKey = await importKey(openPrivateJwk(row, box));
   const signerFor = (typ: TokenType): Signer => {
-    // The plugin has one key and one type per instance. Only its `sign` is used; jose verifies.
+    // Elysia's JWT plugin has one key and one token type per instance. Only its function `sign` is used; the library
+    // jose verifies.
     const plugin = jwt({ secret: privateKey, alg: ALGORITHM, kid: row.kid, typ, ...issuer })
       .decorator.jwt;
     return ({ sub, jti, client_id, scope, exp, act }) =>
@@ -200,13 +209,19 @@ function contextOf(kid: string): string {
   return `signing-key:${kid}`;
 }
 
-/** Interval at which the keys are read again. A rotation by another process is noticed within this time. */
+/**
+ * Interval in ms at which the signing keys are read from the database again. A rotation by another process is noticed
+ * within this time.
+ */
 const RELOAD_EVERY_MS = 5_000;
-/** Minimum time between two reads for unknown key ids, because a stranger can invent any number of them. */
+/**
+ * Minimum time in ms between two database reads for unknown key ids, because a stranger can invent any number of key
+ * ids.
+ */
 const UNKNOWN_KID_RELOAD_MS = 200;
 /**
- * Tolerance for `exp`, which has whole seconds while the token's row has milliseconds. The row decides when a token
- * ends, so the check of the signature must not be stricter.
+ * Tolerance in seconds for `exp`, which has whole seconds while the token's database row has milliseconds. The row
+ * decides when a token ends, so the check of the signature must not be stricter.
  */
 const TOLERANCE_S = 1;
 
@@ -218,20 +233,23 @@ interface KeyRingDeps {
   readonly config: Pick<Config, "serverRoot">;
 }
 
-/** The signing keys in the database: `next` is published, `current` signs, `retired` still verifies. */
+/**
+ * The signing keys in the database: the key `next` is only published, `current` signs, and `retired` still verifies.
+ */
 export interface KeyRing {
   sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }>;
   /**
-   * Returns the claims of a token of this type that we signed and that has not expired; undefined for any other text.
+   * Returns the claims of a token that has this type, was signed by this service and has not expired; undefined for
+   * any other text.
    */
   verify(type: TokenType, token: string): Promise<Claims | undefined>;
   /** Returns the public keys for `/.well-known/jwks.json` (RFC 7517). */
   jwks(): { keys: JWK[] };
-  /** Reloads the keys until the signal aborts, to follow rotations by other processes. */
+  /** Reloads the signing keys periodically until the signal aborts, to notice rotations by other processes. */
   watch(signal: AbortSignal): Promise<void>;
 }
 
-/** Creates missing keys and opens the ring. Throws if a key that signs does not open. */
+/** Creates missing signing keys and opens the key ring. Throws if a key that signs cannot be decrypted. */
 export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   await ensureKeys(deps);
   const ring = new LoadedKeys(deps);
@@ -240,8 +258,8 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
 }
 
 /**
- * Creates the missing keys. If several processes start at once, the unique indexes let one of them win, and the
- * others use its keys.
+ * Creates the missing signing keys. If several processes start at the same time, the unique indexes let one of them
+ * win, and the others use its keys.
  */
 async function ensureKeys({ db, box, clock }: KeyRingDeps): Promise<void> {
   const known = new Set((await listSigningKeys(db)).map((key) => key.state));
@@ -264,15 +282,16 @@ class LoadedKeys implements KeyRing {
   }
 
   async sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }> {
-    // This must not read the database: the caller's transaction holds a connection while it waits here.
+    // The current key must come from memory and not from the database: the caller's transaction holds a connection
+    // while it waits here.
     const current = [...this.#keys.values()].find((key) => key.state === "current");
     if (current?.signers === undefined) throw new Error("The key ring has no key that signs.");
     return { token: await current.signers[type](claims), kid: current.kid };
   }
 
   async verify(type: TokenType, token: string): Promise<Claims | undefined> {
-    // Base64url can spell the same bytes in several ways. Only the canonical form is accepted, because we issue no
-    // other.
+    // Base64url can spell the same bytes in several ways. Only the canonical form is accepted, because the service
+    // issues no other.
     if (!token.split(".").every(isBase64Url)) return undefined;
     const now = this.#deps.clock.now();
     try {
@@ -284,8 +303,8 @@ class LoadedKeys implements KeyRing {
         currentDate: now,
         clockTolerance: TOLERANCE_S,
       });
-      // The signer sets `iat` by its machine's clock, which may be ahead of `deps.clock`. A process must accept its
-      // own tokens.
+      // The signer sets `iat` by its machine's clock, which may be ahead of `deps.clock`. The later of the two clocks
+      // is used, because a process must accept its own tokens.
       const machine = systemClock.now();
       return readClaims(payload, machine > now ? machine : now);
     } catch (error) {
@@ -327,8 +346,8 @@ class LoadedKeys implements KeyRing {
   }
 
   /**
-   * Reads the keys again for an unknown key id: another process may have rotated twice and sign with a key that this
-   * one has not loaded yet.
+   * Reads the keys again for an unknown key id: another process may have rotated twice and may sign with a key that
+   * this process has not loaded yet.
    */
   async #seek(kid: string): Promise<SigningKey | undefined> {
     await this.#loading;
@@ -341,8 +360,8 @@ class LoadedKeys implements KeyRing {
   }
 
   /**
-   * Reloads the keys and never throws: the loaded keys stay valid when the database is unavailable or a new key does
-   * not open.
+   * Reloads the signing keys and never throws: the loaded keys stay valid when the database is unavailable or a new
+   * key cannot be decrypted.
    */
   #reload(): Promise<void> {
     this.#loading ??= this.load()

@@ -1,13 +1,13 @@
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
 
-/** Sender name for tenants without a brand of their own. */
+/** Sender name of mails for tenants that have no brand name. */
 const OWN_BRAND = "ReviewRelay";
 
 interface MailContent {
   readonly subject: string;
   readonly paragraphs: readonly string[];
-  /** A code or link that is shown on a separate line. */
+  /** A code or link, which the mail shows on a separate line. */
   readonly code?: string;
 }
 
@@ -18,8 +18,8 @@ const PURPOSE: Record<CodeType, string> = {
 };
 
 /**
- * Builds the mail with a code (contract 4.14). The subject does not contain the code, because lock screens show
- * subjects.
+ * Builds the mail that contains a code (contract 4.14). The subject does not contain the code, because lock screens
+ * show subjects.
  */
 export function codeMail(
   code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
@@ -53,7 +53,7 @@ export function invitationMail(
   return { ...mailOf(to, content, brand), kind: "invitation", expiresAt };
 }
 
-/** Builds the invitation for users that can sign in only through an identity provider (contract 4.22). */
+/** Builds the invitation mail for users who can sign in only through an identity provider (contract 4.22). */
 export function singleSignOnMail(
   { to, link }: { to: string; link: string },
   brand: string | null,
@@ -69,7 +69,7 @@ export function singleSignOnMail(
   return { ...mailOf(to, content, brand), kind: "invitation" };
 }
 
-/** Builds the mail that notifies the user of the change (contract 4.15). */
+/** Builds the mail that notifies the user of a changed password (contract 4.15). */
 export function passwordChangedMail(to: string, brand: string | null): NewMail {
   const content = {
     subject: "Your password was changed",
@@ -82,7 +82,8 @@ export function passwordChangedMail(to: string, brand: string | null): NewMail {
 }
 
 /**
- * Builds plain text only: HTML styles or boundaries could look like a code, and the code must be the only six digits.
+ * Builds a mail as plain text only. HTML styles or boundaries could look like a code, and the code must be the only
+ * six digits in the mail.
  */
 function mailOf(to: string, { subject, paragraphs, code }: MailContent, brand: string | null) {
   const name = brand ?? OWN_BRAND;

@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
 
-/** Allowed lengths of a new password (contract 4.17). Sign-in has the same upper limit. */
+/** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
 const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
@@ -10,10 +10,16 @@ export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASS
   description: "The password.",
 });
 
-/** RFC 5321, 4.5.3.1.3 allows a path of 256 octets, and two of them are its angle brackets. */
+/**
+ * Maximum length of an email address. RFC 5321, 4.5.3.1.3 allows a path of 256 octets, and two of them are its angle
+ * brackets.
+ */
 const EMAIL_MAX_LENGTH = 254;
 
-/** Checks only the form, because no answer may reveal whether the address belongs to a user. */
+/**
+ * Schema of an email in a request. It checks only the form, because no answer may reveal whether the address belongs
+ * to a user.
+ */
 export const email = Type.String({
   minLength: 3,
   maxLength: EMAIL_MAX_LENGTH,
@@ -24,7 +30,8 @@ export const email = Type.String({
 });
 
 /**
- * A password that is to be verified. One that is too long to be anybody's password is rejected before it is hashed.
+ * Schema of a password that is to be verified. A text longer than any allowed password is rejected before it is
+ * hashed.
  */
 export const presentedPassword = storableText(
   [1, PASSWORD_LENGTH.max],
@@ -32,8 +39,8 @@ export const presentedPassword = storableText(
 );
 
 /**
- * Ignores unknown fields, unlike every other body (contract 2.7). `additionalProperties: true` is needed, because
- * Elysia closes every other object.
+ * Body of `POST /login`. It ignores unknown fields, unlike every other body (contract 2.7). `additionalProperties:
+ * true` is needed, because Elysia closes every other object.
  */
 export const loginBody = Type.Object(
   {
@@ -44,7 +51,7 @@ export const loginBody = Type.Object(
       explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
     }),
     password: presentedPassword,
-    // Accepted for older clients; the lifetime of a token does not depend on it.
+    // The field `rememberMe` is accepted for older clients; the lifetime of a token does not depend on it.
     rememberMe: Type.Optional(Type.Boolean()),
   },
   { title: "Login", additionalProperties: true },
@@ -89,7 +96,7 @@ export const whiteLabelObject = Type.Object(
   { title: "WhiteLabel", description: "What partners show in place of our name." },
 );
 
-/** The user, company and looks that belong to a token (contract 4.5). */
+/** The user, company and branding that belong to a token (contract 4.5). */
 const sessionContext = {
   user: userObject,
   company: companyObject,
@@ -109,7 +116,7 @@ const freshToken = {
   expires_in: Type.Integer(),
 };
 
-/** The login object without `location_count` (contract 4.15). */
+/** Response to a password reset: the login response without `location_count` (contract 4.15). */
 export const resetAnswer = Type.Object(
   { ...freshToken, ...sessionContext },
   { title: "PasswordSet", extends: sessionContextObject },
@@ -125,7 +132,7 @@ export type LoginAnswer = Static<typeof loginAnswer>;
 export const verifyTokenAnswer = Type.Object(
   {
     ...sessionContext,
-    /** The person acting as the user; absent if the token is the user's own. */
+    /** The person acting as the user; absent if the token belongs to the user. */
     impersonation: Type.Optional(
       Type.Object({
         impersonator: Type.Object({

@@ -19,7 +19,10 @@ export const discoverAnswer = Type.Object(
     methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
     password: Type.Boolean(),
     sso: Type.Boolean(),
-    /** The URL that the browser opens to sign in through the identity provider. */
+    /**
+     * The URL that the browser opens to sign in through the identity provider; null if no identity
+     * provider serves the email's domain.
+     */
     sso_url: Type.Union([Type.String(), Type.Null()]),
   },
   { title: "SignInMethods" },
@@ -54,7 +57,7 @@ export const verifyCodeAnswer = Type.Union(
       token_type: Type.Literal("Bearer"),
       expires_in: Type.Integer(),
     }),
-    // The answer for a signup, where no user exists yet.
+    // The response for a signup, where no user exists yet.
     Type.Object({ verification_token: Type.String() }),
   ],
   { title: "VerifiedCode" },
@@ -88,8 +91,8 @@ export const changeBody = Type.Object(
 );
 
 /**
- * The most frequent leaked passwords (contract 4.17); about 18,000 of them have at least 8 characters. They are
- * compared without regard to case. The zxcvbn-ts project maintains the list.
+ * The most frequent leaked passwords (contract 4.17); about 18,000 of them have at least 8 characters. New passwords
+ * are compared with them regardless of case. The zxcvbn-ts project maintains the list.
  */
 const COMMON: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 
@@ -97,7 +100,7 @@ export function isCommonPassword(password: string): boolean {
   return COMMON.has(password.toLowerCase());
 }
 
-/** Returns the validation error that the schema of a new password cannot express. */
+/** Returns the validation error that the schema of a new password cannot express: a password that is too common. */
 export function passwordError(password: string): string | undefined {
   return isCommonPassword(password) ? "is too common: others would guess it at once" : undefined;
 }

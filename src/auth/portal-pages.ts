@@ -6,7 +6,7 @@ import { ULID_PATTERN } from "../http/text.ts";
  */
 
 type Pages = readonly string[];
-/** Returns whether a route belongs to the pages that a link opens. */
+/** Decides whether a route belongs to the pages that a portal link opens. */
 export type Opens = (pages: Pages) => boolean;
 
 const WEBHOOKS = "webhooks";
@@ -24,7 +24,7 @@ export function opensSubscription(pages: Pages | null, id: string): boolean {
   return pages === null || opensAllWebhooks(pages) || pages.includes(ONE + id);
 }
 
-/** Returns the ids of the subscriptions that the pages name individually. */
+/** Returns the ids of the webhook subscriptions that the pages of a portal link name individually. */
 export function subscriptionsOf(pages: Pages): string[] {
   return pages.filter((page) => page.startsWith(ONE)).map((page) => page.slice(ONE.length));
 }

@@ -21,7 +21,7 @@ interface SignInRouteDeps extends LogInDeps {
 
 const LOGOUT = "/logout";
 const REVOKING_TOKEN = "/sso/revoking-token";
-/** The GET routes that end a token. They must not accept HEAD, which clients expect to have no effect. */
+/** The GET routes that end a token. They must not accept HEAD, because clients expect HEAD to have no effect. */
 export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
 
 /** Defines the routes of sign-in, sign-out and token verification (contract 4.6). */
@@ -119,7 +119,7 @@ interface AuthRouteDeps
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 
-/** Defines the routes of contract 4. */
+/** Defines all routes of sign-in, tokens and passwords (contract 4). */
 export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))

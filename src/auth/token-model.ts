@@ -11,7 +11,7 @@ const REASON_LENGTH = [1, 500] as const;
 const instant = Type.String({ format: "date-time" });
 const instantOrNull = Type.Union([instant, Type.Null()]);
 
-/** The dashboard's personal access token. */
+/** Response with the dashboard's personal access token. */
 export const dashboardTokenAnswer = Type.Object(
   {
     token: Type.String(),
@@ -86,7 +86,7 @@ export const sessionObject = Type.Object(
     created_at: instant,
     last_used_at: instantOrNull,
     expires_at: instant,
-    /** Whether the token of this request belongs to the session. */
+    /** Whether the bearer token of this request belongs to the session. */
     is_current: Type.Boolean(),
   },
   { title: "Session" },
@@ -129,7 +129,7 @@ export const impersonationAnswer = Type.Object(
     access_token: Type.String(),
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
-    /** The owner and the account that the token acts as. */
+    /** The account owner as whom the token acts, and the owner's account. */
     user: userObject,
     company: companyObject,
     acting_as: Type.Object({
@@ -161,7 +161,7 @@ export interface TeamToken {
   }[];
 }
 
-/** A token of the team list; it never contains the token itself. */
+/** Schema of an entry in the list of a partner's tokens; the entry never contains the token itself. */
 export const teamTokenObject = Type.Object(
   {
     id: Type.String(),

@@ -5,24 +5,27 @@ import { Server, serverOf } from "./server.ts";
 
 export type Flags = Readonly<Record<string, { type: "string" | "boolean"; help: string }>>;
 
-/** The parsed arguments of a command. */
+/** The parsed arguments of a command line. */
 export interface ParsedArgs {
   readonly words: readonly string[];
   text(name: string): string | undefined;
   is(name: string): boolean;
-  /** Returns an integer within the range; throws a usage failure for any other value. */
+  /**
+   * Returns the integer value of a flag. Throws a usage failure for a value outside of the range and for text that is
+   * not an integer.
+   */
   number(name: string, range: readonly [number, number]): number | undefined;
 }
 
 export interface Command {
   readonly name: string;
-  /** The operands after the name, for the usage line. */
+  /** The operands after the command's name, as the usage line shows them. */
   readonly words: string;
   readonly summary: string;
-  /** Further help below the summary. */
+  /** Further help text, printed below the summary. */
   readonly more?: string;
   readonly flags: Flags;
-  /** The smallest and largest number of operands. */
+  /** The smallest and largest number of operands that the command accepts. */
   readonly wordCount: readonly [least: number, most: number];
   run(context: CommandContext, given: ParsedArgs): Promise<number>;
 }
@@ -78,7 +81,7 @@ export function connect(context: CommandContext, given: ParsedArgs): Server {
   return new Server(context, serverOf(context.env, given.text("server")));
 }
 
-/** Prints the result as text for people or, with `--json`, as JSON. */
+/** Prints the result of a command as text for people or, with `--json`, as JSON. */
 export function show(
   context: CommandContext,
   given: ParsedArgs,
@@ -88,7 +91,7 @@ export function show(
   context.out(given.is("json") ? JSON.stringify(result, null, 2) : text);
 }
 
-/** Formats rows as a table; each column is as wide as its widest cell. */
+/** Formats rows as a text table; each column is as wide as its widest cell. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   return rows

@@ -1,19 +1,22 @@
 import type { Clock } from "../lib/clock.ts";
 
-/** Everything that a command uses of its environment, so that tests can replace it. */
+/** The environment of a command: every input and output that it uses, so that tests can replace them. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** Standard output, for results. */
+  /** Writes to standard output, for results. */
   readonly out: (text: string) => void;
-  /** Standard error, for progress and errors. */
+  /** Writes to standard error, for progress and errors. */
   readonly say: (text: string) => void;
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Aborts on Ctrl-C. */
+  /** The signal that aborts on Ctrl-C. */
   readonly signal: AbortSignal;
 }
 
-/** Removes empty variables: shells and compose files use them to leave a setting out. */
+/**
+ * Removes environment variables with an empty value, because shells and compose files use an empty value to leave a
+ * setting out.
+ */
 export function withoutEmpty(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
 }
@@ -24,10 +27,10 @@ export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer
   return Buffer.concat(chunks);
 }
 
-/** Exit statuses; those above 1 are from sysexits.h. */
+/** Exit statuses of the command; those above 1 are from sysexits.h. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, unavailable: 69, signedOut: 77 } as const;
 
-/** Ends the command with a message for people and a status for scripts. */
+/** An error that ends the command with a message for people and an exit status for scripts. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly status: number;

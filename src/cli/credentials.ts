@@ -14,26 +14,26 @@ import type { Clock } from "../lib/clock.ts";
 import { EXIT, Failure, type CommandContext } from "./context.ts";
 
 const LOCK_POLL_MS = 20;
-/** An older lock was left by a command that died. */
+/** Age in ms from which a lock file counts as left behind by a command that crashed. */
 const LOCK_STALE_MS = 30_000;
 
 export interface Credentials {
   readonly accessToken: string;
-  /** Absent for a token from standard input, which cannot be renewed. */
+  /** The refresh token; absent if the user passed an access token on standard input, which cannot be renewed. */
   readonly refreshToken?: string;
   readonly expiresAtMs?: number;
   readonly clientId?: string;
 }
 
 interface CredentialsFile {
-  /** The server of the last sign-in, which commands use by default. */
+  /** The server of the last sign-in, to which commands connect by default. */
   readonly server: string;
   readonly servers: Readonly<Record<string, Credentials>>;
 }
 
 type Env = CommandContext["env"];
 
-/** Returns the path of the credentials file in the user's settings folder; the file is readable only by its user. */
+/** Returns the path of the credentials file in the user's settings folder. Only its user may read the file. */
 export function credentialsFile(env: Env): string {
   const home = env["HOME"] ?? env["USERPROFILE"] ?? homedir();
   const folder = env["XDG_CONFIG_HOME"] ?? env["APPDATA"] ?? join(home, ".config");
@@ -60,8 +60,8 @@ export function deleteCredentials(env: Env, server: string): void {
 }
 
 /**
- * Runs `work` while no other command of this user renews a token: a refresh token works once, and its second use ends
- * the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be created, for example in a read-only folder.
+ * Runs `work` while no other command of this user renews a token: a refresh token works only once, and its second use
+ * ends the sign-in (RFC 9700, 4.14.2). Throws if the lock file cannot be created, for example in a read-only folder.
  */
 export async function withCredentialsLock<T>(
   env: Env,
@@ -77,7 +77,7 @@ export async function withCredentialsLock<T>(
   }
 }
 
-/** Creates the lock file; returns false if another command holds it. */
+/** Creates the lock file of the credentials; returns false if another command holds the lock. */
 function takeLock(lock: string, clock: Clock): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
@@ -103,13 +103,14 @@ function read(env: Env): CredentialsFile | undefined {
   }
 }
 
-/** Replaces the file atomically, so that a concurrent reader sees either the old or the new version. */
+/** Replaces the credentials file atomically, so that a concurrent reader sees either the old or the new version. */
 function write(env: Env, saved: CredentialsFile): void {
   const file = credentialsFile(env);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const fresh = `${file}.${process.pid}`;
   writeFileSync(fresh, `${JSON.stringify(saved, null, 2)}\n`, { mode: 0o600 });
-  // `mode` applies only to a new file; a leftover file of that name keeps its old mode.
+  // The mode is set explicitly, because the option `mode` applies only to a new file; a leftover file of that name
+  // keeps its old mode.
   chmodSync(fresh, 0o600);
   renameSync(fresh, file);
 }

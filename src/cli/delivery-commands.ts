@@ -4,7 +4,10 @@ import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 import { AGO, instant } from "./instant.ts";
 import { chooseSubscription, listSubscriptions, failureOf, type Server } from "./server.ts";
 
-/** The status of a create if the partner already has an immediate subscription (contract 6.2). */
+/**
+ * HTTP status of a request to create a subscription if the partner already has an immediate subscription
+ * (contract 6.2).
+ */
 const TAKEN = 409;
 
 export const webhooks: Command = {
@@ -147,7 +150,7 @@ export const recover: Command = {
     const { server, path } = await subscriptionOf(context, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;
-    // The API limits how many events one request queues, so the command repeats it until none is left.
+    // The API limits how many events one request queues, so the command repeats the request until no event is left.
     for (let isMore = true; isMore && !context.signal.aborted;) {
       const { queued } = await server.ask<{ queued: number }>(`${path}/recover`, {
         method: "POST",

@@ -7,8 +7,8 @@ const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 
 export const AGO = "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago";
 
 /**
- * Resolves a flag to an instant: an ISO instant stays as it is, an age such as `2h` counts back from now. Throws for
- * other text.
+ * Converts the value of a flag to an instant: an ISO instant stays as it is, an age such as `2h` counts back from the
+ * current time. Throws for other text.
  */
 export function instant(
   { clock }: CommandContext,

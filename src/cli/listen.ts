@@ -9,7 +9,7 @@ import { EXIT, type CommandContext, ulid, usage } from "./context.ts";
 import { AGO, instant } from "./instant.ts";
 import { signaturesOf, type Verdict, verdictOf } from "./verify-command.ts";
 
-/** The digits of a ULID: time, then randomness. */
+/** Numbers of characters in the two parts of a ULID: the time, then the random part. */
 const TIME_DIGITS = 10;
 const RANDOM_DIGITS = 16;
 
@@ -79,7 +79,10 @@ function planOf(context: CommandContext, given: ParsedArgs): Plan {
   return { forwarder, after: startOf(context, given), count };
 }
 
-/** Returns the attempt id after which to start. Attempt ids are ULIDs, so an instant can be converted to one. */
+/**
+ * Returns the id of the attempt after which the stream starts. Attempt ids are ULIDs, so an instant can be converted
+ * to an id.
+ */
 function startOf(context: CommandContext, given: ParsedArgs): string | undefined {
   const after = given.text("after");
   if (after !== undefined) return ulid(after);
@@ -122,14 +125,17 @@ function asLine({ clock }: CommandContext, { sent, signature, forwarded }: Copy)
 const ANSWER_WITHIN_MS = 15_000;
 
 interface Forwarded {
-  /** Null without an answer. */
+  /** The HTTP status of the answer; null if there was no answer. */
   readonly status: number | null;
   readonly durationMs: number;
-  /** Why there is no answer. */
+  /** The reason why there was no answer; null if there was an answer. */
   readonly error: string | null;
 }
 
-/** Accepts only a port or an address of this machine, so that a partner's events are never sent to another host. */
+/**
+ * Parses the target of forwarding. Only a port or an address of this machine is accepted, so that a partner's events
+ * are never sent to another host.
+ */
 function targetOf(text: string): URL {
   const given = /^\d{1,5}$/.test(text) ? `http://127.0.0.1:${text}/` : text;
   const target = URL.canParse(given) ? new URL(given) : undefined;
@@ -140,8 +146,8 @@ function targetOf(text: string): URL {
 }
 
 /**
- * Posts the request that the endpoint received, with the same bytes and headers. Times out after 15 s, like the
- * product.
+ * Posts a copy of the request that the partner's endpoint received, with the same bytes and headers. A post times out
+ * after 15 s, like a delivery of the dispatcher.
  */
 class Forwarder {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -166,7 +172,7 @@ class Forwarder {
           port: port === "" ? 80 : Number(port),
           path: pathname + search,
           agent: this.#agent,
-          // The copied headers contain the Host of the endpoint.
+          // The `Host` header is not set, because the copied headers contain the Host of the endpoint.
           setHost: false,
           headers: withoutConnection(headers),
           timeout: ANSWER_WITHIN_MS,
@@ -188,7 +194,7 @@ class Forwarder {
   }
 }
 
-/** Removes the Connection header, because it describes the original connection. */
+/** Removes the Connection header from the copied headers, because it describes the original connection. */
 function withoutConnection(headers: Readonly<Record<string, string | string[]>>) {
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => name.toLowerCase() !== "connection"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Entry point of the command. It runs on Node 20 and on Bun, so that partners can download it as one file
-// (docs/decisions.md).
+// Entry point of the `reviewrelay` command. It runs on Node 20 and on Bun, so that partners can download it as one
+// file (docs/decisions.md).
 import { systemClock } from "../lib/clock.ts";
 import { run } from "./run.ts";
 import { withoutEmpty } from "./context.ts";
@@ -8,7 +8,7 @@ import { withoutEmpty } from "./context.ts";
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
 process.once("SIGTERM", () => stop.abort());
-// The reader of a pipe may close it early, as `head` does.
+// The reader of a pipe may close it early, as `head` does. The command then ends without an error.
 process.stdout.on("error", () => process.exit(0));
 
 const status = await run(process.argv.slice(2), {
@@ -19,5 +19,5 @@ const status = await run(process.argv.slice(2), {
   stdin: process.stdin,
   signal: stop.signal,
 });
-// `stdin` may still keep the process alive; exit after the output is flushed.
+// An open `stdin` may keep the process alive, so it exits explicitly after the output is flushed.
 process.stdout.write("", () => process.exit(status));

@@ -22,7 +22,7 @@ interface TokenAnswer {
   readonly error_description: string;
 }
 
-/** Redeems a grant at `/oauth/token`; throws a failure with the server's error description. */
+/** Redeems an OAuth grant at `/oauth/token`; throws a failure with the server's error description. */
 export async function redeem(
   clock: Clock,
   server: string,
@@ -43,7 +43,9 @@ export async function redeem(
   };
 }
 
-/** Revokes the refresh token, which ends the whole sign-in. An already revoked token is no error. */
+/**
+ * Revokes the refresh token at the server, which ends the whole sign-in. A token that was revoked before is no error.
+ */
 export async function revoke(server: string, credentials: Credentials): Promise<void> {
   const { clientId = "", refreshToken } = credentials;
   if (refreshToken !== undefined)
@@ -59,7 +61,10 @@ async function post(server: string, path: string, fields: Readonly<Record<string
   }
 }
 
-/** Parses the JSON object of an answer; returns an empty object if the answer is not JSON, for example from a proxy. */
+/**
+ * Parses the JSON object in a response body. Returns an empty object if the body is not JSON, for example because a
+ * proxy answered.
+ */
 export async function objectOf<T>(response: Response): Promise<Partial<T>> {
   try {
     const answer: Partial<T> = Object(JSON.parse(await response.text()));

@@ -25,7 +25,7 @@ const COMMANDS: readonly Command[] = [
   verify,
 ];
 
-/** Runs one command and returns its exit status. */
+/** Runs the command that the arguments name and returns its exit status. */
 export async function run(args: readonly string[], context: CommandContext): Promise<number> {
   try {
     const [name = "help", ...rest] = args;

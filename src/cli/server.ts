@@ -10,7 +10,7 @@ import { objectOf, redeem, unreachable } from "./oauth.ts";
 import { EXIT, Failure, type CommandContext, ulid, usage } from "./context.ts";
 
 const BASE_PATH = "/api/v1";
-/** A token is renewed when it expires within this time. */
+/** Remaining lifetime in ms below which an access token is renewed before a request. */
 const RENEW_BEFORE_MS = 60_000;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
@@ -19,11 +19,13 @@ export interface ApiRequest {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Replaces the caller's stored token. */
+  /** A bearer token to send in place of the stored one. */
   readonly token?: string;
 }
 
-/** Returns the server's origin: the flag, else the variable, else the server of the last sign-in. */
+/**
+ * Returns the origin of the API server: that of the flag, else of the environment variable, else of the last sign-in.
+ */
 export function serverOf(env: CommandContext["env"], named: string | undefined): string {
   const given = named ?? env["REVIEWRELAY_SERVER"] ?? savedServer(env);
   if (given === undefined)
@@ -35,7 +37,7 @@ export function serverOf(env: CommandContext["env"], named: string | undefined):
   return origin;
 }
 
-/** An API client that sends the user's token. */
+/** An API client for commands. It sends the user's token and renews the token when it expires. */
 export class Server {
   readonly root: string;
   readonly #env: CommandContext["env"];
@@ -48,8 +50,8 @@ export class Server {
   }
 
   /**
-   * Returns the JSON of a successful response; throws a failure with the message, field errors and request id
-   * otherwise.
+   * Sends a request and returns the JSON of a successful response. Otherwise throws a failure with the message, field
+   * errors and request id.
    */
   async ask<T>(path: string, request: ApiRequest = {}): Promise<T> {
     const response = await this.send(path, request);
@@ -58,7 +60,7 @@ export class Server {
     return answer;
   }
 
-  /** Returns any response. After a 401 the token is renewed and the request repeated once. */
+  /** Sends a request and returns any response. After a 401 the token is renewed and the request repeated once. */
   async send(path: string, request: ApiRequest = {}): Promise<Response> {
     const { token } = request;
     const response = await this.#fetch(path, request, token ?? (await this.#token(false)));
@@ -87,7 +89,10 @@ export class Server {
     }
   }
 
-  /** Returns the token of the variable, else the stored one, which it renews if it expired or was rejected. */
+  /**
+   * Returns the token of the environment variable, else the stored token, which is renewed if it expired or was
+   * rejected.
+   */
   async #token(wasRejected: boolean): Promise<string> {
     const given = this.#env["REVIEWRELAY_TOKEN"];
     if (given !== undefined) return given;
@@ -103,7 +108,7 @@ export class Server {
     return this.#renew(saved);
   }
 
-  /** Renews the token, unless another command has done so since `saved` was read. */
+  /** Renews the stored token, unless another command has renewed it since `saved` was read. */
   #renew(saved: Credentials): Promise<string> {
     return withCredentialsLock(this.#env, this.#clock, async () => {
       const { refreshToken = "", clientId = "" } = saved;
@@ -126,7 +131,7 @@ interface HttpError {
   readonly errors: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Converts an error response to a failure with the API's message. */
+/** Converts an error response of the API to a failure with the API's message. */
 export async function failureOf(response: Response): Promise<Failure> {
   const body = await objectOf<HttpError>(response);
   const fields = Object.entries(body.errors ?? {}).map(
@@ -137,7 +142,10 @@ export async function failureOf(response: Response): Promise<Failure> {
   return new Failure(statusFor(response.status), `${text}${fields.join("")}${id}`);
 }
 
-/** Gives temporary errors a status of their own, so that scripts can retry them. */
+/**
+ * Returns the exit status for an HTTP status. Temporary errors have a separate exit status, so that scripts can
+ * retry.
+ */
 function statusFor(status: number): number {
   if (status === 401) return EXIT.signedOut;
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
@@ -156,7 +164,10 @@ export async function listSubscriptions(server: Server): Promise<Subscription[]>
   return data;
 }
 
-/** Returns the named subscription, else the only one. A partner may have two; then the immediate one is returned. */
+/**
+ * Returns the subscription that the flag names, else the partner's only subscription. A partner may have two; in that
+ * case the immediate subscription is returned.
+ */
 export async function chooseSubscription(
   server: Server,
   named: string | undefined,
@@ -174,7 +185,10 @@ export async function chooseSubscription(
   return chosen;
 }
 
-/** Returns the current secret from the variable, else from the API, which audits that it was shown. */
+/**
+ * Returns the current signing secret from the environment variable, else from the API, which audits that the secret
+ * was shown.
+ */
 export async function secretOf(
   env: Readonly<Record<string, string | undefined>>,
   server: Server,

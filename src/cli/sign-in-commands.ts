@@ -132,7 +132,7 @@ async function signIn(context: CommandContext, options: LoginOptions): Promise<C
   }
 }
 
-/** Starts the local listener; `returned` resolves with the address of the redirect. */
+/** Starts a local HTTP listener; `returned` resolves with the address to which the browser was redirected. */
 async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> }> {
   const listener = createServer();
   const returned = new Promise<URL>((resolve) => {
@@ -148,7 +148,10 @@ async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> 
   return { listener, returned };
 }
 
-/** Checks the issuer. RFC 8414, 3.3: metadata count only for the address at which they are published. */
+/**
+ * Checks that the server's OAuth metadata names the server itself as issuer. RFC 8414, 3.3: metadata are valid only
+ * for the address at which they are published.
+ */
 async function assertIssuer(server: string): Promise<void> {
   const response = await fetch(`${server}/.well-known/oauth-authorization-server`).catch(
     (error: unknown) => {
@@ -165,7 +168,10 @@ async function assertIssuer(server: string): Promise<void> {
   );
 }
 
-/** Checks that the server knows the client. Otherwise the browser would show an error while the command waits. */
+/**
+ * Checks that the server knows the command's OAuth client. Otherwise the browser would show an error while the
+ * command waits.
+ */
 async function assertKnownClient(address: string): Promise<void> {
   const response = await fetch(address, { redirect: "manual" });
   await response.body?.cancel();
@@ -183,11 +189,14 @@ function openBrowser(address: string): void {
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   };
   const [program, ...args] = programs[process.platform] ?? ["xdg-open"];
-  // Errors are ignored: without a browser the user opens the printed address.
+  // Errors of starting the browser are ignored: without a browser the user opens the printed address.
   execFile(program, [...args, address], () => {});
 }
 
-/** Resolves with the first line of the input that begins with the redirect URI; never resolves if there is none. */
+/**
+ * Resolves with the first line of standard input that begins with the redirect URI; never resolves if there is no
+ * such line.
+ */
 async function pastedAddress(stdin: AsyncIterable<Uint8Array>, redirectUri: string): Promise<URL> {
   let text = "";
   for await (const chunk of stdin) {
@@ -209,7 +218,7 @@ async function firstOf(
   return Promise.race([...arrivals, late]).finally(() => done.abort());
 }
 
-/** Extracts the code. RFC 9207: a response with another issuer is rejected. */
+/** Extracts the authorization code from the redirect. A response with another issuer is rejected (RFC 9207). */
 function codeOf(url: URL, { server, state }: { server: string; state: string }): string {
   const given = url.searchParams;
   if (given.get("state") !== state || given.get("iss") !== server)

@@ -6,9 +6,9 @@ import { failureOf, type Server } from "./server.ts";
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
-/** The server sends something every two seconds; a connection that is silent for this long is dead. */
+/** Time in ms without data after which a connection is considered dead. The server sends data every two seconds. */
 const SILENCE_MS = 15_000;
-/** How many attempt ids are remembered, to drop those that a resumed stream repeats. */
+/** Number of attempt ids that are remembered, so that repeated attempts of a resumed stream can be dropped. */
 const REMEMBERED = 200_000;
 
 export interface SentAttempt {
@@ -19,7 +19,7 @@ export interface SentAttempt {
   readonly started_at: string;
   readonly duration_ms: number;
   readonly request_headers: Readonly<Record<string, string | string[]>> | null;
-  /** The exact text; null if the sent bytes are no longer known for certain. */
+  /** The exact text of the request body; null if the sent bytes are no longer known for certain. */
   readonly request_body: string | null;
 }
 
@@ -27,13 +27,13 @@ interface Deps {
   readonly server: Server;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Reports changes of the connection. */
+  /** Reports to the user that the connection was opened or lost. */
   readonly report: (text: string) => void;
 }
 
 /**
- * Yields every attempt of a subscription once, from now or from `after` on. It reconnects and resumes when the
- * connection ends. It ends with the signal and throws on a permanent error.
+ * Yields every delivery attempt of a subscription once, from now or from `after` on. When the connection ends, the
+ * stream reconnects and resumes. It ends with the signal and throws on a permanent error.
  */
 export async function* followAttempts(
   deps: Deps,
@@ -68,19 +68,19 @@ export async function* followAttempts(
 }
 
 /**
- * Returns when an attempt ended. A resumed stream repeats the last half minute, so attempts that ended before the
- * start are dropped.
+ * Returns the time in ms at which a delivery attempt ended. A resumed stream repeats the last half minute, so
+ * attempts that ended before the start are dropped.
  */
 function endMs({ started_at, duration_ms }: SentAttempt): number {
   return (parseInstant(started_at)?.getTime() ?? Infinity) + duration_ms;
 }
 
-/** Whether the server is starting, stopping or overloaded. */
+/** Returns whether the failure is temporary: the server is starting, stopping or overloaded. */
 function isTransient({ status }: Failure): boolean {
   return status === EXIT.unavailable;
 }
 
-/** Adds an id and drops the oldest one at the limit; a set keeps insertion order. */
+/** Adds an attempt id to the set and drops the oldest id at the limit; a set keeps insertion order. */
 function remember(taken: Set<string>, id: string): void {
   taken.add(id);
   if (taken.size <= REMEMBERED) return;
@@ -137,7 +137,7 @@ async function beforeSilence<T>(
   return read().finally(() => received.abort());
 }
 
-/** Parses one message of the stream; the server writes one line of data per message. */
+/** Parses one message of the event stream; the server writes one line of data per message. */
 function messageOf(part: string): Message {
   const field = (name: string) =>
     part

@@ -49,7 +49,10 @@ function readFile(path: string): Buffer {
   }
 }
 
-/** Whether the body was sent recently. A body without `delivered_at`, such as a minimal one, is not. */
+/**
+ * Returns whether the delivery was sent within the maximum age. A body without `delivered_at`, such as a minimal one,
+ * counts as too old.
+ */
 function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boolean {
   try {
     const sent: Record<string, unknown> = Object(JSON.parse(body.toString()));
@@ -62,7 +65,10 @@ function isRecent({ clock }: CommandContext, body: Buffer, maxAgeS: number): boo
 
 export type Verdict = "valid" | "invalid" | "missing";
 
-/** Compares the signatures. During a grace period a delivery carries two, and either may match. */
+/**
+ * Compares the signatures of a delivery with the secret. During the grace period of a secret rotation a delivery
+ * carries two signatures, and either may match.
+ */
 export function verdictOf(
   secret: string,
   body: Uint8Array | string,
@@ -73,7 +79,7 @@ export function verdictOf(
   return given.some((one) => isSigned(secret, body, one)) ? "valid" : "invalid";
 }
 
-/** Returns the signatures from the headers of a delivery, in any case of letters. */
+/** Returns the signatures from the headers of a delivery. Header names may be in upper or lower case. */
 export function signaturesOf(
   headers: Readonly<Record<string, string | string[]>>,
 ): (string | undefined)[] {

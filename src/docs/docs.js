@@ -1,4 +1,4 @@
-// Search and copy buttons: whoever has no script reads the pages all the same.
+// Adds a search field and copy buttons to the guides. Without JavaScript the guides stay readable.
 for (const box of document.querySelectorAll(".code")) {
   const button = document.createElement("button");
   button.type = "button";

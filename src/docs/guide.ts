@@ -7,7 +7,7 @@ import { CATALOG } from "../outbox/event.ts";
 
 const HERE = import.meta.dirname;
 
-/** A guide as HTML with its sections for the search. */
+/** A guide as HTML, with its sections for the search index. */
 export interface RenderedGuide {
   readonly html: string;
   readonly sections: readonly Section[];
@@ -17,7 +17,7 @@ interface Section {
   readonly id: string;
   readonly title: string;
   readonly depth: number;
-  /** The words of the section, for the search. */
+  /** The text of the section, in which the search looks for words. */
   readonly text: string;
 }
 
@@ -46,7 +46,7 @@ const marked = new Marked({
       const cells = (row: typeof token.header, tag: string) =>
         row.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("");
       const rows = token.rows.map((row) => `<tr>${cells(row, "td")}</tr>`).join("\n");
-      // The wrapper scrolls a wide table on a phone, so that the page itself does not scroll sideways.
+      // The wrapper lets a wide table scroll on a phone, so that the whole page does not scroll sideways.
       return `<div class="table" tabindex="0"><table>\n<thead><tr>${cells(token.header, "th")}</tr></thead>\n<tbody>${rows}</tbody>\n</table></div>\n`;
     },
     code({ text, lang = "" }) {
@@ -85,8 +85,8 @@ function sectionsOf(markdown: string): Section[] {
       continue;
     }
     const section = sections.at(-1);
-    // Code blocks are left out, because the bodies of all events would be most of the index; the text around them is
-    // found instead.
+    // Code blocks are not indexed, because the bodies of all events would be most of the index. A search finds the
+    // text around them instead.
     if (section !== undefined && token.type !== "code") section.text += ` ${token.raw}`;
   }
   return sections.map((one) => ({ ...one, text: one.text.replaceAll(/[\s|*`#-]+/g, " ").trim() }));
@@ -105,7 +105,7 @@ function snippet(name: string): string {
   return fenced(LANGUAGES[ending] ?? ending, readFileSync(join(HERE, name), "utf8"));
 }
 
-/** Event → example bodies, written by scripts/vectors.ts. */
+/** Example bodies by event name, written by scripts/vectors.ts. */
 type Examples = Readonly<Record<string, { readonly full: string; readonly minimal: string }>>;
 
 function eventSections(): string {

@@ -11,7 +11,10 @@ const SWAGGER_UI = {
   style: import.meta.resolve("swagger-ui-dist/swagger-ui.css"),
   script: import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"),
 };
-/** The partners' command. It is bundled from its path and not imported, because it is a program of its own. */
+/**
+ * Path of the command line program for partners. The program is bundled from this path and not imported, because it
+ * is a separate program.
+ */
 const COMMAND = join(HERE, "../cli/main.ts");
 const SAMPLES = join(HERE, "verify");
 const TEXT = "text/plain; charset=utf-8";
@@ -89,7 +92,7 @@ function file(path: string, contentType: string, from: string): ServedFile {
 }
 
 interface Guide {
-  /** The name of its file in ./guides. */
+  /** The name of the guide's file in ./guides. */
   readonly name: string;
   readonly title: string;
   readonly path: string;
@@ -102,7 +105,7 @@ interface Chapter {
 
 const guide = (name: string, title: string): Guide => ({ name, title, path: `/docs/${name}` });
 
-/** Guides in reading order. */
+/** Chapters of the guides, in reading order. */
 const CHAPTERS: readonly Chapter[] = [
   {
     title: "Start",
@@ -149,7 +152,7 @@ interface Page {
   readonly body: string;
 }
 
-/** The same drawing as in the dashboard (app/shell/brand.tsx). */
+/** The ReviewRelay logo, the same drawing as in the dashboard (app/shell/brand.tsx). */
 const MARK = `<svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="7"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4"/></svg>`;
 const ICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',

@@ -8,29 +8,29 @@ import type { Principal, Scope } from "./principal.ts";
  * - `own`: a token that the user holds: from a sign-in, a first-party client, or a personal access token
  * - `person`: a token from a sign-in, directly or through a first-party client
  * - `sign_in`: a token from the login or the SSO exchange
- * - `password`: as `person`, or the token of a mailed reset code
+ * - `password`: the same tokens as `person`, and the token of a mailed reset code
  */
 export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password";
 
 /**
  * The access rule of a route. `refuse` runs after the token was verified and returns an error code, or undefined to
- * allow the request. A denial by role is audited as AUTHZ_DENIED (contract 3.5).
+ * allow the request. Denied access is audited as AUTHZ_DENIED (contract 3.5).
  */
 export interface Access {
-  /** The scope that the token needs; undefined if any scope is enough. */
+  /** The scope that the token must have; undefined if a token of any scope is accepted. */
   readonly scope?: Scope | undefined;
-  /** The kind of token that `refuse` requires, for the route's description. */
+  /** The kind of token that `refuse` requires, for the route's OpenAPI description. */
   readonly takes: TokenDemand;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 
-/** The functions of sign-in that the HTTP edge needs. */
+/** Functions of the sign-in domain that the HTTP layer needs. */
 export interface Authenticator {
-  /** Returns the principal of the request's bearer token; throws `unauthenticated`. */
+  /** Returns the principal of the request's bearer token; throws `unauthenticated` without a valid token. */
   authenticate(requestContext: RequestContext): Promise<Principal>;
-  /** Records the use of a token in the background. */
+  /** Records the use of a token in the background, without delaying the request. */
   noteUse(principal: Principal, requestContext: RequestContext, route: string): void;
-  /** Writes the AUTHZ_DENIED audit row. */
+  /** Writes the AUTHZ_DENIED row of the audit log. */
   recordAccessDenied(
     principal: Principal,
     requestContext: RequestContext,
@@ -38,5 +38,5 @@ export interface Authenticator {
   ): Promise<void>;
 }
 
-/** The path that makes `{base_url}` of `{server_root}`. */
+/** The path that is appended to `{server_root}` to form `{base_url}`. */
 export const BASE_PATH = "/api/v1";

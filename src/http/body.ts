@@ -1,26 +1,29 @@
 import { networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 
-/** Contract 2.7: a body over 64 KiB is 413. */
+/** Limit of a request body in bytes. A larger body gets the status 413 (contract 2.7). */
 export const BODY_LIMIT = 64 * 1024;
 
-/** The size from which parsing a body takes milliseconds. */
+/** The size in bytes from which parsing a body takes milliseconds. */
 export const LARGE_BODY = 8 * 1024;
 
-/** The bytes of unverified bodies that a process holds (contract 2.7). */
+/** Limit in bytes for all unverified bodies together that a process keeps in memory (contract 2.7). */
 const HELD_BYTES = 64 * 1024 * 1024;
 const RETRY_AFTER_S = 5;
 
 export interface ReadOptions {
-  /** The sender's address. */
+  /** The network address of the sender. */
   readonly from: string;
-  /** The limit in bytes. */
+  /** The limit of the body in bytes. */
   readonly limit: number;
-  /** Checks the size only: no byte is kept, and a body with a declared size is not read. */
+  /** Whether only the size is checked: no byte is kept, and a body with a declared size is not read. */
   readonly isDiscarded?: boolean;
 }
 
-/** The bytes of a body. They count as held until `release`, which is called when the sender is verified or rejected. */
+/**
+ * The bytes of a body from an unverified sender. They count towards the memory limit until `release`, which is called
+ * when the sender is verified or rejected.
+ */
 export interface UnverifiedBody {
   readonly bytes: Uint8Array;
   readonly release: () => void;
@@ -30,13 +33,14 @@ const NO_BODY: UnverifiedBody = { bytes: new Uint8Array(), release: () => {} };
 
 /**
  * Reads request bodies and limits the memory that unverified senders can use. A body counts until its sender is
- * verified. Beyond the limit, the network that holds the most bytes loses its newest unfinished body, with a 503. So a
- * crowd of half-sent bodies loses its own ones, and small bodies from other networks are read. Bun closes a connection
- * whose body does not arrive for half a minute, which ends the reading here; single bytes do not prolong it.
+ * verified. Beyond the limit, the network that uses the most bytes loses its newest unfinished body, with a 503. So a
+ * flood of half-sent bodies loses its own bodies, and small bodies from other networks are read. Bun closes a
+ * connection whose body does not arrive for half a minute, which ends the reading here; single bytes do not prolong
+ * this time.
  */
 export class UnverifiedBodies {
   readonly #limit: number;
-  /** Bodies in the order of their beginning. */
+  /** Bodies in the order in which their first bytes arrived. */
   readonly #all = new Set<Held>();
   #bytes = 0;
 
@@ -45,8 +49,8 @@ export class UnverifiedBodies {
   }
 
   /**
-   * Reads up to `limit` bytes. A larger body is a 413, and its rest is not read. Large bodies are returned one per
-   * turn of the event loop.
+   * Reads a body of up to `limit` bytes. A larger body gives a 413, and its rest is not read. Large bodies are
+   * returned one per turn of the event loop.
    */
   async read(request: Request, options: ReadOptions): Promise<UnverifiedBody> {
     const { limit, from, isDiscarded = false } = options;
@@ -100,7 +104,7 @@ export class UnverifiedBodies {
     if (this.#all.delete(held)) this.#bytes -= held.bytes;
   }
 
-  /** Returns the newest unfinished body of the network that holds the most bytes among those with such bodies. */
+  /** Returns an unfinished body to stop: the newest body of that network whose bodies use the most bytes. */
   #newestOfLargestNetwork(): Held | undefined {
     const networks = new Map<string, { bytes: number; newest: Held | undefined }>();
     for (const one of this.#all) {
@@ -119,9 +123,9 @@ export class UnverifiedBodies {
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 
-/** A body from its first byte until its sender is verified. */
+/** A request body from its first byte until its sender is verified. */
 class Held {
-  /** The widest network of the address: an IPv6 /48, or an IPv4 address. */
+  /** The widest network of the sender's address: an IPv6 /48, or an IPv4 address. */
   readonly network: string;
   bytes = 0;
   isRead = false;
@@ -133,17 +137,21 @@ class Held {
     this.network = networksOf(from)[0] ?? from;
   }
 
-  /** Reads the next chunk; undefined at the end. Throws the error with which the body was stopped. */
+  /**
+   * Reads the next chunk of the body; returns undefined at the end. If the body was stopped, it throws the error of
+   * `stop`.
+   */
   async next(): Promise<Uint8Array | undefined> {
     const part = await this.#reader.read().catch(() => undefined);
     if (this.#problem !== undefined) throw this.#problem;
-    // The client disconnected or sent invalid HTTP, and the connection is closed; this is no failure of the server.
+    // The client disconnected or sent invalid HTTP, and the connection is closed. The server has not failed, so this
+    // is an error of the client.
     if (part === undefined)
       throw new Problem("invalid_json", { message: "The request body ended early." });
     return part.done ? undefined : part.value;
   }
 
-  /** Stops reading the body; a pending read ends at once. */
+  /** Stops reading the body; a pending read ends immediately. */
   stop(problem?: Problem): void {
     this.#problem ??= problem;
     void this.#reader.cancel().catch(() => {});
@@ -153,38 +161,38 @@ class Held {
 let turn = Promise.resolve();
 
 /**
- * Resolves once per turn of the event loop, in order. However many large bodies arrive at once, another request waits
- * for one of them only.
+ * Resolves once per turn of the event loop, in order. Parsing a large body blocks the loop, so another request waits
+ * for one large body only, however many arrive at the same time.
  */
 function nextTurn(): Promise<void> {
   turn = turn.then(() => new Promise((resolve) => setImmediate(resolve)));
   return turn;
 }
 
-/** Whether the content type is `application/json`, with any parameters. */
+/** Returns whether the content type is `application/json`, with any parameters. */
 export function isJson(headers: Headers): boolean {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   return type.trim().toLowerCase() === "application/json";
 }
 
-/** The deepest nesting of a JSON body (contract 2.7). The described schemas nest to four levels. */
+/** The deepest nesting of a JSON body (contract 2.7). The schemas of the API nest to four levels. */
 export const MAX_DEPTH = 64;
 /**
- * The longest JSON string: the longest text of a schema, 20,000 characters, with both halves of each character
- * escaped.
+ * Maximum length of a JSON string in bytes: the longest text of a schema has 20,000 characters, and each may be sent
+ * as two escaped surrogates.
  */
 export const MAX_STRING_BYTES = 256 * 1024;
-/** Bytes of the body limit per permitted value. No described body is denser. */
+/** Bytes of the body limit for each permitted JSON value. No body of the API has more values per byte. */
 const BYTES_PER_VALUE = 64;
 
-/** Returns the number of values, in arrays and objects, that a body with this limit may have. */
+/** Returns the highest number of values, in arrays and objects, of a JSON body with this limit in bytes. */
 export const maxValues = (bodyLimit: number): number => bodyLimit / BYTES_PER_VALUE;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Parses JSON. Invalid UTF-8, malformed JSON and JSON beyond the bounds are the same 400; of duplicate keys the last
- * one counts. The bounds keep the work on a value proportional to its bytes while its sender is unknown.
+ * Parses a JSON body. Invalid UTF-8, malformed JSON and JSON beyond the bounds give the same 400; of duplicate keys
+ * the last one counts. The bounds keep the work for a body proportional to its size while its sender is unknown.
  */
 export function parseJson(raw: Uint8Array, bodyLimit: number): unknown {
   const excess = excessOf(raw, maxValues(bodyLimit));
@@ -199,7 +207,10 @@ export function parseJson(raw: Uint8Array, bodyLimit: number): unknown {
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Scans the bytes once and returns the first exceeded bound, provided that they are JSON. */
+/**
+ * Scans the bytes of a JSON body once and returns an error message for the first exceeded bound. The result has no
+ * meaning for bytes that are not JSON.
+ */
 function excessOf(raw: Uint8Array, values: number): string | undefined {
   let depth = 0;
   let seen = 0;

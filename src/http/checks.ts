@@ -18,13 +18,13 @@ import { queryOf } from "./text.ts";
 import type { Principal } from "./principal.ts";
 import type { Subject } from "./rate-limit.ts";
 
-/** Options of a public route. */
+/** Options of a public route, which needs no bearer token. */
 interface PublicOptions {
   /** The body limit in bytes; 64 KiB if absent. */
   readonly bodyLimit?: number;
-  /** Whether `verify` could accept a request with these headers; otherwise its body is not kept. */
+  /** Returns whether `verify` could accept a request with these headers; otherwise its body is not kept. */
   readonly mayVerify?: (requestContext: RequestContext) => boolean;
-  /** Verifies the raw bytes before they are parsed, such as a signature. */
+  /** Verifies the raw bytes of the body before they are parsed, for example by a signature. */
   readonly verify?: (input: Received) => Promise<void>;
   /** Verifies a request again that passed `verify`, before it is rejected for its syntax. */
   readonly verifyAgain?: (input: Received) => Promise<void>;
@@ -36,7 +36,7 @@ interface Received {
   readonly raw: Uint8Array;
 }
 
-/** The part of Elysia's context that the checks use. */
+/** The fields of Elysia's context that the checks use. */
 export interface CheckContext extends Fields {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
@@ -45,13 +45,12 @@ export interface CheckContext extends Fields {
 }
 
 /**
- * Macros with which a route declares its checks. They run in a fixed order (contract 2.7):
- * 1. 413, while the body is read
- * 2. 401 and 403, by `access`
- * 3. 415 and 400, for the syntax
- * 4. 404 and 403, by the macros that `loads` makes
- * 5. 422, by schemas and `rules` together
- *
+ * Macros with which a route declares its checks. The checks run in a fixed order (contract 2.7):
+ * 1. status 413, while the body is read
+ * 2. status 401 and 403, by `access`
+ * 3. status 415 and 400, for the syntax of the body
+ * 4. status 404 and 403, by the macros that `loads` makes
+ * 5. status 422, by schemas and `rules` together
  * Elysia validates after `transform`, so every check before the 422 is a transform, and a route must name `access` or
  * `public` before its loaders. The parser is a function, because with `parse: "none"` Elysia silently skips the
  * validation of the body.
@@ -81,7 +80,7 @@ export function checks(authenticator: Authenticator) {
         resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(requestStateOf(request)),
       };
     },
-    // The value is `true`, because Elysia treats an empty object as a macro that is off.
+    // The macro takes `true` in place of empty options, because Elysia treats an empty object as a macro that is off.
     public: (value: true | PublicOptions) => {
       const options = value === true ? {} : value;
       const declared = declaration(options.bodyLimit ?? BODY_LIMIT);
@@ -104,11 +103,11 @@ export function checks(authenticator: Authenticator) {
         },
       };
     },
-    /** Treats an absent body as `{}`. */
+    /** Marks a route whose absent body counts as `{}`. */
     emptyBody: (_isSet: true) => ({}),
     /** Exempts a public route from the rate limits (contract 2.9). */
     uncounted: (_isSet: true) => ({}),
-    /** Applies the tighter rate limit of routes where passwords, codes or tokens can be guessed (contract 2.9). */
+    /** Applies the tighter rate limit for routes where passwords, codes or tokens can be guessed (contract 2.9). */
     signIn: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {
@@ -128,8 +127,8 @@ export function checks(authenticator: Authenticator) {
 export type Checks = ReturnType<typeof checks>;
 
 /**
- * Adds the security requirements to the description: a token from any source, or one of an OAuth client, with the
- * scope. Adds `x-token` if the route does not accept every kind of token.
+ * Returns the security requirements of a route for its OpenAPI description: a bearer token from any source, or a
+ * token of an OAuth client, with the required scope. Adds `x-token` if the route does not accept every kind of token.
  */
 function describedOf({ scope, takes }: Access) {
   const scopes = scope === undefined ? [] : [scope];
@@ -145,14 +144,14 @@ interface Fields {
 interface Declared extends Schemas {
   readonly emptyBody: boolean;
   readonly uncounted: boolean;
-  /** The body limit in bytes. */
+  /** The limit of the route's body in bytes. */
   readonly bodyLimit: number;
   readonly signIn: boolean;
 }
 
 /**
- * Collects the other declarations of the route that uses a macro. Elysia passes them to `introspect` when the route is
- * created.
+ * Collects the other declarations of a route that uses a checking macro. Elysia passes them to `introspect` when the
+ * route is created.
  */
 function declaration(bodyLimit: number) {
   let declared: Declared = {
@@ -187,7 +186,8 @@ interface Introspected {
 }
 
 /**
- * Reads the body within its limit. A larger one is counted against the address, because the token was not checked yet.
+ * Reads the body of a route that needs a token, within the body's limit. A body that is too large is counted for the
+ * rate limit of the address, because the token was not checked yet.
  */
 async function readRaw(bodies: UnverifiedBodies, request: Request): Promise<Uint8Array> {
   const requestState = requestStateOf(request);
@@ -243,7 +243,10 @@ async function verifyPublic(
   }
 }
 
-/** Reads the fields of a verified request. If they cannot be read, its signature is verified again before the error. */
+/**
+ * Reads the fields of a request whose signature was verified. If the fields cannot be read, the signature is verified
+ * again before the error.
+ */
 async function readVerified(
   { verifyAgain }: PublicOptions,
   request: Request,
@@ -270,8 +273,8 @@ async function countAddress(
 }
 
 /**
- * Returns the subject of the rate limit. Sessions of a portal link are counted apart from the user who made the link
- * (contract 2.9).
+ * Returns the subject of the rate limit. Sessions of a portal link are counted separately from the user who made the
+ * link (contract 2.9).
  */
 function subjectOf(principal: Principal): Subject {
   const user = String(principal.impersonatorId ?? principal.userId);
@@ -287,8 +290,8 @@ interface Admission {
 }
 
 /**
- * Authenticates the request and counts it: for the user if the token is valid, otherwise for the address. An
- * unverified token is not counted, because anyone could exhaust the limit of another user.
+ * Authenticates the request and counts it for the rate limit: for the user if the token is valid, otherwise for the
+ * address. An unverified token is never counted for its user, because anyone could exhaust the limit of another user.
  */
 async function admit(
   authenticator: Authenticator,
@@ -316,8 +319,8 @@ async function admit(
 }
 
 /**
- * Reads body and query for the schemas of the route, and keeps them for `onError` (errors.ts). Elysia's context is not
- * passed on: Elysia would then parse cookies and headers for every request.
+ * Reads body and query for the schemas of the route, and keeps them for `onError` (errors.ts). Elysia's whole context
+ * is not passed to this function, because Elysia would then parse cookies and headers for every request.
  */
 function readFields(request: Request, requestState: RequestState, declared: Declared): Fields {
   requestState.schemas = declared;
@@ -326,12 +329,12 @@ function readFields(request: Request, requestState: RequestState, declared: Decl
   return requestState;
 }
 
-/** Parses the body as JSON. The validation checks it against the schema later. */
+/** Parses the body as JSON. Elysia's validation compares it with the schema later. */
 function readJson(
   { requestContext, raw }: RequestState,
   { body, emptyBody, bodyLimit }: Declared,
 ): unknown {
-  // The body of a GET or DELETE has no meaning (RFC 9110, 9.3.5).
+  // The body of a GET or DELETE is not read, because it has no meaning (RFC 9110, 9.3.5).
   if (body === undefined) return undefined;
   if (raw.byteLength === 0 && (emptyBody || isNothing(body))) return {};
   if (!isJson(requestContext.headers)) throw new Problem("unsupported_media_type");
@@ -342,7 +345,7 @@ function readParameters(request: Request, { query }: Declared): Record<string, u
   return query === undefined ? {} : readQuery(query, queryOf(request));
 }
 
-/** Whether a route accepts no fields. */
+/** Returns whether the schema of a body has no fields. */
 function isNothing(body: TSchema): boolean {
   return TypeGuard.IsObject(body) && Object.keys(body.properties).length === 0;
 }

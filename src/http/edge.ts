@@ -14,19 +14,19 @@ import type { RateLimiter } from "./rate-limit.ts";
 interface EdgeOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** The origin under which browsers reach this service. */
+  /** The origin at which browsers reach this service. */
   readonly serverRoot: string;
-  /** Networks whose `X-Forwarded-For` is trusted. */
+  /** Networks of proxies whose `X-Forwarded-For` header is trusted. */
   readonly trustedProxies: readonly string[];
-  /** Absent with `RATE_LIMITS=off`. */
+  /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
   readonly isStoreFailure: (error: unknown) => boolean;
-  /** Called with each response; absent if nothing counts or logs them. */
+  /** Called with each response, to count or log it; absent if nothing counts or logs responses. */
   readonly answered?: Answered;
 }
 
-/** Plugin for every request, whatever its route: it creates the request state and renders errors. */
+/** Elysia plugin for every request of every route. It creates the request state and renders errors. */
 export function edge(options: EdgeOptions) {
   const {
     clock,
@@ -44,21 +44,22 @@ export function edge(options: EdgeOptions) {
     .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
-      // Otherwise Bun adds a charset, which RFC 8259 does not define for JSON. `mapResponse` would fit better, but
-      // Elysia treats its missing result as the response of an unknown path.
+      // The content type is set here, because Bun would add a charset, which RFC 8259 does not define for JSON.
+      // `mapResponse` would fit better, but Elysia treats its missing result as the response of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
-      // `onAfterResponse` would fit better, but it starts a timer for each request.
+      // Responses are reported in `onAfterHandle`, because `onAfterResponse`, which would fit better, starts a timer
+      // for each request.
       answered(request, route, statusOf(responseValue, set.status));
     });
 }
 
-/** Fails a route that declares no access rule, so that it cannot expose anything. */
+/** Throws for a route that declares no access rule, so that such a route cannot expose any data. */
 function refuseUnchecked(request: Request, route: string): void {
   if (route.startsWith(`${BASE_PATH}/`) && requestStateOf(request).schemas === undefined)
     throw new Error(`${route} declares neither access nor public.`);
 }
 
-/** Unwraps `status(201, body)`; other values are returned as they are. */
+/** Unwraps the body of `status(201, body)`; other values are returned as they are. */
 function bodyOf(value: unknown): unknown {
   return value instanceof ElysiaCustomStatusResponse ? value.response : value;
 }
@@ -74,23 +75,23 @@ function isPlain(value: unknown): boolean {
 }
 
 interface CorsOptions {
-  /** Paths that any origin may use, so that an app in a browser can redeem its code. */
+  /** Paths that a page of any origin may call, so that an app in a browser can redeem its authorization code. */
   readonly open: ReadonlySet<string>;
-  /** Origins that may use the whole API. */
+  /** Origins whose pages may call the whole API. */
   readonly origins: readonly string[];
 }
 
 const PREFLIGHT = {
   "access-control-allow-methods": "GET, POST, PATCH, DELETE",
   "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id",
-  // Seconds; browsers may cap it.
+  // Time in seconds for which a browser may cache the answer to a preflight request; browsers may shorten it.
   "access-control-max-age": "7200",
 };
 const EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset";
 
 /**
- * Adds CORS headers (contract 2.11), without credentials. Other origins and paths get none, which browsers treat as a
- * denial.
+ * Adds CORS headers (contract 2.11), without credentials. Other origins and paths get no CORS headers, which browsers
+ * treat as a denial.
  */
 export function cors({ open, origins }: CorsOptions) {
   const allowed = new Set(origins);
@@ -114,14 +115,14 @@ export function cors({ open, origins }: CorsOptions) {
   });
 }
 
-/** Probes of the operator's systems. They arrive every few seconds and are logged at level debug. */
+/** Paths of the health probes. Monitoring requests them every few seconds, so they are logged at level debug. */
 const QUIET = new Set(["/healthz", "/readyz"]);
-/** The logged length of a method, whose name may be anything. */
+/** Maximum number of characters of a method in the log, because a client may send a method name of any length. */
 const METHOD_CHARS = 16;
 
 /**
- * Logs each response with its request id, which partners are asked to quote. The route is the pattern of the path, and
- * an unknown path is not logged. So ids, codes and tokens in an address do not get into the log.
+ * Logs each response with its request id, which partners are asked to quote. The log contains the pattern of the
+ * path, and no path at all if it is unknown. So ids, codes and tokens in an address do not get into the log.
  */
 export function accessLog(clock: Clock, log: Log): Answered {
   return (request, route, status) => {
@@ -139,7 +140,7 @@ export function accessLog(clock: Clock, log: Log): Answered {
   };
 }
 
-/** Identifies the caller by ids, or by address without a valid token. */
+/** Returns the caller for the access log: ids of the user and company, or the address without a valid token. */
 function callerOf({ principal, requestContext }: RequestState) {
   if (principal === undefined) return { ip: requestContext.ip };
   const { userId, companyId, clientId, impersonatorId, tokenKind } = principal;
@@ -153,9 +154,9 @@ function callerOf({ principal, requestContext }: RequestState) {
 }
 
 /**
- * Adds a 405 response with `Allow` for all other methods of the existing paths (RFC 9110, 15.5.6); Elysia would answer
- * 404. Call it after all routes are registered. Elysia derives HEAD from GET; where GET has an effect, HEAD is a 405
- * too (contract 2.6).
+ * Adds a 405 response with `Allow` for all methods that an existing path does not support (RFC 9110, 15.5.6); Elysia
+ * would answer 404. Call it after all routes are registered. Elysia derives HEAD from GET; where GET has an effect,
+ * HEAD is a 405 too (contract 2.6).
  */
 export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<string>): void {
   const methods = new Map<string, string[]>();
@@ -175,12 +176,12 @@ export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<str
 }
 
 /**
- * Turns off the validation of responses. Their schemas type the handlers, describe the API and are checked in tests.
- * At run time the check could only turn a committed write into an error, and costs time. Call it after all routes are
- * registered.
- *
- * Each route gets copies of the schemas. A schema may also be used for a body, where it is validated. Elysia also
- * changes the schemas of a route when it is called first, which would change the description of other routes.
+ * Turns off the validation of responses. Response schemas give the handlers their types, describe the API and are
+ * checked in tests. At run time the validation could only turn a committed write into an error, and would cost time.
+ * Call it after all routes are registered.
+ * Each route gets copies of the schemas, for two reasons. A schema may also be used for a body, where it is
+ * validated. Elysia changes the schemas of a route when the route is first called, which would change the description
+ * of other routes.
  */
 export function trustAnswers(app: AnyElysia): void {
   for (const { hooks } of app.routes)

@@ -15,7 +15,7 @@ import { type RequestState, requestStateOf, runRules } from "./request-state.ts"
 import { examine, examineQuery, NO_FIELDS, validPartsOf } from "./fields.ts";
 import type { Answered } from "./metrics.ts";
 
-/** The error format below a path; the longest matching path applies. */
+/** The error format of the routes below a path. If several paths match, the longest one applies. */
 export interface ErrorLook {
   readonly path: string;
   render(httpError: HttpError): Response;
@@ -25,23 +25,24 @@ interface ErrorOptions {
   readonly log: Log;
   readonly looks: readonly ErrorLook[];
   readonly answered: Answered;
-  /** Whether an error is the failure of a store rather than a bug. */
+  /** Returns whether an error means that the database failed, rather than a bug. */
   readonly isStoreFailure: (error: unknown) => boolean;
 }
 
 /**
- * Converts every error into a response: an HttpError as it is, the failure of a store as `unavailable`, and anything
- * else as `internal_error` without details.
+ * Converts every error into a response: an HttpError as it is, a failure of the database as `unavailable`, and
+ * any other error as `internal_error` without details.
  */
 export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
   return new Elysia({ name: "errors" }).onError(
     { as: "global" },
-    // The hook names only the context fields that it needs. Elysia reads each named field for every request, and would
-    // also parse cookies.
+    // The hook's parameter names only the context fields that it needs. Elysia reads each named field for every
+    // request, and without names it would also parse cookies.
     async ({ error, code, request, route, path, set }) => {
       const requestState = requestStateOf(request);
-      // The error may come before the sender was verified; the body no longer counts as held.
+      // An error may come before the sender was verified. The body is released, so that it no longer counts towards
+      // the memory limit.
       requestState.releaseBody();
       const httpError = await httpErrorOf({ error, code, requestState, log, isStoreFailure });
       Object.assign(set.headers, requestState.meter.headers);
@@ -56,7 +57,7 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
       answered(request, route, problem.status);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
-      // A 401 must name a way to authenticate (RFC 9110, 15.5.2).
+      // A response with status 401 must name a way to authenticate (RFC 9110, 15.5.2).
       if (problem.status === 401) set.headers["www-authenticate"] = "Bearer";
       for (const [name, value] of Object.entries(problem.headers))
         set.headers[name.toLowerCase()] = value;
@@ -65,7 +66,10 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
   );
 }
 
-/** Renders the body of contract 2.5, which has the same shape for all codes and contains nothing of a bug's message. */
+/**
+ * Renders the error body of contract 2.5. It has the same shape for all codes and never contains the message of an
+ * unexpected error.
+ */
 function bodyOf(problem: Problem, requestContext: RequestContext) {
   return {
     message: problem.message,
@@ -83,7 +87,7 @@ interface Thrown extends Pick<ErrorOptions, "log" | "isStoreFailure"> {
 
 async function httpErrorOf(thrown: Thrown): Promise<HttpError> {
   const { error, code, requestState } = thrown;
-  // Elysia wraps the error of a parser.
+  // Elysia wraps an error that a parser throws; the original error is its `cause`.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
   if (cause instanceof HttpError) return cause;
   if (code === "NOT_FOUND") return new Problem("not_found");
@@ -112,15 +116,16 @@ function bug(error: unknown, { requestState, log }: Pick<Thrown, "requestState" 
 }
 
 /**
- * Whether a validation error is about the request. A response that does not match its schema is a bug of the server.
+ * Returns whether a validation error is about the request. A response that does not match its schema is a bug of the
+ * server.
  */
 function isOfRequest(error: unknown): boolean {
   return Reflect.get(Object(error), "type") !== "response";
 }
 
 /**
- * Collects every invalid field of body and query, from schemas and rules together (contract 2.5). Elysia would stop at
- * the first one.
+ * Collects the errors of every invalid field of body and query, from schemas and rules together (contract 2.5).
+ * Elysia's validation would stop at the first error.
  */
 async function toFieldErrors(requestState: RequestState): Promise<FieldErrors> {
   const { schemas, rules } = requestState;
@@ -136,13 +141,17 @@ async function toFieldErrors(requestState: RequestState): Promise<FieldErrors> {
       : await runRules(rules, requestState, { body: validBody, query: validPartsOf(query) });
   return {
     ...ruleErrors,
-    // The schema's message on a field wins, because a rule may have treated a malformed field as missing.
+    // The schema's message about a field takes precedence, because a rule may have treated a malformed field as
+    // missing.
     ...("fieldErrors" in query && query.fieldErrors),
     ...("fieldErrors" in body && body.fieldErrors),
   };
 }
 
-/** Declares the body of an error that a route returns itself, for its description and its client. */
+/**
+ * Returns the schema of the error body that a route declares for its own error codes, for its description and its
+ * typed client.
+ */
 export function errorResponse<const C extends readonly ProblemCode[]>(...codes: C) {
   return Type.Object(
     {

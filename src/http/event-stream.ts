@@ -3,8 +3,8 @@ import { Problem } from "../lib/problem.ts";
 import type { Principal } from "./principal.ts";
 
 /**
- * Limits of open streams per process, user, portal session, and user for all portal sessions of their links. Portal
- * sessions do not count as streams of the user.
+ * Limits of open event streams: per process, per user, per portal session, and for all portal sessions together whose
+ * links one user made. Streams of portal sessions do not count as streams of that user.
  */
 export const STREAM_LIMITS = {
   perProcess: 200,
@@ -13,28 +13,30 @@ export const STREAM_LIMITS = {
   perPortalMaker: 50,
 };
 const RETRY_AFTER_S = 5;
-/** The number of unread messages at which a client is disconnected. */
+/** Number of unread messages at which a client is disconnected. */
 const UNREAD_LIMIT = 256;
 
 export interface EventSink {
-  /** Sends a message of `messageOf`, which may be shared by any number of streams. */
+  /** Sends a message that `messageOf` has encoded. The same message may be sent to any number of streams. */
   send(message: Uint8Array): void;
-  /** Sends a comment, which clients ignore. It keeps proxies and servers from closing an idle connection. */
+  /** Sends a comment, which clients ignore. The comment keeps proxies and servers from closing an idle connection. */
   beat(): void;
-  /** Resolves when the client has read all messages, or has disconnected. */
+  /** Resolves when the client has read all messages or has disconnected. */
   drained(): Promise<void>;
 }
 
 const encoder = new TextEncoder();
 const BEAT = encoder.encode(": beat\n\n");
 
-/** Encodes a message; `data` is sent as JSON. */
+/** Encodes a message of an event stream; `data` is sent as JSON. */
 export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
   const head = id === undefined ? "" : `id: ${id}\n`;
   return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** Encodes an id without a message, so that a client without matching events can resume from there. */
+/**
+ * Encodes an event id without a message, so that a client to which no events are sent can still resume from this id.
+ */
 export function bookmarkOf(id: string): Uint8Array {
   return encoder.encode(`id: ${id}\n\n`);
 }
@@ -43,7 +45,7 @@ export function bookmarkOf(id: string): Uint8Array {
 export class EventStreams {
   readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
   readonly #limits: typeof STREAM_LIMITS;
-  /** Open streams by user, portal session or maker. */
+  /** Numbers of open streams by user, by portal session, and by the user who made the portal link. */
   readonly #counts = new Map<string, number>();
   #open = 0;
 
@@ -56,8 +58,8 @@ export class EventStreams {
   }
 
   /**
-   * Returns a stream that stays open while `produce` runs. Its signal aborts when the client disconnects or the
-   * process stops.
+   * Returns a response whose event stream stays open while `produce` runs. The signal of `produce` aborts when the
+   * client disconnects or the process stops.
    */
   open(viewer: Viewer, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
     const bounds = boundsOf(viewer, this.#limits);
@@ -71,20 +73,20 @@ export class EventStreams {
         const sink = sinkOf(controller, flow, () => disconnected.abort());
         void produce(sink, AbortSignal.any(signals))
           .catch((error: unknown) => {
-            // An error after the client has disconnected is no failure.
+            // An error after the client has disconnected is not logged, because the stream has not failed.
             if (!disconnected.signal.aborted)
               this.#deps.log.warn("stream.failed", errorFields(error));
           })
           .finally(() => {
             this.#leave(bounds);
-            // Throws if the client has already closed it.
+            // Closing would throw if the client has already closed the stream.
             if (!disconnected.signal.aborted) controller.close();
           });
       },
       pull: () => flow.release(),
       cancel: () => disconnected.abort(),
     });
-    // X-Accel-Buffering keeps nginx from collecting messages before it forwards them.
+    // The header X-Accel-Buffering keeps nginx from collecting messages before it forwards them.
     return new Response(body, {
       headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
     });
@@ -111,7 +113,7 @@ export class EventStreams {
 
 type Viewer = Pick<Principal, "userId" | "impersonatorId" | "tokenKind" | "jti">;
 
-/** The highest number of open streams under one key. */
+/** The highest number of open streams that are counted under one key. */
 interface Bound {
   readonly key: string;
   readonly limit: number;
@@ -128,7 +130,7 @@ function boundsOf(
   ];
 }
 
-/** Callers that wait until the client reads on. */
+/** Queue of callers that wait until the client has read all messages. */
 class Flow {
   #waiting: (() => void)[] = [];
 
@@ -151,14 +153,14 @@ function sinkOf(
     try {
       controller.enqueue(message);
     } catch {
-      // The client has disconnected and the stream is closed, which may be noticed here first.
+      // The client has disconnected and the stream is closed. A failed write may be the first sign of that.
       disconnect();
     }
   };
   return {
     send,
     beat: () => send(BEAT),
-    // desiredSize is null once the stream is closed or has failed.
+    // `desiredSize` is null once the stream is closed or has failed.
     drained: () => ((controller.desiredSize ?? 1) > 0 ? Promise.resolve() : flow.wait()),
   };
 }

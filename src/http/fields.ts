@@ -16,7 +16,7 @@ const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 /**
  * A value without its invalid parts, down to the fields of objects and the items of arrays. A malformed field is
- * present as undefined, a missing one is absent, so that a rule can distinguish the two with `in`.
+ * present as undefined and a missing field is absent, so that a rule can distinguish the two cases with `in`.
  */
 export type ValidParts<T> = T extends readonly (infer E)[]
   ? readonly (ValidParts<E> | undefined)[]
@@ -24,26 +24,31 @@ export type ValidParts<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]?: ValidParts<T[K]> | undefined }
     : T;
 
-/** The value if it is valid; otherwise all field errors by path, and the valid parts of the value. */
+/**
+ * Result of a validation: the value if it is valid; otherwise all field errors by path, and the valid parts of the
+ * value.
+ */
 export type Examined<T> =
   | { readonly value: T }
   | {
       readonly fieldErrors: FieldErrors;
-      /** Undefined if the value as a whole is malformed. */
+      /** The valid parts of the value; undefined if the value as a whole is malformed. */
       readonly sound: ValidParts<T> | undefined;
     };
 
-/** Returns the value, or its valid parts. */
 export function validPartsOf<T>(examined: Examined<T>): T | ValidParts<T> | undefined {
   return "value" in examined ? examined.value : examined.sound;
 }
 
-/** Validates a value completely: a 422 names every invalid field at once, as `events.3.review.rate` (contract 2.5). */
+/**
+ * Validates a value completely: a 422 names all invalid fields together, by paths such as `events.3.review.rate`
+ * (contract 2.5).
+ */
 export function examine<T extends TSchema>(schema: T, value: unknown): Examined<Static<T>> {
   let checker = compiled.get(schema);
   if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));
   if (checker.Check(value)) return { value };
-  // The object has no prototype, so that fields named `constructor` or `__proto__` are like any other.
+  // The object has no prototype, so that fields named `constructor` or `__proto__` behave like any other field.
   const fieldErrors: FieldErrors = Object.create(null);
   const paths = new Set<string>();
   const { known, unknown } = splitUnknown(schema, value);
@@ -51,32 +56,33 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
     for (const name of unknown.splice(0)) fieldErrors[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
   };
   for (const error of checker.Errors(known)) {
-    // The checker reports missing fields first, then unknown ones, then errors inside fields.
+    // Errors are kept in the order in which the checker would report them: missing fields first, then unknown fields,
+    // then errors inside fields.
     if (!isMissing(error)) nameUnknown();
     paths.add(error.path);
     const field = fieldAt(error.path);
-    // The first error of a field is enough: a missing one is also "not a string".
+    // Only the first error of a field is kept: a missing field, for example, is also reported as "not a string".
     fieldErrors[field] ??= [explain(error)];
   }
   nameUnknown();
-  // The parts without an error have the type of the schema.
+  // The cast is safe, because the parts without an error have the type of the schema.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { fieldErrors, sound: without(known, paths) as ValidParts<Static<T>> | undefined };
 }
 
 const UNKNOWN = "is not a known field";
 
-/** Whether a field of the value itself is missing, rather than one of a nested object. */
+/** Returns whether a field of the value itself is missing, rather than a field of a nested object. */
 function isMissing({ type, path }: ValueError): boolean {
   return type === ValueErrorType.ObjectRequiredProperty && path.lastIndexOf("/") === 0;
 }
 
-/** Converts a JSON pointer to the path in a response. */
+/** Converts a JSON pointer to a field path of the error response. */
 const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".") || "body";
 
 /**
- * Separates the known fields of an object from the names of unknown ones, if the schema forbids these. A stranger may
- * send a thousand of them, and the checker creates several objects for each.
+ * Separates the known fields of an object from the names of unknown fields, if the schema forbids unknown fields. A
+ * stranger may send a thousand of them, and the checker creates several objects for each.
  */
 function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
   if (!TypeGuard.IsObject(schema) || schema.additionalProperties !== false || !isRecord(value))
@@ -92,7 +98,7 @@ function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknow
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Validates a part of a body with `examine`; its errors get the path `prefix`, such as `events.3.`. */
+/** Validates a part of a body with `examine`. The paths of its errors get the prefix, such as `events.3.`. */
 export function examineUnder<T extends TSchema>(
   prefix: string,
   schema: T,
@@ -101,17 +107,23 @@ export function examineUnder<T extends TSchema>(
   const examined = examine(schema, value);
   if ("value" in examined) return examined;
   const fieldErrors = Object.entries(examined.fieldErrors).map(([field, texts]) => [
-    // The part itself is malformed, not one of its fields.
+    // The error path `body` means that the part itself is malformed, rather than one of its fields.
     field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
     texts,
   ]);
   return { ...examined, fieldErrors: Object.fromEntries(fieldErrors) };
 }
 
-/** The invalid parts and their parents. It is no deeper than the schema, however deep the value is. */
+/**
+ * Tree of the invalid parts of a value and of their parents. It is no deeper than the schema, however deep the value
+ * is.
+ */
 type InvalidParts = Map<string, InvalidParts | "whole">;
 
-/** Returns the value without the parts at these JSON pointers. Valid parts are copied without being visited. */
+/**
+ * Returns the value without the parts at these JSON pointers. Parts without an invalid field are copied without being
+ * visited.
+ */
 function without(value: unknown, pointers: ReadonlySet<string>): unknown {
   if (pointers.has("")) return undefined;
   const root: InvalidParts = new Map();
@@ -125,7 +137,7 @@ function without(value: unknown, pointers: ReadonlySet<string>): unknown {
   return validOf(value, root);
 }
 
-/** Returns the entry for a part; undefined below a part that is invalid as a whole. */
+/** Returns the tree node for a part; undefined below a part that is invalid as a whole. */
 function partOf(invalidParts: InvalidParts | undefined, name: string): InvalidParts | undefined {
   const known = invalidParts?.get(name);
   if (known !== undefined) return known === "whole" ? undefined : known;
@@ -134,10 +146,10 @@ function partOf(invalidParts: InvalidParts | undefined, name: string): InvalidPa
   return part;
 }
 
-/** Escapes a step of a JSON pointer (RFC 6901, 3). */
+/** Escapes a reference token of a JSON pointer (RFC 6901, 3). */
 const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** Unescapes a step of a JSON pointer (RFC 6901, 4). */
+/** Unescapes a reference token of a JSON pointer (RFC 6901, 4). */
 function unescaped(step: string): string {
   return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
 }
@@ -152,7 +164,10 @@ function validOf(value: unknown, invalidParts: InvalidParts | "whole" | undefine
   );
 }
 
-/** Describes an error. A schema may have `explain`, a sentence for people where the general one would not help. */
+/**
+ * Returns the message for a validation error. A schema may have `explain`, a sentence for people where the general
+ * message would not help.
+ */
 function explain(error: ValueError): string {
   const { schema, value, message } = error;
   if (value === undefined && message.includes("required")) return "is required";
@@ -187,9 +202,9 @@ function lowerFirst(text: string): string {
 }
 
 /**
- * Reads the parameters of the schema. Integers are converted, and unknown parameters are ignored. A repeated parameter
- * becomes an array, which no schema of a parameter accepts; with `repeatable` it counts as absent. More parameters
- * than the limit are a 422.
+ * Reads those query parameters that the schema names. Integers are converted, and unknown parameters are ignored. A
+ * repeated parameter becomes an array, which no schema of a parameter accepts; with `repeatable` it counts as absent.
+ * More parameters than `MAX_PARAMETERS` are a 422.
  */
 export function readQuery(schema: TObject, query: string): Record<string, unknown> {
   const given = readParameters(query);
@@ -205,7 +220,7 @@ export function readQuery(schema: TObject, query: string): Record<string, unknow
   return value;
 }
 
-/** Validates the result of `readQuery` with `examine`, with a clear message for a repeated parameter. */
+/** Validates the result of `readQuery` with `examine`, and gives a clear message for a repeated parameter. */
 export function examineQuery<T extends TObject>(
   schema: T,
   value: Readonly<Record<string, unknown>>,
@@ -219,7 +234,8 @@ export function examineQuery<T extends TObject>(
 
 function valueOf({ type, format }: TSchema, text: string): unknown {
   if (type === "integer") return toInteger(text);
-  // Instants in responses end in `+00:00`. Pasted into a query, the plus sign is decoded as a space.
+  // A space before the offset of an instant becomes a plus sign. Instants in responses end in `+00:00`, and if they
+  // are pasted into a query, the plus sign is decoded as a space.
   return format === "date-time" ? text.replace(/ (?=\d{2}:\d{2}$)/, "+") : text;
 }
 
@@ -228,13 +244,13 @@ function toInteger(text: string): unknown {
 }
 
 /**
- * Describes a body that the handler validates itself. It is for bodies that the schema cannot validate, because a
- * union names no field, or whose rules have better messages. The schema documents the route and types its client, but
- * accepts everything.
+ * Describes a body that the handler validates itself. Such a body cannot be validated by its schema, because the
+ * error of a union names no field, or because the handler's rules have better messages. The schema documents the
+ * route and types its client, but accepts every value.
  */
 export function checkedByHandler<T extends TSchema>(schema: T): TUnsafe<Static<T>> {
   return Type.Unsafe<Static<T>>(Type.Unknown({ ...schema }));
 }
 
-/** The body of a route without fields: absent, or an empty object. */
+/** Schema of the body of a route without fields: an absent body, or an empty object. */
 export const NO_FIELDS = Type.Object({}, { additionalProperties: false });

@@ -8,13 +8,13 @@ import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
 export interface ServedFile {
   readonly path: string;
   readonly contentType: string;
-  /** Produces the content at the first request. */
+  /** Produces the content at the first request for the file. */
   readonly body: () => string | Uint8Array<ArrayBuffer> | Promise<string | Uint8Array<ArrayBuffer>>;
-  /** The entry in the API description; without it the file is not described. */
+  /** The entry in the OpenAPI description; without an entry the file is not described. */
   readonly detail?: DocumentDecoration;
 }
 
-/** Permits only resources of this server: no inline scripts or styles, no other hosts, and no frames. */
+/** Content security policy of pages: only resources of this server, no inline scripts or styles, and no frames. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -33,7 +33,7 @@ interface Ready {
   readonly etag: string;
 }
 
-/** Serves files that do not change while the process runs. Each is produced and compressed once. */
+/** Serves files that do not change while the process runs. Each file is produced and compressed only once. */
 export function servedFiles(files: readonly ServedFile[]) {
   const app = new Elysia();
   for (const { path, contentType, body, detail = { hide: true } } of files) {
@@ -77,7 +77,10 @@ function answer(
   });
 }
 
-/** Makes a value once. Concurrent calls share the promise; after a failure the next call tries again. */
+/**
+ * Caches the result of an asynchronous function. Concurrent calls share one promise; after a failure the next call
+ * tries again.
+ */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () =>

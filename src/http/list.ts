@@ -9,9 +9,9 @@ TypeRegistry.Set<{ readonly isKey: KeyTest }>(
 );
 
 /**
- * Query fields of a paginated list (contract 2.4): `limit` from 1 to 100, 50 by default, and the opaque `cursor`. A
- * cursor encodes the key of a row; the schema rejects one that this list never produced, together with all other
- * invalid fields.
+ * Query parameters of a paginated list (contract 2.4): `limit` from 1 to 100, 50 by default, and the opaque `cursor`.
+ * A cursor encodes the sort key of a row. The schema rejects a cursor that this list never produced, together with
+ * all other invalid fields.
  */
 export function pageQuery(isKey: KeyTest) {
   const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
@@ -25,11 +25,11 @@ const DEFAULT_LIMIT = 50;
 
 export interface Page {
   readonly limit: number;
-  /** The key of the last row of the previous page. */
+  /** The sort key of the last row of the previous page; undefined for the first page. */
   readonly after: string | undefined;
 }
 
-/** Converts a valid query of `pageQuery` into a page. */
+/** Converts a validated query of `pageQuery` into a page: its limit and the key after which it begins. */
 export function pageOf({
   limit = DEFAULT_LIMIT,
   cursor,
@@ -40,7 +40,7 @@ export function pageOf({
   return { limit, after: cursor === undefined ? undefined : decodeCursor(cursor) };
 }
 
-/** Makes a page of a list. `rows` contains one row more than the limit if there is a next page. */
+/** Makes the response with a page of a list. `rows` contains one row more than the limit if there is a next page. */
 export function listOf<Row, Shown>(
   rows: readonly Row[],
   page: Page,
@@ -52,13 +52,16 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
-/** Rows that a bounded search found, at most one more than the page has. */
+/** Rows that a search with a bounded effort found: at most one row more than the page has. */
 export interface Found<Row> {
   readonly rows: readonly Row[];
   readonly end: string | undefined;
 }
 
-/** Makes a page that ends where its search ended, full or not; `next` is undefined at the end of the list. */
+/**
+ * Makes the response with a page of search results that ends where the search ended, even if the page is not full.
+ * `next` is undefined at the end of the list.
+ */
 export function lookOf<Shown>(
   data: Shown[],
   next: string | undefined,
@@ -67,8 +70,9 @@ export function lookOf<Shown>(
 }
 
 /**
- * Makes a page of a search through a bounded number of the newest rows. If it found less than a page, the next page
- * continues where it ended. `end` is the key of the last row that was read, undefined if there are no further rows.
+ * Makes the response with a page of a search through a bounded number of the newest rows. If the search found less
+ * than a page, the next page continues where the search ended. `end` is the key of the last row that was read,
+ * undefined if there are no further rows.
  */
 export function foundOf<Row, Shown>(
   { rows, end }: Found<Row>,
@@ -86,8 +90,9 @@ const anyPage = Type.Object(
 const pages = new WeakMap<TSchema, TSchema>();
 
 /**
- * Returns the schema of a page of these items, named after them. All callers share one, because Elysia changes a
- * schema when its route is first used, and two different schemas with one name cannot be described.
+ * Returns the schema of a page of these items. Its title comes from the item's title. All callers share one schema,
+ * because Elysia changes a schema when its route is first used, and two different schemas with one name cannot be
+ * described.
  */
 export function listSchema<T extends TSchema>(item: T) {
   const make = () =>

@@ -7,10 +7,13 @@ import { type Readiness, showReadiness } from "../lib/readiness.ts";
 import { BASE_PATH } from "./access.ts";
 import { requestStateOf } from "./request-state.ts";
 
-/** Counts a request. */
+/** Adds a request to the metrics. */
 export type CountRequest = (request: {
   readonly method: string;
-  /** The pattern of the path, with or without the base path. Ids in paths would create labels without limit. */
+  /**
+   * The pattern of the request's path, with or without the base path. Real paths contain ids and would create labels
+   * without limit.
+   */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
@@ -18,11 +21,11 @@ export type CountRequest = (request: {
 
 interface Measured {
   readonly passwords: { load(): Load };
-  /** Absent with `RATE_LIMITS=off`. */
+  /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
-/** Declares the metrics of the API. Returns the counters for its routes and actions. */
+/** Declares the metrics of the API and returns the counters for its routes and actions. */
 export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
   const signIns = metrics.counter({
     name: "reviewrelay_sign_ins_total",
@@ -61,7 +64,7 @@ function countRequests(metrics: Metrics): CountRequest {
     },
     DURATION_BUCKETS_S,
   );
-  // Rendering the labels costs more than counting.
+  // Histograms are kept by their labels, because rendering the labels costs more than counting.
   const known = new Map<string, Histogram>();
   return ({ method, route, status, durationMs }) => {
     const key = `${status} ${method} ${route}`;
@@ -78,13 +81,13 @@ function countRequests(metrics: Metrics): CountRequest {
   };
 }
 
-/** Called with a response just before it is sent. */
+/** Function that is called with a response just before it is sent. */
 export type Answered = (request: Request, route: string | undefined, status: number) => void;
 
-/** Counts every request that reached a route, whether it succeeded or not. */
+/** Counts every request that reached a route, whether the request succeeded or not. */
 export function answerCounter(clock: Clock, count: CountRequest): Answered {
   return (request, route, status) => {
-    // A wrong method has no route, and its name may be anything.
+    // A request with an unsupported method is not counted, because it has no route and its method may be any text.
     if (route === undefined || status === METHOD_NOT_ALLOWED) return;
     const durationMs = clock.monotonicMs() - requestStateOf(request).startedMs;
     count({ method: request.method, route, status, durationMs });

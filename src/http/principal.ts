@@ -2,7 +2,7 @@ import { type TUnsafe, Type } from "@sinclair/typebox";
 
 import type { RequestContext } from "./request-context.ts";
 
-/** The roles of users (contract 4.6). */
+/** The role of a user, which decides the routes that the user may call (contract 4.6). */
 export type Role =
   | "super_admin"
   | "partner_owner"
@@ -32,7 +32,7 @@ export type TokenKind =
   | "password_reset"
   | "portal";
 
-/** The way of a sign-in, which all tokens of its family share (contract 4.3). */
+/** The way in which the user signed in. All tokens of the same family share it (contract 4.3). */
 export type SignInMethod =
   | "login"
   | "password_grant"
@@ -42,18 +42,21 @@ export type SignInMethod =
   | "impersonation"
   | "portal";
 
-/** The user of a verified bearer token. All fields come from live rows, none from the token's claims (contract 4.3). */
+/**
+ * The user of a verified bearer token. All fields come from current database rows, none from the token's claims
+ * (contract 4.3).
+ */
 export interface Principal {
   readonly userId: number;
   readonly userName: string;
   readonly role: Role;
   readonly companyId: number;
   readonly companyType: "platform" | "partner" | "account";
-  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  /** The id of the tenant, which is the partner itself or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
-  /** Null for users of a partner or the platform. */
+  /** The id of the account; null for users of a partner or the platform. */
   readonly accountId: number | null;
-  /** The stores of a location user; null for users who see all stores of the account. */
+  /** Ids of the stores of a location user; null for users who see all stores of the account. */
   readonly storeIds: readonly number[] | null;
   readonly scopes: ReadonlySet<string>;
   readonly tokenKind: TokenKind;
@@ -61,7 +64,7 @@ export interface Principal {
   readonly familyId: string | null;
   /** The sign-in method of the token's family; null for tokens without a family. */
   readonly signInMethod: SignInMethod | null;
-  /** Null for tokens of the service's own pages. */
+  /** The OAuth client of the token; null for tokens of the service's own pages. */
   readonly clientId: string | null;
   /** Whether a partner or another third party holds the token, rather than the service or a first-party client. */
   readonly isThirdParty: boolean;
@@ -70,14 +73,15 @@ export interface Principal {
   readonly pages: readonly string[] | null;
 }
 
-/** A signed-in user with the context of their request. */
+/** A signed-in user together with the context of the request. */
 export interface Caller {
   readonly principal: Principal;
   readonly requestContext: RequestContext;
 }
 
 /**
- * Declares a union of constants. The type is explicit, because Elysia infers `never` for a union built from an array.
+ * Declares a schema that is a union of constants. The type is explicit, because Elysia infers `never` for a union
+ * built from an array.
  */
 export function literals<const T extends string | number>(
   values: readonly T[],
@@ -91,5 +95,5 @@ export function literals<const T extends string | number>(
   );
 }
 
-/** One of the scopes. */
+/** Schema of a scope. */
 export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });

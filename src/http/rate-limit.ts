@@ -6,7 +6,7 @@ import { networkOf, networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 import { runScript, script } from "../lib/redis.ts";
 
-/** A token bucket: it holds `burst` requests and regains `perMinute`. */
+/** A token bucket: it holds `burst` requests and regains `perMinute` requests per minute. */
 interface RateLimit {
   readonly perMinute: number;
   readonly burst: number;
@@ -15,13 +15,13 @@ interface RateLimit {
 interface RateLimits {
   readonly user: RateLimit;
   readonly ip: RateLimit;
-  /** The limit of an address for routes where passwords, codes and tokens can be guessed. */
+  /** The rate limit of an address for routes where passwords, codes and tokens can be guessed. */
   readonly signIn: RateLimit;
 }
 
 /**
- * The party that a request is counted for: the user of a verified token, the address without one, or the session of a
- * portal link together with the user who made the link (contract 2.9).
+ * The party for which a request is counted: the user of a verified token, the address without a token, or the session
+ * of a portal link together with the user who made the link (contract 2.9).
  */
 export type Subject =
   | { readonly kind: keyof RateLimits; readonly id: string }
@@ -29,21 +29,21 @@ export type Subject =
 
 export interface Taken {
   readonly allowed: boolean;
-  /** Requests left at this moment. */
+  /** Number of requests left in the bucket at this moment. */
   readonly remaining: number;
   readonly limit: RateLimit;
-  /** Seconds until the bucket is full, and until it holds one request. */
+  /** Seconds until the bucket is full, and seconds until it holds one request. */
   readonly fullInS: number;
   readonly nextInS: number;
 }
 
 export interface RateLimiter {
   /**
-   * Takes a request from the buckets of the subject. Undefined if Redis is unreachable: the request then passes
-   * (contract 2.9).
+   * Takes a request from the buckets of the subject. Returns undefined if Redis is unreachable; the request then
+   * passes (contract 2.9).
    */
   take(subject: Subject): Promise<Taken | undefined>;
-  /** Requests that passed uncounted since the start. */
+  /** Number of requests since the start of the process that passed uncounted, because Redis was unreachable. */
   readonly unchecked: number;
 }
 
@@ -52,16 +52,16 @@ interface Bucket extends RateLimit {
 }
 
 /**
- * The limit of a portal session, as a fraction of a user's limit, and of all sessions of one maker, as a multiple of
- * it.
+ * Limits of portal sessions relative to a user's limit: that of one session, and that of all sessions together whose
+ * links one user made.
  */
 const PORTAL_SESSION = 1 / 4;
 const PORTAL_SESSIONS_OF_MAKER = 4;
 
 /**
- * Lists the buckets from which a request takes. The first belongs to the party; the others are shared with parties
- * that could otherwise multiply a limit without bound. A shared bucket holds at least twice as much, so that no single
- * party can empty it.
+ * Lists the buckets from which a request takes. The first belongs to the party itself. The others are shared with
+ * parties that could otherwise multiply a limit without bound, such as all addresses of a network. A shared bucket
+ * holds at least twice as much, so that no single party can empty it.
  */
 function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const { kind, id } = subject;
@@ -73,8 +73,8 @@ function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
   const limit = limits[kind];
   if (kind === "user") return [{ key: `user:${id}`, ...limit }];
   if (kind === "ip") return [{ key: `ip:${networkOf(id)}`, ...limit }];
-  // One subscriber line has a /56 or even a /48, so that a limit per /64 alone would allow 256 or 65,536 times the
-  // limit.
+  // One subscriber line often has an IPv6 /56 or even a /48. A limit per /64 alone would allow it 256 or 65,536 times
+  // the limit.
   return networksOf(id)
     .toReversed()
     .map((network, i) => ({ key: `signIn:${network}`, ...times(limit, 2 ** i) }));
@@ -85,9 +85,9 @@ function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {
 }
 
 /**
- * Takes one request from all buckets, or from none if one is empty, so that a party over its own limit takes nothing
- * from shared buckets. The clock is that of Redis, so that processes with different clocks agree. ARGV contains rate
- * and burst of each key.
+ * Lua script that takes one request from all buckets, or from none if one bucket is empty, so that a party over its
+ * own limit takes nothing from shared buckets. The clock is that of Redis, so that processes with different clocks
+ * agree. ARGV contains the rate and the burst of each key.
  */
 const TAKE = script(`
 local time = redis.call('TIME')
@@ -96,7 +96,7 @@ local lefts, allowed = {}, 1
 for i, key in ipairs(KEYS) do
   local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
   local bucket = redis.pcall('HMGET', key, 'left', 'at')
-  -- A key of another type is deleted, because it would turn off the limits of its parties permanently.
+  -- A Redis key of another type is deleted, because it would turn off the limits of its parties permanently.
   if bucket.err then
     redis.call('DEL', key)
     bucket = {}
@@ -116,7 +116,10 @@ end
 return answer`);
 
 const MINUTE_MS = 60_000;
-/** Time without further calls after a failure of Redis. A Redis that hangs then delays one request instead of all. */
+/**
+ * Time in ms without further calls of Redis after a failure. If Redis hangs, it then delays one request instead of
+ * all.
+ */
 const PAUSE_MS = 1_000;
 
 interface Deps {
@@ -163,7 +166,7 @@ class RedisRateLimiter implements RateLimiter {
   }
 }
 
-/** Describes the bucket that blocks the request for longest, or would block first. */
+/** Describes the tightest bucket: the one that blocks the request for longest, or would be the first to block. */
 function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   const [allowed, ...lefts]: unknown[] = Array.isArray(answer) ? answer : [];
   const states = buckets.map((limit, i) => {
@@ -184,7 +187,7 @@ function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
   };
 }
 
-/** Counts one request at most once, and makes the rate limit headers of its response. */
+/** Counts one request for the rate limit at most once, and makes the rate limit headers of its response. */
 export class Meter {
   readonly #limiter: RateLimiter | undefined;
   #taken: Taken | undefined;
@@ -194,7 +197,7 @@ export class Meter {
     this.#limiter = limiter;
   }
 
-  /** Counts the request. Throws `rate_limited` if a bucket is empty. */
+  /** Counts the request for the rate limit. Throws `rate_limited` if a bucket is empty. */
   async count(subject: Subject): Promise<void> {
     if (this.#limiter === undefined || this.#counted) return;
     this.#counted = true;
@@ -204,7 +207,10 @@ export class Meter {
     throw new Problem("rate_limited", { headers });
   }
 
-  /** `RateLimit-*` headers as in the IETF draft with three fields; the policy contains the refill rate. */
+  /**
+   * Returns the `RateLimit-*` headers as in the IETF draft with three header fields. `RateLimit-Policy` contains the
+   * refill rate of the bucket.
+   */
   get headers(): Readonly<Record<string, string>> {
     if (this.#taken === undefined) return {};
     const { limit, remaining, fullInS } = this.#taken;

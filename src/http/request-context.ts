@@ -2,7 +2,7 @@ import { BlockList, isIP } from "node:net";
 
 import { monotonicFactory } from "ulid";
 
-/** The facts of a request that are known before authentication. Audit rows contain them unchanged. */
+/** Facts about a request that are known before authentication. Audit rows contain them unchanged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly ip: string;
@@ -11,15 +11,18 @@ export interface RequestContext {
 }
 
 /**
- * Makes request ids that increment within a millisecond, which costs a fifth of new randomness. Request ids are no
- * secret.
+ * Generator of request ids. Ids within the same millisecond are incremented, which costs a fifth of generating new
+ * random ids. Request ids are not secret.
  */
 const nextId = monotonicFactory();
 
 const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;
 
-/** Reads the request context. `X-Request-Id` is adopted if it is a valid token (contract 2.8). */
+/**
+ * Reads the request context from the request's headers. `X-Request-Id` is adopted as request id if it is a valid
+ * token (contract 2.8).
+ */
 export function readRequestContext(
   headers: Headers,
   peer: string,
@@ -34,7 +37,10 @@ export function readRequestContext(
   };
 }
 
-/** Returns the last address that no trusted proxy reported. Addresses further left may be invented by the caller. */
+/**
+ * Returns the address of the client from `X-Forwarded-For`: the last address that does not belong to a trusted proxy.
+ * Addresses further left may be invented by the caller.
+ */
 function clientAddress(
   forwarded: string | null,
   peer: string,
@@ -49,7 +55,10 @@ function clientAddress(
   return hops[0] ?? peer;
 }
 
-/** Converts `TRUSTED_PROXIES` into a test for addresses. */
+/**
+ * Converts the setting `TRUSTED_PROXIES`, a list of networks, into a function that returns whether an address is a
+ * trusted proxy.
+ */
 export function proxyTest(networks: readonly string[]): (address: string) => boolean {
   if (networks.length === 0) return () => false;
   const list = new BlockList();

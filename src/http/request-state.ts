@@ -8,7 +8,7 @@ import type { Caller, Principal } from "./principal.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import { type FieldRules, toFieldErrors } from "./rules.ts";
 
-/** The schemas by which the request of a route is read. */
+/** The schemas of a route, by which body and query are read. */
 export interface Schemas {
   readonly body: TSchema | undefined;
   readonly query: TObject | undefined;
@@ -19,27 +19,28 @@ export interface RequestState {
   readonly requestContext: RequestContext;
   readonly meter: Meter;
   readonly startedMs: number;
-  /** The raw body, for signatures over its bytes. */
+  /** The raw bytes of the body, for signatures over them. */
   raw: Uint8Array;
-  /** Called when the sender of the body is verified or rejected; does nothing without a body. */
+  /** Releases the body when its sender is verified or rejected; does nothing without a body. */
   releaseBody: () => void;
-  /** Undefined until the token was verified, and on public routes. */
+  /** The user of the token; undefined until the token was verified, and on public routes. */
   principal: Principal | undefined;
-  /** Undefined until the checks of the matched route begin. */
+  /** The schemas of the matched route; undefined until its checks begin. */
   schemas: Schemas | undefined;
-  /** Body and query as they were read; the validation may still reject them. */
+  /** The values of body and query as they were read; the validation may still reject them. */
   body: unknown;
   query: unknown;
   rules: FieldRules | undefined;
-  /** Records that the path names, by the name of the macro that loaded them. */
+  /** Objects that the path names, by the name of the macro that loaded them. */
   readonly found: Record<string, unknown>;
 }
 
 const NOTHING = new Uint8Array();
 
 /**
- * Key of the state on the request object. Elysia's context has no typed field that every hook can read, including
- * error hooks. A WeakMap beside the request costs the garbage collector some percent of a short request.
+ * Property of the request object that holds the request state. Elysia's context has no typed field that every hook
+ * can read, including error hooks. A WeakMap would cost the garbage collector a few percent of the time of a short
+ * request.
  */
 const REQUEST_STATE = Symbol("requestState");
 type WithState = Request & { [REQUEST_STATE]?: RequestState };
@@ -50,21 +51,24 @@ export function requestStateOf(request: WithState): RequestState {
   return withState;
 }
 
-/** Returns the signed-in caller, after `access` has checked the token. */
+/** Returns the signed-in caller of a request whose token `access` has checked. */
 export function signedIn({ requestContext, principal }: RequestState): Pick<Caller, keyof Caller> {
   if (principal === undefined) throw new Error("The token of this request was not checked.");
   return { requestContext, principal };
 }
 
-/** HSTS (RFC 6797) for this host only, because other hosts of its domain may not be ours. */
+/**
+ * Value of the HSTS header (RFC 6797). It covers this host only, because other hosts of its domain may belong to
+ * other services.
+ */
 const HSTS = "max-age=31536000";
 
 interface RequestStateOptions {
   readonly clock: Clock;
-  /** Whether browsers use https. */
+  /** Whether browsers reach the service over https. */
   readonly isSecure: boolean;
   readonly isProxy: (address: string) => boolean;
-  /** Absent with `RATE_LIMITS=off`. */
+  /** The rate limiter; undefined with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
 }
 
@@ -96,14 +100,14 @@ export function requestStates({ clock, isSecure, isProxy, limiter }: RequestStat
   });
 }
 
-/** A DNS name or an address with an optional port, as RFC 9110, 7.2 permits. */
+/** Matches a Host header: a DNS name or an address with an optional port, as RFC 9110, 7.2 permits. */
 const HOST = /^(?:[a-z0-9._-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::(\d{1,5}))?$/i;
 const MAX_PORT = 65_535;
 
 /**
- * Whether the request names exactly one host in an unambiguous form. Bun joins several Host headers with a comma.
- * Without a Host header, which HTTP/1.0 permits, Bun's URL has no origin. A request created in this process has an
- * origin and no header.
+ * Returns whether the request names exactly one host in an unambiguous form. Bun joins several Host headers with a
+ * comma. Without a Host header, which HTTP/1.0 permits, Bun's URL has no origin. A request that was created in this
+ * process has an origin and no header.
  */
 function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean {
   const host = headers.get("host");
@@ -113,8 +117,8 @@ function hasOneHost({ headers, url }: Pick<Request, "headers" | "url">): boolean
 }
 
 /**
- * Makes a macro that loads the record which the path names, within the caller's scope, and passes it to the handler
- * under `name`. It throws `not_found` or `forbidden`, which take precedence over field errors.
+ * Makes an Elysia macro that loads the object which the path names, if the caller may access it, and passes it to the
+ * handler under `name`. The macro throws `not_found` or `forbidden`, which take precedence over field errors.
  */
 export function loads<const N extends string, T>(
   name: N,
@@ -126,12 +130,12 @@ export function loads<const N extends string, T>(
       requestState.found[name] = await find({ ...signedIn(requestState), params });
     },
     resolve({ request }) {
-      // The transform above set it.
+      // The cast is safe, because the transform above has set this property.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       return { [name]: requestStateOf(request).found[name] } as Record<N, T>;
     },
   };
-  // A computed key is typed as string.
+  // The cast is needed, because TypeScript types a computed key as string.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { [name]: macro } as Record<N, LoaderMacro<N, T>>;
 }
@@ -148,14 +152,15 @@ interface LoaderMacro<N extends string, T> {
   resolve(context: { readonly request: Request }): Record<N, T>;
 }
 
-/** Runs the rules of a route; without rules there are no errors. */
+/** Runs the field rules of a route and returns their errors; a route without rules has no such errors. */
 export async function runRules(
   rules: FieldRules | undefined,
   { found, principal, requestContext }: RequestState,
   { body, query }: { readonly body: unknown; readonly query: unknown },
 ): Promise<FieldErrors> {
   if (rules === undefined) return {};
-  // The input type of the rules follows from the schemas of their route, which this function's type cannot express.
+  // The input type of the rules follows from the schemas of their route, which the type of this function cannot
+  // express.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const input = { ...found, principal, requestContext, body, query } as never;
   return toFieldErrors(await rules(input));

@@ -5,12 +5,12 @@ import type { RequestContext } from "./request-context.ts";
 import type { ValidParts } from "./fields.ts";
 import type { Principal } from "./principal.ts";
 
-/** Errors of rules by field path; undefined for a field without an error. */
+/** Error messages of rules by field path; undefined for a field without an error. */
 export type RuleErrors = Readonly<Record<string, string | undefined>>;
 
 /**
- * The input of a rule: the valid fields, while others may be malformed or missing. The records that the path names are
- * added under the names of their macros.
+ * The input of a field rule: the valid fields, while other fields may be malformed or missing. The objects that the
+ * path names are added under the names of their macros.
  */
 export interface RuleInput<B extends TSchema, Q extends TObject = TObject> {
   readonly principal: Principal;
@@ -20,9 +20,9 @@ export interface RuleInput<B extends TSchema, Q extends TObject = TObject> {
 }
 
 /**
- * Checks that no schema can express. The errors of rules and schemas form one 422. A rule over two fields must return
- * nothing unless both are valid. It may read the database but writes nothing. Conditions that may change before the
- * handler's transaction are checked again in it.
+ * Validation rules that no schema can express. The errors of rules and schemas form one 422. A rule over two fields
+ * must return nothing unless both fields are valid. A rule may read the database but must not write. Conditions that
+ * may change before the handler's transaction are checked again in that transaction.
  */
 export type FieldRules = (input: never) => RuleErrors | Promise<RuleErrors>;
 

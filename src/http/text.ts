@@ -2,29 +2,36 @@ import { FormatRegistry, type TString, Type } from "@sinclair/typebox";
 
 import { parseInstant } from "../lib/clock.ts";
 
-/** Excludes NUL, which Postgres text cannot store, and lone surrogates, which are no characters. */
+/**
+ * Pattern of a character that PostgreSQL can store. It excludes NUL, which a PostgreSQL text cannot contain, and lone
+ * surrogates, which are not characters.
+ */
 const STORABLE = "(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])";
 
 /**
- * Declares text that can be stored, of `min` to `max` characters, counted as code points like in JSON Schema. TypeBox
- * counts UTF-16 units, so a pattern checks the length.
+ * Declares the schema of a text that PostgreSQL can store, of `min` to `max` characters, counted as code points like
+ * in JSON Schema. TypeBox counts UTF-16 units, so a pattern checks the length.
  */
 export function storableText(
   [min, max]: readonly [min: number, max: number],
   explain = `must be text of ${min} to ${max} characters, without NUL or broken ones`,
 ): TString {
-  // Code generators discard a pattern with surrogates, and their JSON never contains half a pair.
+  // The OpenAPI description gets this simpler pattern, because code generators discard a pattern with surrogates, and
+  // their JSON never contains half a surrogate pair.
   const characters = { minLength: min, maxLength: max, pattern: "^[^\\u0000]*$" };
   return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
 }
 
-/** Declares the `q` of a list: text that its rows contain, ignoring case (contract 2.4). */
+/** Declares the query parameter `q` of a list: a text that the listed rows contain, ignoring case (contract 2.4). */
 export const searchText = (): TString => storableText([1, 200]);
 
 const INSTANT = "date-time";
 FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
 
-/** Declares an instant of a request in the format of contract 2.3; read it with `parseInstant`. */
+/**
+ * Declares the schema of an instant in a request, in the format of contract 2.3. The handler reads it with
+ * `parseInstant`.
+ */
 export function instantText(): TString {
   return Type.String({
     format: INSTANT,
@@ -32,14 +39,14 @@ export function instantText(): TString {
   });
 }
 
-/** Declares an instant of a response. */
+/** Declares the schema of an instant in a response. */
 export function instantAnswer(): TString {
   return Type.String({ format: INSTANT });
 }
 
 const MAX_INTEGER = 2_147_483_647;
 
-/** Declares the id of an integer column. */
+/** Declares the schema of the id of a database row. */
 export function rowId() {
   return Type.Integer({
     minimum: 1,
@@ -48,7 +55,7 @@ export function rowId() {
   });
 }
 
-/** Crockford base 32, as `ulid` produces it. */
+/** Pattern of a ULID: Crockford base 32, as the package `ulid` produces it. */
 export const ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}";
 
 export function ulidText(): TString {
@@ -58,13 +65,16 @@ export function ulidText(): TString {
   });
 }
 
-/** The highest number of parameters. No route, no extension of RFC 6749 and no identity provider sends as many. */
+/**
+ * The highest number of parameters in a form or a query. No route, no extension of RFC 6749 and no identity provider
+ * sends as many.
+ */
 export const MAX_PARAMETERS = 64;
 
-/** All values of each parameter in their order. */
+/** All values of each parameter of a form or a query, in the order in which they were sent. */
 export type Parameters = ReadonlyMap<string, readonly string[]>;
 
-/** Reads a form or a query in one pass; undefined if it has more parameters than the limit. */
+/** Parses a form or a query in one pass; returns undefined if it has more than `MAX_PARAMETERS` parameters. */
 export function readParameters(text: string): Parameters | undefined {
   if (text.split("&", MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return undefined;
   const values = new Map<string, string[]>();
@@ -78,14 +88,17 @@ export function readParameters(text: string): Parameters | undefined {
 
 const PATH = /^\w+:\/\/[^/?#]*([^?#]*)/;
 
-/** Returns the path of a request without a URL parser, which rejects some well-formed `Host` headers, such as `a.1`. */
+/**
+ * Returns the path of a request. A URL parser is not used, because it rejects some well-formed `Host` headers, such
+ * as `a.1`.
+ */
 export function pathOf({ url }: Pick<Request, "url">): string {
   return PATH.exec(url)?.[1] ?? "";
 }
 
 /**
- * Returns the query of a request as it was sent. The `Host` header has no influence on it, because it may contain
- * anything.
+ * Returns the query of a request as it was sent. It is cut from the text of the URL, so that the `Host` header, which
+ * may contain any text, has no influence on it.
  */
 export function queryOf({ url }: Pick<Request, "url">): string {
   const [path = ""] = url.split("#", 1);

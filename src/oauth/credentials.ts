@@ -1,17 +1,17 @@
 import { OAuthError } from "./oauth-error.ts";
 import type { Params } from "./form.ts";
 
-/** The credentials that a client presents (RFC 6749, 2.3.1). */
+/** The credentials that an OAuth client presents (RFC 6749, 2.3.1). */
 export interface Credentials {
   readonly clientId: string;
-  /** Undefined for a public client, and for a confidential client that did not send its secret. */
+  /** The client secret; undefined for a public client, and for a confidential client that did not send its secret. */
   readonly secret: string | undefined;
   readonly isBasic: boolean;
 }
 
 /**
- * Reads the credentials from the body or from HTTP Basic. Both at once is `invalid_request`; missing or malformed
- * credentials are `invalid_client` (contract 5).
+ * Reads a client's credentials from the body or from HTTP Basic. Credentials in both places are `invalid_request`;
+ * missing or malformed credentials are `invalid_client` (contract 5).
  */
 export function readCredentials(headers: Headers, form: Params): Credentials {
   const authorization = headers.get("authorization");
@@ -36,7 +36,10 @@ export function invalidClient(isBasic: boolean): OAuthError {
   });
 }
 
-/** Reads a Basic header. Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
+/**
+ * Reads the client id and secret from an HTTP Basic header. Both are form-encoded before they are joined (RFC 6749,
+ * 2.3.1).
+ */
 function readBasic(authorization: string): Credentials {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
   const text = Buffer.from(encoded ?? "", "base64").toString();

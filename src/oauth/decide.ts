@@ -1,16 +1,16 @@
 import type { AuthorizationCode, OAuthClient } from "./model.ts";
 
-/** The values that a client presents to redeem a code. */
+/** The values that a client presents to redeem an authorization code. */
 interface Redemption {
   readonly clientId: string;
   readonly redirectUri: string;
-  /** The S256 challenge of the presented verifier; undefined without a verifier. */
+  /** The S256 challenge of the PKCE verifier that the client presents; undefined without a verifier. */
   readonly challenge: string | undefined;
 }
 
 /**
- * `replayed` means that somebody else has a copy of the code, so the sign-in that it started must end (RFC 6749,
- * 4.1.2).
+ * Decision on the redemption of an authorization code. `replayed` means that another party has a copy of the code, so
+ * the sign-in that the code started must end (RFC 6749, 4.1.2).
  */
 type RedemptionDecision = "redeem" | "refused" | "replayed";
 
@@ -19,18 +19,19 @@ export function decideRedemption(
   shown: Redemption,
   now: Date,
 ): RedemptionDecision {
-  // Checked before `replayed`: another client that has seen the code must not be able to end the sign-in.
+  // The client is compared before `replayed` is returned: another client that has seen the code must not be able to
+  // end the sign-in.
   if (code.state === "consent" || code.clientId !== shown.clientId) return "refused";
   if (code.state === "redeemed") return "replayed";
   if (code.expiresAt <= now || code.redirectUri !== shown.redirectUri) return "refused";
-  // A verifier without a stored challenge is rejected too, because an attacker may have removed the challenge from
-  // the request (RFC 9700, 2.1.1).
+  // A PKCE verifier without a stored challenge is rejected too, because an attacker may have removed the challenge
+  // from the request (RFC 9700, 2.1.1).
   return (code.codeChallenge ?? undefined) === shown.challenge ? "redeem" : "refused";
 }
 
 /**
- * Returns the scope that a client gets (contract 5): the requested scopes, or all that it is registered for if it
- * requests none. Returns undefined if it requests more than that.
+ * Returns the scope that a client gets (contract 5): the requested scopes, or all scopes for which the client is
+ * registered if it requests none. Returns undefined if it requests a scope for which it is not registered.
  */
 export function decideScope(
   { scopes }: Pick<OAuthClient, "scopes">,

@@ -5,13 +5,13 @@ const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The parameters of a form or a query. A parameter without a value counts as absent, and none may be repeated (RFC
- * 6749, 3.1).
+ * The parameters of a form or a query. A parameter without a value counts as absent, and a parameter must not be
+ * repeated (RFC 6749, 3.1).
  */
 export class Params {
   readonly #values: Parameters;
 
-  /** Throws `invalid_request` if there are more than `MAX_PARAMETERS`. */
+  /** Parses the parameters. Throws `invalid_request` if there are more than `MAX_PARAMETERS`. */
   constructor(text: string) {
     const values = readParameters(text);
     if (values === undefined)
@@ -19,14 +19,16 @@ export class Params {
     this.#values = values;
   }
 
-  /** Returns the value of a parameter. Throws `invalid_request` if it is given twice. */
+  /** Returns the value of a parameter. Throws `invalid_request` if the parameter is given twice. */
   one(name: string): string | undefined {
     const [value, ...more] = this.#values.get(name) ?? [];
     if (more.length > 0) throw new OAuthError("invalid_request", `${name} is given twice.`);
     return value === "" ? undefined : value;
   }
 
-  /** Returns the value as sent, even if it is empty; undefined if the parameter is absent or repeated. */
+  /**
+   * Returns the value of a parameter as sent, even if it is empty; undefined if the parameter is absent or repeated.
+   */
   asGiven(name: string): string | undefined {
     const [value, ...more] = this.#values.get(name) ?? [];
     return more.length > 0 ? undefined : value;
@@ -43,7 +45,7 @@ export class Params {
   }
 }
 
-/** Reads a form body. Any other body is `invalid_request` (RFC 6749, 3.2 and appendix B). */
+/** Reads the body as a form. A body of any other content type is `invalid_request` (RFC 6749, 3.2 and appendix B). */
 export function readForm(headers: Headers, raw: Uint8Array): Params {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   // An empty body without a content type counts as a form without parameters.
@@ -54,8 +56,8 @@ export function readForm(headers: Headers, raw: Uint8Array): Params {
 }
 
 /**
- * Decodes the text of a form. Invalid UTF-8 in percent-encoding is an error here; URLSearchParams would replace it
- * silently.
+ * Decodes the text of a form. Invalid UTF-8 in percent-encoding is an error; URLSearchParams would silently replace
+ * the invalid bytes.
  */
 function decodable(raw: Uint8Array): string {
   try {

@@ -2,7 +2,7 @@ import { SCOPES } from "../http/principal.ts";
 import type { Params } from "./form.ts";
 import { OAuthError } from "./oauth-error.ts";
 
-/** A valid request to the token endpoint; `scopes` is undefined if the client names none. */
+/** A valid request to the token endpoint; `scopes` is undefined if the client requests no scope by name. */
 export type TokenRequest =
   | {
       readonly grant: "password";
@@ -22,7 +22,10 @@ export type TokenRequest =
       readonly verifier: string | undefined;
     };
 
-/** Runs the first two checks in the order of contract 5.1: the grant type, then the parameters. */
+/**
+ * Reads a request to the token endpoint. It runs the first two checks in the order of contract 5.1: the grant type,
+ * then the parameters.
+ */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
   if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")
@@ -45,8 +48,8 @@ export function readTokenRequest(form: Params): TokenRequest {
 const KNOWN: ReadonlySet<string> = new Set(SCOPES);
 
 /**
- * Reads a list of scopes separated by single spaces (RFC 6749, 3.3). Returns undefined if none is requested, and
- * throws `invalid_scope` for an unknown one.
+ * Reads a list of scopes separated by single spaces (RFC 6749, 3.3). Returns undefined if no scope is requested, and
+ * throws `invalid_scope` for an unknown scope.
  */
 export function readScopes(text: string | undefined): string[] | undefined {
   if (text === undefined) return undefined;

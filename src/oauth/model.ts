@@ -6,7 +6,7 @@ import { isoInstant } from "../lib/clock.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
-/** Grant types of a new client that names none. */
+/** Grant types of a new OAuth client whose request names no grant type. */
 export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
   "authorization_code",
   "refresh_token",
@@ -14,10 +14,10 @@ export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
 
 export interface OAuthClient {
   readonly clientId: string;
-  /** The tenant; null for a client of the platform, which serves users of every tenant. */
+  /** The tenant that owns the client; null for a client of the platform, which serves users of every tenant. */
   readonly companyId: number | null;
   readonly name: string;
-  /** Null if and only if the client is public. */
+  /** Hash of the client secret; null if and only if the client is public. */
   readonly secretHash: string | null;
   readonly confidential: boolean;
   readonly firstParty: boolean;
@@ -30,7 +30,7 @@ export interface OAuthClient {
   readonly updatedAt: Date;
 }
 
-/** A row of `authorization_codes`; the schema explains the states. */
+/** A row of the table `authorization_codes`; the schema explains the states. */
 export interface AuthorizationCode {
   readonly secretHash: string;
   readonly state: "consent" | "issued" | "redeemed";
@@ -109,7 +109,7 @@ const clientFields = {
 };
 export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
-/** The only response that contains the secret (contract 5.6). It is null for a public client, which has none. */
+/** The only response that contains the client secret (contract 5.6). The secret is null for a public client. */
 export const newClientObject = Type.Object(
   {
     ...clientFields,

@@ -2,7 +2,7 @@ import type { ErrorLook } from "../http/errors.ts";
 import { HttpError } from "../lib/problem.ts";
 import { failurePage } from "./pages/page.ts";
 
-/** Error codes of RFC 6749, 5.2 and 4.1.2.1, each with its status at the token endpoint. */
+/** OAuth error codes of RFC 6749, 5.2 and 4.1.2.1, each with its HTTP status at the token endpoint. */
 const STATUSES = {
   invalid_request: 400,
   invalid_client: 401,
@@ -18,7 +18,7 @@ const STATUSES = {
 
 export type OAuthErrorCode = keyof typeof STATUSES;
 
-/** An error below `/oauth`, with a code of RFC 6749. */
+/** An error of a route below `/oauth`, with an error code of RFC 6749. */
 export class OAuthError extends HttpError {
   override readonly name = "OAuthError";
   readonly code: OAuthErrorCode;
@@ -36,7 +36,7 @@ export class OAuthError extends HttpError {
   }
 }
 
-/** Translates an error of the HTTP layer, such as a body that is too large, into a code of RFC 6749. */
+/** Translates an error of the HTTP layer, such as a body that is too large, into an error code of RFC 6749. */
 function oauthErrorOf(error: HttpError): OAuthError {
   if (error instanceof OAuthError) return error;
   const { status, message, headers } = error;
@@ -46,14 +46,16 @@ function oauthErrorOf(error: HttpError): OAuthError {
   return new OAuthError(status >= 500 ? "server_error" : "invalid_request", message, detail);
 }
 
-/** A response that may carry a token must not be cached (RFC 6749, 5.1). */
+/** Headers that forbid caching, because a response may carry a token (RFC 6749, 5.1). */
 const NO_STORE = { "Cache-Control": "no-store", Pragma: "no-cache" };
 
 export function jsonAnswer(body: unknown): Response {
   return Response.json(body, { headers: NO_STORE });
 }
 
-/** Error formats below `/oauth`: the JSON of RFC 6749, 5.2, or an HTML page where a browser waits. */
+/**
+ * Error formats of routes below `/oauth`: the JSON of RFC 6749, 5.2, or an HTML page on routes that a browser opens.
+ */
 export const OAUTH_ERRORS: readonly ErrorLook[] = [
   {
     path: "/oauth",

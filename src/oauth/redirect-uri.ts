@@ -2,25 +2,28 @@ import type { ValidParts } from "../http/fields.ts";
 import type { RuleErrors } from "../http/rules.ts";
 import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts";
 
-/** Allows printable ASCII, except for characters that browsers and parsers interpret in different ways. */
+/**
+ * Matches printable ASCII in a redirect URI, except for characters that browsers and parsers interpret in different
+ * ways.
+ */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
 /**
- * Allows a DNS name or an IP address as host. URL parsers accept more, such as `a;b`, which would have a meaning of
- * its own in a header.
+ * Matches an https origin whose host is a DNS name or an IP address. URL parsers accept other hosts, such as `a;b`,
+ * whose characters would have a special meaning in a header.
  */
 const ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
 /**
- * Requires a reversed domain name, and so a dot, in a private-use scheme (RFC 8252, 7.1). This excludes `javascript`
- * and `data`.
+ * Matches a redirect URI with a private-use scheme. The scheme must be a reversed domain name, and so contain a dot
+ * (RFC 8252, 7.1). This excludes `javascript` and `data`.
  */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
 const MAX_LENGTH = 2_048;
 const MAX_PORT = 65_535;
 
 /**
- * Returns whether a client may register the URI: https, loopback http, or a private-use scheme, without wildcard or
- * fragment (contract 5.6).
+ * Returns whether a client may register the redirect URI: https, loopback http, or a private-use scheme, without
+ * wildcard or fragment (contract 5.6).
  */
 export function isRegistrable(uri: string): boolean {
   if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
@@ -32,15 +35,16 @@ export function isRegistrable(uri: string): boolean {
   return PRIVATE_USE.test(uri);
 }
 
-/** Returns whether the text is exactly an https origin, so that it is safe in a header. */
+/** Returns whether the text is exactly an https origin, so that it can safely be inserted into a header. */
 export function isHttpsOrigin(text: string): boolean {
   return ORIGIN.test(text);
 }
 
 /**
- * Compares the redirect URI of a request with a registered one, character by character (contract 5.4; RFC 9700, 2.1).
- * The one exception serves native apps, which listen on any free port: a loopback address that was registered without
- * a port matches every port (RFC 8252, 7.3). `localhost` is excluded, because it need not be this machine (8.3).
+ * Compares the redirect URI of a request with a registered URI, character by character (contract 5.4; RFC 9700, 2.1).
+ * The only exception serves native apps, which listen on any free port: a loopback address that was registered
+ * without a port matches every port (RFC 8252, 7.3). `localhost` is excluded, because it may resolve to another
+ * machine (8.3).
  */
 export function matchesRedirect(registered: string, given: string): boolean {
   if (registered === given) return true;
@@ -51,7 +55,7 @@ export function matchesRedirect(registered: string, given: string): boolean {
   return anyPort && known[1] === sent[1] && known[3] === sent[3] && port > 0 && port <= MAX_PORT;
 }
 
-/** Appends query parameters and leaves the rest of the URI unchanged (RFC 6749, 4.1.2). */
+/** Appends query parameters to a redirect URI and leaves the rest of the URI unchanged (RFC 6749, 4.1.2). */
 export function withParams(uri: string, params: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(params).filter(
     (one): one is [string, string] => one[1] !== undefined,
@@ -66,27 +70,29 @@ export function destinationOf(uri: string): string {
 }
 
 /**
- * Returns the `form-action` sources for a redirect URI. All https hosts are allowed, because many clients redirect
- * from their callback to another host. Only loopback origins and app schemes are named individually; they contain no
- * character that has a meaning in a policy.
+ * Returns the `form-action` sources of a content security policy for a redirect URI. All https hosts are allowed,
+ * because many clients redirect from their callback to another host. Only loopback origins and app schemes are named
+ * individually; they contain no character that has a meaning in a policy.
  */
 export function formTargetsOf(uri: string): string {
   const destination = destinationOf(uri);
   return destination.startsWith("https:") ? "https:" : `https: ${destination}`;
 }
 
-/** The caller that sets the fields, and the client that is changed. */
+/** The caller that sets the fields of an OAuth client, and the client that is changed. */
 interface ClientEdit {
-  /** Whether the caller is a super-admin; otherwise it is a partner. */
+  /** Whether the caller is a super-admin; if not, the caller is a partner's user. */
   readonly isPlatform: boolean;
-  /** The client to be changed; absent for a new one. */
+  /** The OAuth client that is changed; absent for a new client. */
   readonly before?: Pick<
     OAuthClient,
     "confidential" | "grantTypes" | "firstParty" | "redirectUris"
   >;
 }
 
-/** Validates the rules that no schema can express, for a new client and for changes (contract 5.6). */
+/**
+ * Validates the rules of an OAuth client that no schema can express, for a new client and for changes (contract 5.6).
+ */
 export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit): RuleErrors {
   const { isPlatform, before } = edit;
   const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
@@ -99,8 +105,8 @@ export function clientErrors(fields: ValidParts<NewClientBody>, edit: ClientEdit
 }
 
 /**
- * Requires a redirect URI for the code flow, which nobody could use without one. A change of other fields is not
- * affected.
+ * Requires a redirect URI if the client may use the code flow, because the flow cannot work without one. A change of
+ * other fields is not affected.
  */
 function missingUriError(
   fields: ValidParts<NewClientBody>,
@@ -126,8 +132,8 @@ function uriErrors(uris: readonly (string | undefined)[]): RuleErrors {
 }
 
 /**
- * Restricts the password grant to the service's own confidential first-party clients (contract 5.1), before and after
- * a change.
+ * Restricts the password grant to confidential first-party clients of the service (contract 5.1), for a new client
+ * and for changes.
  */
 function grantError(fields: ValidParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
   const grants = fields.grant_types ?? before?.grantTypes;

@@ -4,17 +4,18 @@ import type { Clock } from "../lib/clock.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 
 /**
- * The state that a page carries in its form: the authorization request and, if any, the sign-in. It is encrypted for
- * one browser. That makes it the CSRF token as well, because nobody can create one for another browser.
+ * The state that a page of the authorization flow carries in its form: the authorization request and, if the user has
+ * signed in, the sign-in. The ticket is encrypted for one browser. That makes it the CSRF token as well, because
+ * nobody can create a ticket for another browser.
  */
 export interface Ticket {
   /** Query string of the authorization request. */
   readonly query: string;
-  /** Set while a signed-in user is asked for consent. */
+  /** The sign-in, while a signed-in user is asked for consent; null before that. */
   readonly signedIn: { readonly secret: string; readonly email: string } | null;
   /**
-   * Set during a single sign-on; the code that comes back is valid only with this verifier, and so only with this
-   * ticket.
+   * The PKCE verifier of a single sign-on. The one-time code that comes back is valid only with this verifier, and so
+   * only with this ticket.
    */
   readonly verifier?: string;
   readonly expiresAtMs: number;
@@ -37,8 +38,8 @@ export function sealTicket(
 }
 
 /**
- * Decrypts a ticket. An expired one is returned too, because the page can be shown again from it. Returns undefined
- * for a text that was not encrypted for this browser.
+ * Decrypts a ticket. An expired ticket is returned too, because the page can be shown again from it. Returns
+ * undefined for a text that was not encrypted for this browser.
  */
 export function openTicket(
   { box, clock }: TicketDeps,
@@ -46,7 +47,7 @@ export function openTicket(
   sealed: string,
 ): { readonly ticket: Ticket; readonly isExpired: boolean } | undefined {
   try {
-    // The cast is safe, because only texts of `sealTicket` decrypt here.
+    // The cast is safe, because only texts that `sealTicket` encrypted can be decrypted here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const ticket = JSON.parse(box.open(sealed, context(browser))) as Ticket;
     return { ticket, isExpired: ticket.expiresAtMs <= clock.now().getTime() };
@@ -59,7 +60,10 @@ const BROWSER_BYTES = 32;
 const BROWSER = /^[A-Za-z0-9_-]{43}$/;
 const COOKIE_TTL_S = 3_600;
 
-/** The cookie that identifies a browser. The prefix `__Host-` keeps other subdomains from setting it. */
+/**
+ * The cookie that identifies a browser during the authorization flow. The prefix `__Host-` keeps other subdomains
+ * from setting the cookie.
+ */
 export class BrowserCookie {
   readonly #isSecure: boolean;
   readonly #name: string;
@@ -77,7 +81,8 @@ export class BrowserCookie {
   }
 
   /**
-   * Uses SameSite=Lax and not Strict, because the browser must send the cookie when a client redirects its user here.
+   * Writes the cookie with SameSite=Lax and not Strict, because the browser must send it when a client redirects its
+   * user to this service.
    */
   write(browser: string): string {
     const secure = this.#isSecure ? "; Secure" : "";

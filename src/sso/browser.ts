@@ -4,15 +4,15 @@ import type { Config } from "../lib/config.ts";
 
 const SECRET_BYTES = 32;
 const SECRET = /^[\w-]{43}$/;
-/** Time that a person has to sign in at the provider. */
+/** Time in ms that a person has to sign in at the identity provider. */
 export const STATE_TTL_MS = 600_000;
 
-/** Creates a secret of 256 random bits, as 43 characters. */
+/** Creates a one-time secret of 256 random bits, as 43 characters of base64url. */
 export function newOneTimeSecret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
 }
 
-/** Returns the S256 challenge of a verifier (RFC 7636, 4.2). */
+/** Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). */
 export function s256(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }
@@ -31,8 +31,8 @@ export function flowSecrets(
 }
 
 /**
- * Creates the cookie that ties a state to the browser in which the sign-in began (contract 4.13). A browser that
- * already has one keeps its value, so that a sign-in in another tab stays valid.
+ * Creates the cookie that ties a state to the browser in which the sign-in began (contract 4.13). If a browser
+ * already has the cookie, its value is kept, so that a sign-in in another tab stays valid.
  */
 export function browserCookie({ serverRoot }: Pick<Config, "serverRoot">) {
   const isSecure = serverRoot.startsWith("https:");

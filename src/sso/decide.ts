@@ -1,10 +1,10 @@
 import type { SsoErrorReason } from "./model.ts";
 
-/** The values of a callback that are compared with the stored state. */
+/** Values of an SSO callback that are compared with the stored state. */
 interface StateCheck {
-  /** The connection id in the path. */
+  /** The id of the SSO connection, from the path of the callback. */
   readonly connectionId: string;
-  /** Hash of the secret in the cookie; null if the browser has no cookie. */
+  /** Hash of the secret in the browser's cookie; null if the browser has no cookie. */
   readonly browserHash: string | null;
   readonly now: Date;
 }
@@ -17,8 +17,9 @@ export interface StoredState {
 }
 
 /**
- * Returns the reason to reject a state; undefined if it is valid. The browser is compared first, so that a client
- * without the cookie learns nothing and cannot consume the state. Every later check consumes it (`consumesState`).
+ * Returns the reason to reject the state of an SSO callback; undefined if the state is valid. The browser is compared
+ * first, so that a client without the cookie learns nothing and cannot consume the state. Every later check consumes
+ * the state (`consumesState`).
  */
 export function stateError(
   state: StoredState | undefined,
@@ -28,11 +29,12 @@ export function stateError(
   if (state.browserHash !== browserHash) return "foreign_browser";
   if (state.consumedAt !== null) return "replayed_state";
   if (state.expiresAt <= now) return "expired_state";
-  // RFC 9700, 4.4.2: each provider has a separate callback.
+  // The connection of the state must be that of the callback, because each provider has a separate callback
+  // (RFC 9700, 4.4.2).
   return state.connectionId === connectionId ? undefined : "mixed_up_provider";
 }
 
-/** Returns whether this callback consumes the state. */
+/** Returns whether an SSO callback with this result consumes the state. */
 export function consumesState(error: SsoErrorReason | undefined): boolean {
   return error === undefined || error === "mixed_up_provider";
 }
@@ -44,8 +46,8 @@ export interface StoredCode {
 }
 
 /**
- * Returns the reason to reject a one-time code; undefined if it is valid. `challenge` is computed from the presented
- * verifier (RFC 7636, 4.6).
+ * Returns the reason to reject the one-time code of a single sign-on; undefined if the code is valid. `challenge` is
+ * computed from the presented PKCE verifier (RFC 7636, 4.6).
  */
 export function codeError(
   code: StoredCode,
@@ -56,23 +58,23 @@ export function codeError(
   return code.codeChallenge === challenge ? undefined : "wrong_verifier";
 }
 
-/** The provider's statements about a user who is not linked yet. */
+/** The identity provider's statements about a user who is not linked to the provider yet. */
 interface Newcomer {
-  /** Normalised; null if the provider sent no email. */
+  /** The normalised email; null if the provider sent no email. */
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly domain: string;
 }
 
-/** The stored facts about a user. */
+/** Stored facts about a user that decide whether single sign-on is allowed. */
 export interface KnownUser {
   readonly companyId: number;
   readonly isSuperAdmin: boolean;
-  /** Whether the company and its partner are active. */
+  /** Whether the user's company and its partner are active. */
   readonly isCompanyActive: boolean;
 }
 
-/** Applies the rules of the first sign-in to the provider's statements (contract 4.13). */
+/** Checks the identity provider's statements about a user who signs in for the first time (contract 4.13). */
 export function newcomerError(
   newcomer: Newcomer,
   domains: readonly string[],
@@ -83,8 +85,8 @@ export function newcomerError(
 }
 
 /**
- * Applies the rules of the first sign-in to the user with the email, if there is one. `isLinked` means that the user
- * is linked to another subject of the same issuer.
+ * Checks the user with the email, if there is one, at the first sign-in through the provider. `isLinked` means that
+ * the user is linked to another subject of the same issuer.
  */
 export function candidateError(
   candidate: (KnownUser & { readonly isLinked: boolean }) | undefined,
@@ -94,7 +96,7 @@ export function candidateError(
   return userError(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
 }
 
-/** Checks the user at every sign-in and not only at the first, because role and company may have changed since. */
+/** Checks the user at every sign-in and not only at the first, because role and company may have changed since then. */
 export function userError(user: KnownUser, companyId: number): SsoErrorReason | undefined {
   if (user.isSuperAdmin) return "super_admin";
   if (user.companyId !== companyId) return "foreign_user";

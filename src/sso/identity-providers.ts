@@ -12,7 +12,7 @@ import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
 import type { Lookup } from "../lib/name-resolver.ts";
 import { SsoError } from "./places.ts";
 
-/** Deadline of one request to a provider, while a person waits in the browser. */
+/** Deadline in ms of one request to an identity provider. It is short, because a person waits in the browser. */
 const CALL_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
@@ -27,7 +27,7 @@ interface Provider {
   readonly keys: Cached<JWTVerifyGetKey>;
 }
 
-/** Caches the discovery documents and keys of identity providers, and sends every request to them. */
+/** Sends every request to identity providers, and caches their discovery documents and keys. */
 export class IdentityProviders {
   readonly #deps: IdentityProviderDeps;
   readonly #known = new Map<string, Provider>();
@@ -36,14 +36,15 @@ export class IdentityProviders {
     this.#deps = deps;
   }
 
-  /** Returns the discovery document of an issuer (OpenID Connect Discovery 1.0, 4). */
+  /** Returns the discovery document of an OpenID Connect issuer (OpenID Connect Discovery 1.0, 4). */
   metadata(issuer: string): Promise<Metadata> {
     return this.#provider(issuer).metadata.get();
   }
 
   /**
-   * Returns a function that finds the key named in a token's header. If the cached key set lacks it, the set is
-   * fetched again, because the key may be new. `Cached.renew` limits how often invented key ids can cause that.
+   * Returns a function that finds the key named in a token's header. If the cached key set lacks the key, the set is
+   * fetched again, because the key may be new. `Cached.renew` limits how often invented key ids can cause such a
+   * fetch.
    */
   keyFor(issuer: string): JWTVerifyGetKey {
     const { keys } = this.#provider(issuer);
@@ -60,8 +61,8 @@ export class IdentityProviders {
   }
 
   /**
-   * Sends a request to a provider. If there is no response, it throws `provider_unreachable` with the cause in the
-   * details.
+   * Sends a request to an identity provider. If there is no response, the method throws `provider_unreachable` with
+   * the cause in the details.
    */
   async request(request: CheckedRequest): Promise<CheckedResponse> {
     const { config, lookup } = this.#deps;
@@ -102,7 +103,7 @@ export class IdentityProviders {
   async #readKeys(url: string): Promise<JWTVerifyGetKey> {
     const set = await this.#getJson(url, "bad_keys");
     try {
-      // The library validates the form of the set and throws if it is invalid.
+      // The library jose validates the form of the key set and throws if the set is invalid.
       return createLocalJWKSet({ keys: [], ...set });
     } catch {
       throw new SsoError("bad_keys");
@@ -130,12 +131,12 @@ export function parseObject(text: string): Readonly<Record<string, unknown>> | u
 }
 
 /**
- * Signature algorithms that only the provider can sign with (RFC 7518, 3.1, and RFC 8037). This excludes `none` and
- * HMAC.
+ * Matches signature algorithms with which only the provider can sign (RFC 7518, 3.1, and RFC 8037). This excludes
+ * `none` and HMAC.
  */
 const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
 
-/** The used part of a provider's discovery document (OpenID Connect Discovery 1.0, 3). */
+/** Fields of a provider's discovery document that this service uses (OpenID Connect Discovery 1.0, 3). */
 interface Metadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
@@ -143,7 +144,7 @@ interface Metadata {
   readonly userinfoEndpoint: string | undefined;
   readonly algorithms: readonly string[];
   readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
-  /** Whether the callback always contains `iss` (RFC 9207, 3). */
+  /** Whether the provider's callback always contains `iss` (RFC 9207, 3). */
   readonly sendsIss: boolean;
 }
 
@@ -152,7 +153,7 @@ export function readMetadata(
   { issuer, policy }: { issuer: string; policy: EgressPolicy },
 ): Metadata {
   const fields: Readonly<Record<string, unknown>> = { ...document };
-  // A document that names another issuer is not valid for this one (Discovery 1.0, 4.3).
+  // A discovery document that names another issuer is not valid for this issuer (Discovery 1.0, 4.3).
   if (fields["issuer"] !== issuer) throw new SsoError("bad_discovery", { field: "issuer" });
   const url = (name: string) => endpoint(fields, name, policy);
   const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
@@ -172,8 +173,8 @@ export function readMetadata(
 }
 
 /**
- * Reads the URL of an endpoint. URLs that only the browser opens are checked too: an identity provider on a private
- * network is not allowed.
+ * Reads the URL of an endpoint from the discovery document. URLs that only the browser opens are checked too: an
+ * identity provider on a private network is not allowed.
  */
 function endpoint(
   fields: Readonly<Record<string, unknown>>,
@@ -186,12 +187,15 @@ function endpoint(
   return value;
 }
 
-/** Selects the client authentication. A document that names no method means Basic (Discovery 1.0, 3). */
+/**
+ * Selects the method by which this service authenticates at the token endpoint. A discovery document that names no
+ * method means Basic (Discovery 1.0, 3).
+ */
 function authentication(supported: unknown): Metadata["clientAuthentication"] {
   const methods = texts(supported) ?? ["client_secret_basic"];
   if (methods.includes("client_secret_basic")) return "client_secret_basic";
   if (methods.includes("client_secret_post")) return "client_secret_post";
-  // The provider's clients are public, so only PKCE protects the code (contract 4.13).
+  // The method `none` means that the provider accepts public clients, so only PKCE protects the code (contract 4.13).
   if (methods.includes("none")) return "none";
   throw new SsoError("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
 }
@@ -201,14 +205,15 @@ function texts(value: unknown): string[] | undefined {
 }
 
 const FRESH_MS = 600_000;
-/** Time for which a failure is cached, so that not every caller waits for a provider that is down. */
+/** Time in ms for which a failed fetch is cached, so that not every caller waits for a provider that is down. */
 const FAILED_MS = 5_000;
 /**
- * Minimum time between two fetches by `renew`, because a stranger can cause them, for example with invented key ids.
+ * Minimum time in ms between two fetches by `renew`, because a stranger can cause them, for example with invented key
+ * ids.
  */
 const RENEW_EVERY_MS = 60_000;
 
-/** Caches a document of another server. Concurrent callers share one fetch. */
+/** Caches a document of another server. Concurrent callers share one fetch of the document. */
 export class Cached<T> {
   readonly #clock: Clock;
   readonly #load: () => Promise<T>;
@@ -231,7 +236,7 @@ export class Cached<T> {
     return this.#reload();
   }
 
-  /** Fetches a new copy. If the last one is too recent, it returns the cached copy instead. */
+  /** Fetches a new copy of the document. If the last fetch is too recent, the cached copy is returned instead. */
   async renew(): Promise<T> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();

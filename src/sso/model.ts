@@ -4,17 +4,17 @@ import { isUlid, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** The reason why a sign-in through a provider failed. Only the audit log shows it. */
+/** The reason why a sign-in through an identity provider failed. Only the audit log shows the reason. */
 export type SsoErrorReason =
-  // The redirect.
+  // Reason at the first step, the redirect to the provider.
   | "unknown_connection"
-  // The provider does not respond, or sends an invalid response.
+  // Reasons if the provider does not respond, or sends an invalid response.
   | "provider_unreachable"
   | "bad_discovery"
   | "bad_keys"
   | "bad_token_answer"
   | "bad_userinfo"
-  // The parameters of the callback.
+  // Reasons in the parameters of the callback.
   | "unknown_state"
   | "foreign_browser"
   | "replayed_state"
@@ -23,7 +23,7 @@ export type SsoErrorReason =
   | "wrong_response_issuer"
   | "provider_error"
   | "no_code"
-  // The id_token.
+  // Reasons in the provider's id_token.
   | "malformed_id_token"
   | "wrong_algorithm"
   | "unknown_key"
@@ -34,7 +34,7 @@ export type SsoErrorReason =
   | "wrong_nonce"
   | "expired_id_token"
   | "wrong_issue_time"
-  // The user named by the id_token.
+  // Reasons that concern the user whom the id_token names.
   | "no_email"
   | "unverified_email"
   | "foreign_domain"
@@ -43,13 +43,13 @@ export type SsoErrorReason =
   | "super_admin"
   | "other_subject"
   | "inactive_user"
-  // The exchange.
+  // Reasons at the last step, the exchange of the one-time code.
   | "unknown_code"
   | "replayed_code"
   | "expired_code"
   | "wrong_verifier";
 
-/** Forms of a PKCE verifier and of an S256 challenge, which always has 43 characters (RFC 7636, 4.1 and 4.2). */
+/** Patterns of a PKCE verifier and of an S256 challenge, which always has 43 characters (RFC 7636, 4.1 and 4.2). */
 const VERIFIER = "^[A-Za-z0-9._~-]{43,128}$";
 const CHALLENGE = "^[A-Za-z0-9_-]{43}$";
 
@@ -67,7 +67,7 @@ export const redirectQuery = Type.Object({
 });
 export type RedirectQuery = Static<typeof redirectQuery>;
 
-/** The authorization response (RFC 6749, 4.1.2; RFC 9207, 2). */
+/** The identity provider's authorization response in the query of the callback (RFC 6749, 4.1.2; RFC 9207, 2). */
 export const callbackQuery = Type.Object({
   state: Type.Optional(Type.String()),
   code: Type.Optional(Type.String()),
@@ -76,7 +76,8 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
-// Every failure is the same 400 (contract 4.13), so the schema must not reject a parameter: that would be a 422.
+// Query parameters of the exchange. The schema accepts any value, because every failure must be the same 400
+// (contract 4.13), and a rejection by the schema would be a 422.
 export const exchangeQuery = Type.Object({
   code: Type.Optional(Type.String({ repeatable: true })),
   code_verifier: Type.Optional(Type.String({ repeatable: true })),
@@ -131,7 +132,7 @@ export const connectionsQuery = Type.Object({
   company_id: Type.Optional(rowId()),
 });
 
-/** A connection as the API shows it, without the client secret. */
+/** An SSO connection as the API shows it, without the client secret. */
 export const connectionObject = Type.Object(
   {
     id: Type.String(),
@@ -141,7 +142,7 @@ export const connectionObject = Type.Object(
     domains: Type.Array(Type.String()),
     password_login: Type.Boolean(),
     is_active: Type.Boolean(),
-    /** The redirect URI to register with the provider. */
+    /** The redirect URI that the company registers with its identity provider. */
     redirect_uri: Type.String(),
     created_at: instantAnswer(),
     updated_at: instantAnswer(),
@@ -149,7 +150,7 @@ export const connectionObject = Type.Object(
   { title: "SsoConnection" },
 );
 
-/** An identity provider of one company. */
+/** A connection to the identity provider of one company. */
 export interface Connection {
   readonly id: string;
   readonly companyId: number;

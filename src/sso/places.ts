@@ -3,11 +3,12 @@ import type { Config } from "../lib/config.ts";
 import type { SsoErrorReason } from "./model.ts";
 
 /**
- * Ends a sign-in through a provider. The client sees the same error for every reason; the audit log has the reason.
+ * An error that ends a sign-in through an identity provider. The client sees the same error for every reason; the
+ * audit log has the reason.
  */
 export class SsoError extends Error {
   readonly reason: SsoErrorReason;
-  /** Must contain neither a secret nor an email. */
+  /** Details for the audit log. They must contain neither a secret nor an email. */
   readonly details: Readonly<Record<string, unknown>>;
   constructor(reason: SsoErrorReason, details: Readonly<Record<string, unknown>> = {}) {
     super(reason);
@@ -20,8 +21,8 @@ export class SsoError extends Error {
 type Places = Pick<Config, "serverRoot" | "ssoReturnTo">;
 
 /**
- * Returns the redirect URI of a connection. Each connection has its own, so that the response of one provider cannot
- * be taken for that of another (RFC 9700, 4.4.2.2).
+ * Returns the redirect URI of an SSO connection. Each connection has a separate URI, so that the response of one
+ * provider cannot be taken for that of another (RFC 9700, 4.4.2.2).
  */
 export function callbackUri(
   { serverRoot }: Pick<Config, "serverRoot">,
@@ -35,9 +36,9 @@ function dashboard({ serverRoot }: Pick<Config, "serverRoot">): string {
 }
 
 /**
- * Returns the URL at which a sign-in ends: the dashboard, a URL of the allow-list, or a URL below an origin of the
- * allow-list; undefined for any other. URLs are compared as text, and a URL that is not in its normalised form is
- * rejected.
+ * Returns the URL at which a single sign-on ends: the dashboard, a URL of the allow-list, or a URL below an origin of
+ * the allow-list. Returns undefined for any other URL. URLs are compared as text, and a URL that is not in its
+ * normalised form is rejected.
  */
 export function returnUrl(config: Places, wanted: string | undefined): string | undefined {
   const own = dashboard(config);
@@ -54,8 +55,8 @@ function isOrigin(text: string): boolean {
 }
 
 /**
- * Compares as text, because browsers and parsers disagree on backslashes, control characters and white space (RFC
- * 6749, 10.15).
+ * Returns whether a URL is below an origin. They are compared as text, because browsers and parsers disagree on
+ * backslashes, control characters and white space (RFC 6749, 10.15).
  */
 function isBelow(text: string, origin: string): boolean {
   if (!text.startsWith(`${origin}/`) || /[\s\\#]|\p{Cc}/u.test(text)) return false;
@@ -63,12 +64,12 @@ function isBelow(text: string, origin: string): boolean {
   return url !== null && url.origin === origin && url.href === text;
 }
 
-/** Path at which `/oauth/authorize` continues after the provider. */
+/** Path at which the authorization flow continues after a sign-in at the identity provider. */
 export const AUTHORIZE_RETURN = "/oauth/authorize/sso";
 
 /**
- * Builds the URL that continues the code flow. It is useless in another browser, because the ticket is encrypted for
- * one.
+ * Builds the URL at which the code flow continues. The URL is useless in another browser, because its ticket is
+ * encrypted for one browser.
  */
 export function authorizeReturnUrl(
   { serverRoot }: Pick<Config, "serverRoot">,
@@ -78,8 +79,8 @@ export function authorizeReturnUrl(
 }
 
 /**
- * Returns the URL at which a failed sign-in ends, whatever the reason: the dashboard, or our own authorize page if
- * the sign-in began there. It is never a URL of the allow-list.
+ * Returns the URL at which a failed sign-in ends, for every reason: the dashboard, or the authorize page if the
+ * sign-in began there. It is never a URL of the allow-list.
  */
 export function errorUrl(config: Pick<Config, "serverRoot">, returnTo = ""): string {
   const isOurPage = returnTo.startsWith(`${config.serverRoot}${AUTHORIZE_RETURN}?`);

@@ -9,7 +9,7 @@ import { SsoError } from "./places.ts";
 export interface Redemption {
   readonly issuer: string;
   readonly clientId: string;
-  /** Empty for a public client. */
+  /** The secret of this service at the provider; empty for a public client. */
   readonly clientSecret: string;
   readonly redirectUri: string;
   readonly code: string;
@@ -20,11 +20,11 @@ export interface Redemption {
 
 export interface Redeemed {
   readonly identity: Identity;
-  /** Requests the email that the id_token does not contain (OpenID Connect Core 1.0, 5.3). */
+  /** Requests the email from the userinfo endpoint, for an id_token without an email (OpenID Connect Core 1.0, 5.3). */
   readonly readUserinfo: () => Promise<Pick<Identity, "email" | "emailVerified">>;
 }
 
-/** Redeems the provider's code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
+/** Redeems the provider's authorization code and returns the verified identity (OpenID Connect Core 1.0, 3.1.3). */
 export async function redeemAtProvider(
   providers: IdentityProviders,
   redemption: Redemption,
@@ -55,7 +55,7 @@ async function requestTokens(
 ): Promise<{ idToken: string; accessToken: string | undefined }> {
   const { tokenEndpoint, clientAuthentication } = await providers.metadata(redemption.issuer);
   const { clientId, clientSecret } = redemption;
-  // A connection without a secret is a public client, even if the provider supports secrets.
+  // A connection without a client secret is a public client, even if the provider supports secrets.
   const method = clientSecret === "" ? "none" : clientAuthentication;
   const form = new URLSearchParams({
     grant_type: "authorization_code",
@@ -89,13 +89,15 @@ async function requestUserinfo(
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
   const { status, body } = await providers.request({ url, method: "GET", headers });
   const claims = status === 200 ? parseObject(body) : undefined;
-  // Claims of another subject say nothing about this user (OpenID Connect Core 1.0, 5.3.2).
+  // Claims about another subject must not be used for this user (OpenID Connect Core 1.0, 5.3.2).
   if (claims === undefined || claims["sub"] !== subject)
     throw new SsoError("bad_userinfo", { status });
   return readEmail(claims);
 }
 
-/** Builds a Basic header; id and secret are form-encoded before they are joined with a colon (RFC 6749, 2.3.1). */
+/**
+ * Builds an HTTP Basic header; id and secret are form-encoded before they are joined with a colon (RFC 6749, 2.3.1).
+ */
 function basic(clientId: string, clientSecret: string): string {
   const pair = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   return `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -106,8 +108,8 @@ function formEncode(text: string): string {
 }
 
 /**
- * Returns the provider's error code for the audit log. A code is short and plain (RFC 6749, 5.2); any other text is
- * dropped.
+ * Returns the provider's error code for the audit log. An error code is short and plain (RFC 6749, 5.2); any other
+ * text is dropped.
  */
 export function errorOf(error: unknown): { error?: string } {
   return typeof error === "string" && /^[\w.-]{1,64}$/.test(error) ? { error } : {};
@@ -117,14 +119,17 @@ function hasText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** Tolerance for a provider's clock and for a late response. */
+/** Tolerance in seconds for a provider's clock and for a late response. */
 const TOLERANCE_S = 60;
-/** Maximum age of an id_token. The provider creates it for this very response, so an older one is a copy. */
+/**
+ * Maximum age of an id_token in seconds. The provider creates the token for this very response, so an older one is a
+ * copy.
+ */
 const MAX_AGE_S = 600;
-/** Maximum length of a subject (OpenID Connect Core 1.0, 2). */
+/** Maximum length of the claim `sub`, in characters (OpenID Connect Core 1.0, 2). */
 const MAX_SUBJECT = 255;
 
-/** The identity that the provider has verified. */
+/** The identity of a user, as the provider has verified it. */
 export interface Identity {
   readonly subject: string;
   readonly email: string | undefined;
@@ -135,19 +140,19 @@ interface Expected {
   readonly issuer: string;
   readonly clientId: string;
   readonly nonce: string;
-  /** Algorithms from the provider's discovery document; none of them is symmetric. */
+  /** Signature algorithms from the provider's discovery document; none of them is symmetric. */
   readonly algorithms: readonly string[];
   readonly keyFor: JWTVerifyGetKey;
   readonly now: Date;
 }
 
-/** Verifies an id_token (OpenID Connect Core 1.0, 3.1.3.7). */
+/** Verifies the signature and the claims of an id_token (OpenID Connect Core 1.0, 3.1.3.7). */
 async function verifyIdToken(token: string, expected: Expected): Promise<Identity> {
   const payload = await verifySignature(token, expected);
   const { aud, azp, nonce, sub } = payload;
   if (typeof nonce !== "string" || !equalInConstantTime(nonce, expected.nonce))
     throw new SsoError("wrong_nonce");
-  // A token with several audiences must name us as the authorized party (3.1.3.7, 3 to 5).
+  // An id_token with several audiences must name this service as the authorized party (3.1.3.7, 3 to 5).
   const isShared = Array.isArray(aud) && aud.length > 1;
   if (azp === undefined ? isShared : azp !== expected.clientId)
     throw new SsoError("wrong_authorized_party");
@@ -155,7 +160,10 @@ async function verifyIdToken(token: string, expected: Expected): Promise<Identit
   return { subject: sub, ...readEmail(payload) };
 }
 
-/** Reads the email claims. Only the boolean `true` counts as verified: some providers send other values. */
+/**
+ * Reads the email claims of an id_token. Only the boolean `true` counts as verified: some providers send other
+ * values.
+ */
 function readEmail(
   claims: Readonly<Record<string, unknown>>,
 ): Pick<Identity, "email" | "emailVerified"> {
@@ -205,8 +213,8 @@ function reasonOf(error: errors.JOSEError): SsoErrorReason {
 }
 
 /**
- * Validates a subject. PostgreSQL stores no NUL, and lone surrogates are rejected because all of them would be stored
- * as the same character.
+ * Returns whether the claim `sub` can be stored. PostgreSQL stores no NUL, and lone surrogates are rejected because
+ * all of them would be stored as the same character.
  */
 function isSubject(sub: unknown): sub is string {
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT) return false;

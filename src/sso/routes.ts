@@ -44,12 +44,12 @@ const REDIRECT = "/redirect";
 const CALLBACK = "/callback/:connection";
 const EXCHANGE = "/exchange";
 /**
- * The GET routes that create or consume a state or a one-time code. They must not accept HEAD, which clients expect
- * to have no effect.
+ * The GET routes that create or consume a state or a one-time code. They must not accept HEAD, because clients expect
+ * HEAD to have no effect.
  */
 export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg);
 
-/** Defines the routes of single sign-on (contract 4.13). */
+/** Defines all routes of single sign-on (contract 4.13). */
 export function ssoRoutes(deps: SsoRouteDeps) {
   return new Elysia({ name: "sso" })
     .use(redirectRoute(deps))
@@ -57,7 +57,7 @@ export function ssoRoutes(deps: SsoRouteDeps) {
     .use(connectionRoutes(deps));
 }
 
-/** Defines the first step, the redirect to the provider. */
+/** Defines the first step of a single sign-on, the redirect to the identity provider. */
 function redirectRoute(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
@@ -85,7 +85,8 @@ function redirectRoute(deps: LegRouteDeps) {
 }
 
 /**
- * Defines the steps after that: the callback from the provider, and the exchange of the one-time code for a token.
+ * Defines the later steps of a single sign-on: the callback from the provider, and the exchange of the one-time code
+ * for a token.
  */
 function callbackRoutes(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
@@ -125,7 +126,10 @@ function callbackRoutes(deps: LegRouteDeps) {
     });
 }
 
-/** The URL may contain a code or a state, which must not leak to the next page in the Referer header. */
+/**
+ * Returns the headers of a redirect. Its URL may contain a code or a state, which must not leak to the next page in
+ * the Referer header.
+ */
 function redirectHeaders(location: string) {
   return { location, "referrer-policy": "no-referrer" };
 }
@@ -136,10 +140,13 @@ interface ConnectionRouteDeps extends actions.ConnectionDeps {
 }
 
 const reading = superAdmin();
-/** A connection decides as which user somebody is signed in, so a change needs the user in person (contract 3.9). */
+/**
+ * Access rule for changes of an SSO connection. A connection decides as which user a person is signed in, so a change
+ * needs the user in person (contract 3.9).
+ */
 const changing = inPerson(reading);
 
-/** Defines the routes that manage connections (contract 4.13 and 10.2). */
+/** Defines the routes that manage SSO connections (contract 4.13 and 10.2). */
 function connectionRoutes(deps: ConnectionRouteDeps) {
   return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
 }
@@ -187,7 +194,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
     );
 }
 
-/** Creates an instance whose macro `connection: true` loads the connection of `:id`. */
+/** Creates an Elysia instance whose macro `connection: true` loads the SSO connection of `:id`. */
 function instance(deps: ConnectionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
     .use(deps.checks)

@@ -5,7 +5,10 @@ import { literals } from "../http/principal.ts";
 import { instantAnswer } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** Limits of one answer about the dispatcher. If there is more of anything, `truncated` is true. */
+/**
+ * Highest numbers of entries in one response about the state of the dispatchers. If a list or a count exceeds its
+ * limit, `truncated` is true.
+ */
 export const STATE_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
 export interface DispatcherRow {
@@ -13,11 +16,11 @@ export interface DispatcherRow {
   readonly startedAt: Date;
   readonly renewedAt: Date;
   /**
-   * Time since the last renewal of its leases. The clock is that of PostgreSQL, which also decides when leases
-   * expire.
+   * Time in ms since the dispatcher last renewed its leases. The clock is that of PostgreSQL, which also decides when
+   * leases expire.
    */
   readonly silentMs: number;
-  /** Null if the dispatcher does not report its memory. */
+  /** Memory use of the dispatcher in MB; null if the dispatcher does not report it. */
   readonly memoryMb: number | null;
 }
 
@@ -27,7 +30,7 @@ export interface ShardRow {
   readonly epoch: number;
 }
 
-/** The first queued event of a subscription. */
+/** The first queued event of a webhook subscription. */
 export interface HeadRow {
   readonly shard: number;
   readonly subscriptionId: string;
@@ -58,7 +61,7 @@ export interface DisabledRow {
 }
 
 export interface QueueCounts {
-  /** Counting stops at one more than `STATE_LIMITS.counted`. */
+  /** Number of queued entries. Counting stops at one more than `STATE_LIMITS.counted`. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -131,15 +134,15 @@ export const DispatcherObject = Type.Object(
       }),
     ),
     mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
-    /** True if a list or a count above was cut at its limit. */
+    /** True if a list or a count in this response was cut at its limit. */
     truncated: Type.Boolean(),
   },
   { title: "Dispatcher" },
 );
 
 /**
- * Renders the state with its lag: the age of the oldest event that could be sent now. Such an event is the first of
- * an active subscription and does not wait for a retry.
+ * Renders the state of the dispatchers together with the lag, which is the age of the oldest event that could be sent
+ * now. Such an event is the first queued event of an active subscription and does not wait for a retry.
  */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
@@ -227,14 +230,15 @@ function secondsSince(from: Date | undefined, at: Date): number {
 }
 
 /**
- * Limits of one request for backlogs. It ranks up to `ranked` subscriptions with queued events, counts up to `counted`
- * entries of each, and searches the newest `attempts` of each subscription on the page for an error.
+ * Limits of one request for the list of backlogs. The query ranks up to `ranked` subscriptions with queued events,
+ * counts up to `counted` entries of each, and searches the newest `attempts` delivery attempts of each subscription
+ * on the page for an error.
  */
 export const BACKLOG_LIMITS = { ranked: 10_000, counted: 1_000, attempts: 100 } as const;
 
 const ORDERS = ["depth", "age"] as const;
 
-/** The cursor of the list of backlogs: the rank of a row and its subscription. */
+/** Matches the cursor of the list of backlogs: the rank of a subscription, a dot, and the id of the subscription. */
 const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(key);
 
 export const backlogQuery = Type.Object({
@@ -254,7 +258,7 @@ export interface Backlog {
   readonly isActive: boolean;
   readonly queued: number;
   readonly oldestRecordedAt: Date;
-  /** Due time of the first event; null unless it waits for a retry. */
+  /** Time at which the first queued event is due; null unless it waits for a retry. */
   readonly dueAt: Date | null;
   readonly shard: number;
   readonly dispatcherId: string | null;
@@ -296,7 +300,7 @@ export function backlogKey({ rank, subscriptionId }: Backlog): string {
   return `${rank}.${subscriptionId}`;
 }
 
-/** Parses the cursor of the last row of the previous page; `backlogQuery` has validated it. */
+/** Parses the cursor of a page of backlogs. `backlogQuery` has validated the cursor. */
 export function readBacklogKey(key: string | undefined) {
   const [rank = "", subscriptionId = ""] = key?.split(".") ?? [];
   return key === undefined

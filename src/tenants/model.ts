@@ -9,7 +9,10 @@ import { isoInstant } from "../lib/clock.ts";
 const NAME_CHARS = 200;
 const URL_CHARS = 2_000;
 const DOMAIN_CHARS = 253;
-/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
+/**
+ * Maximum length of an email address: RFC 5321, 4.5.3.1.3 allows a path of 256 octets, and two of them are its angle
+ * brackets.
+ */
 const EMAIL_CHARS = 254;
 const STORES = 500;
 
@@ -23,7 +26,7 @@ const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
-/** Appearance of a company to its users. A missing field takes the platform's default. */
+/** Branding of a company, which its users see. A missing field takes the platform's default. */
 const branding = {
   primary_color: Type.Optional(
     Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
@@ -64,14 +67,17 @@ export const AccountBody = Type.Object(
     partner_id: rowId(),
     plan_id: rowId(),
     ...branding,
-    /** Names of the stores that are created with the account. */
+    /** Names of stores to create together with the account. */
     stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
   },
   { ...closed, title: "NewAccount" },
 );
 export type NewAccount = Static<typeof AccountBody>;
 
-/** `name` matches a part of the company's name, regardless of case. */
+/**
+ * Query parameters that filter a list of companies. `name` matches any part of the company's name, regardless of
+ * case.
+ */
 const companyFilters = {
   ...pageQuery(isRowId),
   name: Type.Optional(displayName),
@@ -83,7 +89,10 @@ export const accountQuery = Type.Object({
   partner_id: Type.Optional(rowId()),
 });
 export type AccountQuery = Static<typeof accountQuery>;
-/** The accounts of the caller's own partner. */
+/**
+ * Query parameters of a partner's list of accounts. There is no `partner_id`, because the list contains only accounts
+ * of the caller's partner.
+ */
 export const ownAccountQuery = Type.Omit(accountQuery, ["partner_id"]);
 
 export interface Named {
@@ -100,11 +109,11 @@ export interface Company {
   readonly primaryColor: string;
   readonly logoUrl: string | null;
   readonly createdAt: Date;
-  /** `brandName` and `domain` are null, and `whiteLabelEnabled` false, for an account. */
+  /** White-label fields. For an account, `brandName` and `domain` are null and `whiteLabelEnabled` is false. */
   readonly brandName: string | null;
   readonly domain: string | null;
   readonly whiteLabelEnabled: boolean;
-  /** The fields from here on are null or empty for a partner. */
+  /** The partner of an account. For a partner, this field and the fields below are null or empty. */
   readonly partnerId: number | null;
   readonly partnerName: string | null;
   readonly planId: number | null;
@@ -112,7 +121,10 @@ export interface Company {
   readonly stores: readonly Named[];
 }
 
-/** A company of any type, also the platform. Pages that know only the id of a company show its name by it. */
+/**
+ * The name of a company of any type, also of the platform. Dashboard pages that know only the id of a company use it
+ * to show the name.
+ */
 export const CompanyName = Type.Object(
   {
     id: Type.Integer(),
@@ -178,7 +190,7 @@ export function showAccount(one: Company): Static<typeof AccountObject> {
 
 // ------------------------------------------------------------------------------------------------ users
 
-/** Roles of users, by the type of their company. */
+/** Allowed roles of users, by the type of their company. */
 export const ROLES_OF = {
   platform: ["super_admin"],
   partner: ["partner_owner", "partner_admin"],
@@ -199,9 +211,9 @@ export const UserBody = Type.Object(
     email,
     name: displayName,
     role,
-    /** Absent to have an invitation mailed instead. */
+    /** The password; if absent, an invitation is mailed to the user. */
     password: Type.Optional(newPassword),
-    /** Required for a location user, not allowed for any other role. */
+    /** Ids of the stores of a location user. Required for this role and not allowed for any other role. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
   },
   { ...closed, title: "NewUser" },
@@ -229,7 +241,7 @@ export interface User {
   readonly isActive: boolean;
   readonly hasPassword: boolean;
   readonly storeIds: readonly number[];
-  /** End of the sign-in lock that wrong passwords caused; may be in the past. */
+  /** End of the sign-in lock that wrong passwords caused; may be in the past. Null if there is no lock. */
   readonly lockedUntil: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -272,7 +284,7 @@ export function showUser(one: User): Static<typeof UserObject> {
 
 const teamRole = literals(ROLES_OF.partner);
 
-/** A new user of the caller's own partner. There is no password: a partner invites its users and sets none for them. */
+/** Body for a new user of the caller's partner. It has no password, because a partner may only invite its users. */
 export const TeammateBody = Type.Object(
   { email, name: displayName, role: teamRole },
   { ...closed, title: "NewTeammate" },

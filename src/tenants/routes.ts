@@ -10,8 +10,8 @@ import { providerAdminRoutes, storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
 /**
- * Serves the administration of the platform to super-admins (contract 10). The routes of identity providers are in
- * src/sso.
+ * Defines the routes for the administration of the platform by super-admins (contract 10). The routes of identity
+ * providers are in src/sso.
  */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return new Elysia({ name: "admin" })
@@ -25,7 +25,7 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(auditRoutes(deps));
 }
 
-/** Serves the audit log of the whole platform (contract 3.8). */
+/** Defines the route for the audit log of the whole platform (contract 3.8). */
 function auditRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "").get(
     "/audit-log",

@@ -14,7 +14,7 @@ const MAX_FEATURES = 100;
 export const PlanBody = Type.Object(
   {
     name: displayName,
-    /** Names of the features that an account of this plan may use; the platform chooses the names. */
+    /** Names of the features that an account of this plan may use. The platform defines these names. */
     features: Type.Optional(
       Type.Array(
         Type.String({
@@ -44,7 +44,7 @@ export const storeQuery = Type.Object({
   account_id: Type.Optional(rowId()),
 });
 type StoreQuery = Static<typeof storeQuery>;
-/** An operator may list the stores of all partners; a partner only lists its own. */
+/** Filter of a list of stores. An operator may list the stores of all partners; a partner lists only its own stores. */
 export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
 
 export interface Store {
@@ -71,7 +71,7 @@ export function showStore(one: Store): Static<typeof StoreObject> {
 
 // ------------------------------------------------------------------------------------------------ connections
 
-/** Connects a store to a review site. From then on the provider's events may name the connection. */
+/** Body that connects a store to a review site. Afterwards the provider's events may name the connection. */
 export const StoreReviewSiteBody = Type.Object(
   { store_id: rowId(), provider_id: rowId() },
   { ...closed, title: "NewStoreReviewSite" },
@@ -109,7 +109,7 @@ export const StoreReviewSiteObject = Type.Object(
     store_id: Type.Integer(),
     account_id: Type.Integer(),
     partner_id: Type.Integer(),
-    /** The provider's slug. */
+    /** The provider's slug, a short unique name. */
     provider: Type.String(),
     pull: axis,
     post: axis,
@@ -156,7 +156,7 @@ const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() 
 
 export const ProviderObject = Type.Object(provider, { title: "Provider" });
 
-/** A provider with its secret. Only the response to the request that created the secret contains it. */
+/** A provider with its secret. Only the response that creates or rotates the secret contains it. */
 export const ProviderWithSecret = Type.Object(
   { ...provider, secret: Type.String() },
   { title: "ProviderWithSecret", extends: ProviderObject },

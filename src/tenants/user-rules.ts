@@ -6,15 +6,15 @@ import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
 export const EMAIL_TAKEN = "is the address of another user";
 
-/** Database state that the rules of a new user depend on. */
+/** Facts from the database on which the rules of a new user depend. */
 interface UserFacts {
-  /** The company of the new user; undefined if it does not exist or the body names none. */
+  /** The company of the new user; undefined if it does not exist or the body names no company. */
   readonly employer: Employer | undefined;
-  /** True if another user has the email. */
+  /** Whether another user has the same email. */
   readonly isTaken: boolean;
 }
 
-/** Checks the rules of a new user that a schema cannot express. `email` is normalised. */
+/** Checks the rules of a new user that a schema cannot express. The email must be normalised. */
 export function userErrors(
   body: ValidParts<NewUser>,
   { employer, isTaken }: UserFacts,
@@ -27,7 +27,7 @@ export function userErrors(
     email: email === undefined ? undefined : emailError(email, isTaken),
     role: misplaced,
     password: password === undefined ? undefined : passwordError(password),
-    // The rule depends on the role, so it is not checked while the role is wrong.
+    // The rule for stores depends on the role, so it is not checked while the role is invalid.
     store_ids: misplaced === undefined ? storesError(body, employer) : undefined,
   };
 }

@@ -7,8 +7,8 @@ import { Problem } from "../../lib/problem.ts";
 import { type Authority, excessOf } from "../authority.ts";
 
 /**
- * Writes the AUTHZ_DENIED row of contract 3.5: the caller's role does not allow the request, or the record belongs to
- * another account.
+ * Writes an AUTHZ_DENIED row to the audit log (contract 3.5). A caller is denied if the role does not allow the
+ * request, or if the requested object belongs to another account.
  */
 export async function recordAccessDenied(
   deps: { db: Db; clock: Clock },
@@ -25,8 +25,8 @@ export async function recordAccessDenied(
 }
 
 /**
- * Throws a 403 and writes an AUTHZ_DENIED row if the thing to be made or changed could do more than the caller
- * (contract 3.9).
+ * Throws a 403 and audits AUTHZ_DENIED if the object that the caller wants to create or change, for example a token
+ * or an OAuth client, would have more authority than the caller (contract 3.9).
  */
 export async function refuseExcess(
   deps: { readonly db: Db; readonly clock: Clock },

@@ -27,7 +27,7 @@ export interface ApiTokenDeps {
 }
 
 const KIND = "api_pat";
-/** Limits the live personal access tokens of one user (contract 3.7). */
+/** The highest number of personal access tokens that a user may have at the same time (contract 3.7). */
 const API_TOKENS_PER_USER = 100;
 
 /**
@@ -93,8 +93,8 @@ export function listTeamTokens(
 }
 
 /**
- * Returns the sort key of a token for the list cursor, as `<issued at in ms>.<jti>`. `apiTokensOf` and `tokensOfTeam`
- * parse it.
+ * Returns the sort key of a token for the cursor of a token list, as `<issued at in ms>.<jti>`. `apiTokensOf` and
+ * `tokensOfTeam` parse this key.
  */
 export function apiTokenKey({ issuedAt, jti }: Pick<ApiTokenRow, "issuedAt" | "jti">): string {
   return `${issuedAt.getTime()}.${jti}`;
@@ -102,12 +102,15 @@ export function apiTokenKey({ issuedAt, jti }: Pick<ApiTokenRow, "issuedAt" | "j
 
 export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
 
-/** Matches the form of a `jti`. Any other text cannot be in the database, so it is not looked up. */
+/**
+ * Matches every token id (`jti`) that the service issues. Text of any other form is not looked up, because it cannot
+ * be in the database.
+ */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /**
- * Loads the caller's own API token. Throws 404 if there is no live token with this id, and 403 with an AUTHZ_DENIED
- * row if it belongs to another user (contract 2.6) or has more authority than the caller's token.
+ * Loads a personal access token of the caller. Throws 404 if there is no live token with this id, and 403 with an
+ * AUTHZ_DENIED row if it belongs to another user (contract 2.6) or has more authority than the caller's token.
  */
 export async function findOwnApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
@@ -142,9 +145,9 @@ export async function deleteApiToken(
 type TeamTokenRow = NonNullable<Awaited<ReturnType<typeof findTeamToken>>>;
 
 /**
- * Loads a token of the partner's users that the caller may revoke: an owner may revoke everybody's tokens, an admin
- * only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not revoke
- * it.
+ * Loads a token of the partner's users that the caller may revoke: an owner may revoke the tokens of every user, an
+ * admin only their own. Throws 404 if there is no such token, and 403 with an AUTHZ_DENIED row if the caller may not
+ * revoke it.
  */
 export async function findEndableToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,

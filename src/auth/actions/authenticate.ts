@@ -13,11 +13,11 @@ import { type BearerRow, findBearers, stampLastUse } from "../queries/tokens.ts"
 import { recordAccessDenied } from "./access-denied.ts";
 
 /**
- * Minimum time between two writes of a token's `last_used_at`. One minute is exact enough to show which tokens are in
- * use, and saves a write per request.
+ * Minimum time between two writes of a token's `last_used_at`. A resolution of one minute is enough to show which
+ * tokens are in use, and saves a database write per request.
  */
 const LAST_USE_STEP_MS = 60_000;
-/** The audit log records the use of a token at most once per hour of the clock. */
+/** Length of the interval in which the audit log records the use of a token only once: a full hour of the clock. */
 const HOUR_MS = 3_600_000;
 
 /**
@@ -41,9 +41,9 @@ const LOOK_UPS = {
 };
 
 /**
- * Creates the bearer check of contract 4.3. Nothing is cached. Concurrent requests share one look-up, which starts
- * after the last of them has arrived, so a token that was revoked anywhere is rejected at the next request. Every
- * failure is the same 401.
+ * Creates the check of bearer tokens (contract 4.3). Nothing is cached. Concurrent requests share one database query,
+ * which starts after the last of them has arrived, so a token that any process revoked is rejected at the next
+ * request. Every failure gives the same 401.
  */
 export function createAuthenticate(
   deps: AuthenticateDeps,
@@ -55,7 +55,7 @@ export function createAuthenticate(
     LOOK_UPS,
   );
   return async (requestContext) => {
-    // Two Authorization headers arrive joined by a comma, which never matches a token.
+    // HTTP joins two Authorization headers with a comma. The result never matches a token.
     const token = BEARER.exec(requestContext.headers.get("authorization") ?? "")?.[1];
     const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
     if (claims === undefined) throw new Problem("unauthenticated");
@@ -110,8 +110,8 @@ interface Use {
 }
 
 /**
- * Writes `last_used_at`, with at most one write in flight per token. The request neither waits for the write nor
- * fails with it.
+ * Creates the function that writes a token's `last_used_at`, with at most one write in progress per token. The
+ * request does not wait for the write, and succeeds even if the write fails.
  */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   const inFlight = new Set<string>();
@@ -127,8 +127,8 @@ function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
 }
 
 /**
- * Token kinds that exist outside of a sign-in session. The audit log records that they are used, and the table
- * `token_uses` records where.
+ * Kinds of tokens that exist outside of a sign-in session. The audit log records that such a token is used, and the
+ * table `token_uses` records from which address and on which route.
  */
 const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
@@ -164,19 +164,25 @@ interface TokenUsesDeps {
   readonly log: Log;
 }
 
-/** Minimum time between two writes of the same use (token, route and address). One minute is exact enough. */
+/**
+ * Minimum time between two database writes of the same use: the same token, route and address. A resolution of one
+ * minute is enough for the list of uses.
+ */
 const STEP_MS = 60_000;
-/** Upper bound on remembered uses. At the bound the map is cleared, which costs one repeated write per use. */
+/**
+ * Highest number of token uses that the process remembers as written. When the map reaches this size it is cleared,
+ * which costs one repeated write per use.
+ */
 const REMEMBERED = 10_000;
 
 /**
  * Records from which route and address a token outside of a sign-in session is used, at most once a minute for each
- * pair. The request neither waits for the write nor fails with it. Every process keeps its own memory of the uses
- * that it has written.
+ * pair of route and address. The request does not wait for the write, and succeeds even if the write fails. Every
+ * process remembers only the uses that it has written itself.
  */
 class TokenUses {
   readonly #deps: TokenUsesDeps;
-  /** Instant until which a use need not be written again, by token, address and route. */
+  /** Instant until which a token use need not be written to the database again, by token, address and route. */
   readonly #written = new Map<string, Date>();
 
   constructor(deps: TokenUsesDeps) {

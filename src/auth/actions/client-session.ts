@@ -27,7 +27,7 @@ interface ClientSignIn {
 export interface ClientSession {
   readonly familyId: string;
   readonly access: string;
-  /** Null if the client may not use the refresh grant. */
+  /** The refresh token; null if the client may not use the refresh grant. */
   readonly refresh: string | null;
 }
 
@@ -52,8 +52,8 @@ export async function openClientSession(
 }
 
 /**
- * Locks the user's row against a concurrent password reset. It must be the first lock of the transaction. Returns
- * undefined if the user is not active.
+ * Locks the user's row against a concurrent password reset, and loads the user. It must be the first lock of the
+ * transaction. Returns undefined if the user is not active.
  */
 export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
   return (await holdUser(tx, userId)) ? findPerson(tx, userId) : undefined;
@@ -72,7 +72,7 @@ export async function holdPersonInClient(
   return person !== undefined && (await shareClient(tx, clientId, grant)) ? person : undefined;
 }
 
-/** Revokes all tokens of a sign-in and records the reason in the audit log. */
+/** Revokes all tokens of a user's sign-in at an OAuth client and records the reason in the audit log. */
 export async function endClientSession(
   tx: Tx,
   familyId: string,

@@ -39,26 +39,26 @@ interface CodeDeps {
 }
 
 /**
- * The codes that were recently issued for an email. The rows are locked until the commit, so that concurrent requests
- * for the same email are processed one after the other.
+ * Codes that were recently issued for one email address. Their rows are locked until the commit, so that concurrent
+ * requests for the same email are processed one after the other.
  */
 export interface HeldCodes {
   readonly type: CodeType;
-  /** The normalised email address. */
   readonly email: string;
   readonly digest: string;
-  /** Limits of the email itself, which codes of all types share: they enforce the cooldown. */
+  /** Counters of the email itself, which codes of all types share. They enforce the cooldown between two codes. */
   readonly limits: CodeLimits;
-  /** The daily budget that pays for the next code (see `codeBudget`). */
+  /** The daily budget from which the next code is taken (see `codeBudget`). */
   readonly budget: Pick<CodeLimits, "issuedAt"> & { readonly digest: string };
 }
 
 interface NewCode extends HeldCodes {
   /**
-   * Whether the code is mailed. If not, the mail is queued and rolled back, so that both cases take the same time.
+   * Whether the code is mailed. If it is not, the mail is inserted and rolled back, so that the response takes the
+   * same time.
    */
   readonly isMailed: boolean;
-  /** The user whose password the code may set; null for a signup and for a code that is not mailed. */
+  /** The user whose password the mailed code may set; null for a signup and for a code that is not mailed. */
   readonly userId: number | null;
   readonly brand: string | null;
   readonly now: Date;
@@ -66,12 +66,12 @@ interface NewCode extends HeldCodes {
 
 const CODES = 1_000_000;
 const CODE_DIGITS = 6;
-/** Placeholder recipient of a mail that is queued only to be rolled back. */
+/** Placeholder recipient of a mail that is inserted into the queue only to be rolled back. */
 const NOBODY = "nobody@invalid";
 
 /**
- * Locks the limits of the email, then those of the budget. Every caller takes the two locks in this order, so that
- * they cannot deadlock.
+ * Locks the code counters of the email, then those of its daily budget. Every caller takes the two locks in this
+ * order, so that they cannot deadlock.
  */
 export async function holdCodes(
   tx: Tx,
@@ -86,9 +86,9 @@ export async function holdCodes(
 }
 
 /**
- * Replaces the code for an email and purpose, and queues its mail in the same transaction. If the code is not to be
- * mailed, the mail is queued and rolled back, so that the response time does not reveal the difference (contract
- * 4.14). Returns the wake-up to send after the commit.
+ * Replaces the code for an email and purpose, and queues its mail in the same transaction. If the code must not be
+ * mailed, the mail is queued and rolled back, so that the response time does not reveal whether a mail was sent
+ * (contract 4.14). Returns the wake-up to send after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
   const { type, digest, email, userId, now } = one;
@@ -108,8 +108,8 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
 }
 
 /**
- * Returns the associated data of a code's MAC. It ties the code to its email and purpose, so that the MAC is
- * worthless in another row.
+ * Returns the associated data of a code's MAC. It ties the MAC to the email and the purpose of the code, so that a
+ * MAC copied to another database row is useless.
  */
 export function codeContext(type: CodeType, digest: string): string {
   return `${type}:${digest}`;
@@ -123,8 +123,8 @@ export interface ResendDeps extends CodeDeps {
 }
 
 /**
- * Handles `POST /email-otp/resend`. It does the same work and gives the same answer for every email, so that a
- * stranger cannot find out which addresses belong to users.
+ * Handles `POST /email-otp/resend`. The handler does the same work and gives the same answer for every email, so that
+ * a stranger cannot find out which addresses belong to users.
  */
 export async function resendCode(
   deps: ResendDeps,
@@ -156,8 +156,8 @@ async function startOrRepeat(
 }
 
 /**
- * Decides whether the code is mailed. A `change_password` code is mailed only if the user has started the change,
- * which shows as an open code that belongs to a user.
+ * Returns whether the code is mailed, and to which user it belongs. A `change_password` code is mailed only if the
+ * user has started the change, which shows as an open code that belongs to a user.
  */
 function addresseeOf(
   type: ResendBody["type"],

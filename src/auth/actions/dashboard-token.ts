@@ -19,7 +19,10 @@ export interface DashboardTokenDeps {
 
 const KIND = "dashboard_pat";
 
-/** Handles `GET /account/api-token`, which shows the token itself again and is audited as TOKEN_VIEWED. */
+/**
+ * Handles `GET /account/api-token`, which shows the user's dashboard token again. The audit log records this as
+ * TOKEN_VIEWED.
+ */
 export async function viewDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -34,7 +37,7 @@ export async function viewDashboardToken(
   });
 }
 
-/** Handles `POST /account/api-token`. A user has at most one dashboard token. */
+/** Handles `POST /account/api-token`: creates the user's dashboard token, of which a user has at most one. */
 export async function makeDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -49,8 +52,8 @@ export async function makeDashboardToken(
 }
 
 /**
- * Replaces the token in one transaction: the old one stops working at the commit that creates the new one (contract
- * 4.2).
+ * Replaces the dashboard token in one transaction: the old token stops working at the commit that creates the new one
+ * (contract 4.2).
  */
 export async function regenerateDashboardToken(
   deps: DashboardTokenDeps,

@@ -39,7 +39,8 @@ export async function impersonateOwner(
   const owner = await findOwner(deps, caller, account_id);
   const now = deps.clock.now();
   const { token, context } = await deps.db.transaction(async (tx) => {
-    // Users are locked before tokens, as in every transaction that revokes tokens, so that the two cannot deadlock.
+    // Users are locked before tokens, as in every transaction that revokes tokens, so that two such transactions
+    // cannot deadlock.
     if (!(await holdUser(tx, owner.userId))) throw noOwner();
     await holdCaller(tx, caller.principal);
     const issued = await start(tx, deps, { caller, owner, now, reason });
@@ -57,8 +58,8 @@ export async function impersonateOwner(
 }
 
 /**
- * Returns the validation error for an account that has no active owner to act as. A missing or foreign account is
- * left to the action, which answers 404 or 403.
+ * Returns the validation error for an account that has no active owner to act as. If the account is missing or
+ * belongs to another partner, this function reports nothing, because the action answers 404 or 403.
  */
 export async function accountErrors(
   { db }: Pick<ImpersonateDeps, "db">,
@@ -73,7 +74,7 @@ export async function accountErrors(
 
 /**
  * Finds the owner of the account. Throws 404 for a missing account, 403 with an AUTHZ_DENIED row for an account of
- * another partner, and 422 for one without an active owner (contract 4).
+ * another partner, and 422 for an account without an active owner (contract 4).
  */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
@@ -99,8 +100,8 @@ function noOwner(): Problem {
 }
 
 /**
- * Issues the impersonation token. It has at most the scopes of the caller's token, and it ends when that token or its
- * client ends.
+ * Issues the impersonation token. The token has at most the scopes of the caller's token, and it ends when that token
+ * or its client ends.
  */
 async function start(
   tx: Tx,

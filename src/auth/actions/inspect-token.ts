@@ -21,13 +21,13 @@ interface LiveToken {
   readonly impersonatorId: number | null;
   readonly familyId: string | null;
   /**
-   * Whether it is a refresh token that was already used. It can no longer refresh, but a client can still revoke its
-   * sign-in with it.
+   * Whether the token is a refresh token that was already used. Such a token can no longer refresh, but a client can
+   * still revoke the sign-in that it belongs to.
    */
   readonly isRedeemed: boolean;
 }
 
-/** Returns the token if it was issued to this client and has not expired; undefined for any other text. */
+/** Finds the token if it was issued to this client and has not expired; returns undefined for any other text. */
 export async function findClientToken(
   deps: InspectDeps,
   token: string,
@@ -47,8 +47,8 @@ export async function findClientToken(
 }
 
 /**
- * Revokes a token as RFC 7009, 2.1 says. A refresh token ends its whole sign-in. An access token ends together with
- * the refresh tokens of its sign-in and every token that was made in that sign-in.
+ * Revokes a token by the rules of RFC 7009, 2.1. A refresh token ends its whole sign-in. An access token ends
+ * together with the refresh tokens of its sign-in and every token that was made in that sign-in.
  */
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
@@ -63,7 +63,7 @@ export async function revokeClientToken(
   });
 }
 
-/** Returns false if the token had already ended. */
+/** Revokes a client's token. Returns false if the token had already ended. */
 async function endClientToken(
   tx: Tx,
   { kind, jti, familyId }: Pick<LiveToken, "kind" | "familyId"> & { readonly jti: string },

@@ -20,7 +20,7 @@ import {
 import { openOwnSession } from "./open-session.ts";
 import type { ResetDeps } from "./passwords.ts";
 
-/** Validity of an invitation link (contract 4.22). */
+/** Time in ms for which an invitation link is valid (contract 4.22). */
 const INVITATION_TTL_MS = 7 * 86_400_000;
 
 /**
@@ -31,17 +31,17 @@ const PAGE = "/dashboard/welcome";
 
 interface Invited {
   readonly userId: number;
-  /** Normalised, and a plain address without a display name. */
+  /** The invited address: normalised, and without a display name. */
   readonly email: string;
-  /** Null if a command line tool invites. */
+  /** The user who invites; null if an operator invites with a command line tool. */
   readonly actor: AuditActor | null;
   readonly requestContext: RequestContext | null;
   readonly now: Date;
 }
 
 /**
- * Creates the user's invitation link in the caller's transaction. An earlier link of the user stops working. The user
- * must not have a password yet, otherwise the link does not work.
+ * Creates the user's invitation link in the caller's transaction. An earlier link of the user stops working. The link
+ * works only while the user has no password.
  */
 export async function makeInvitation(
   tx: Tx,
@@ -58,8 +58,8 @@ export async function makeInvitation(
 }
 
 /**
- * Mails the user how to sign in for the first time: a link that sets a password or, if the company's domain allows no
- * passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
+ * Mails the user instructions for the first sign-in: a link that sets a password or, if the company's domain allows
+ * no passwords, a link to sign in through its identity provider. The caller must wake `MAIL_WAKE` after the commit.
  */
 export async function inviteUser(
   tx: Tx,
@@ -68,7 +68,8 @@ export async function inviteUser(
 ): Promise<void> {
   const { email: to, now } = invited;
   const recipient = await findMailRecipient(tx, to);
-  // The user or the company is inactive, so the link would not work. An operator can invite again after activation.
+  // No mail is sent if the user or the company is inactive, because the link would not work. An operator can invite
+  // the user again after activation.
   if (recipient === undefined) return;
   if (!recipient.takesPassword) {
     const link = `${deps.config.serverRoot}/dashboard`;
@@ -80,8 +81,8 @@ export async function inviteUser(
 }
 
 /**
- * Handles `POST /auth/invitation`: sets the first password and signs the user in. Every failure of the code gives the
- * same 400.
+ * Handles `POST /auth/invitation`: sets the first password and signs the user in. Every invalid invitation code gives
+ * the same 400.
  */
 export async function acceptInvitation(
   deps: Omit<ResetDeps, "schedule" | "box">,
@@ -89,15 +90,15 @@ export async function acceptInvitation(
   requestContext: RequestContext,
 ): Promise<ResetAnswer> {
   const codeHash = hashSecret(code);
-  // Checks the code before hashing, so that only the holder of an invitation can make the server spend CPU on a
-  // password hash.
+  // The code is checked before the password is hashed, so that only the holder of an invitation can make the server
+  // spend CPU on a password hash.
   const userId = await findInvited(deps.db, codeHash, deps.clock.now());
   if (userId === undefined) throw new Problem("invalid_code");
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
-    // `changePassword` locks the user's row until the commit. If a password reset runs at the same time, the second
-    // of the two no longer finds the invitation.
+    // `changePassword` locks the user's row until the commit. If a password reset runs at the same time, the later of
+    // the two transactions no longer finds the invitation.
     const person = await changePassword(tx, { userId, hash, now });
     if (person === undefined || !(await consumeInvitation(tx, codeHash, now)))
       throw new Problem("invalid_code");

@@ -29,7 +29,7 @@ export interface LogInDeps extends AttemptDeps {
   readonly config: Pick<Config, "lockScheduleS" | "accessTokenTtlS">;
 }
 
-/** Handles `POST /login`. */
+/** Handles `POST /login`: verifies the password and opens a session. */
 export async function logIn(
   deps: LogInDeps,
   { email, password }: LoginBody,
@@ -67,27 +67,33 @@ export interface AttemptDeps {
 export interface Attempt {
   readonly email: string;
   readonly password: string;
-  /** The route that took the password, for the audit log. */
+  /** The route to which the password was sent, for the audit log. */
   readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
   readonly requestContext: RequestContext;
-  /** Decides whether the user may sign in here. If not, the answer is that of a wrong password (contract 5.6). */
+  /**
+   * Decides whether the user may sign in at this client. If not, the answer is the same as for a wrong password
+   * (contract 5.6).
+   */
   readonly admits?: (user: SignInUser) => boolean;
 }
 
-/** The result of a password check. Every route that takes a password turns it into its own response. */
+/** The result of a password check. Every route that accepts a password converts this result into its own response. */
 export type AttemptOutcome<T> =
   | { readonly kind: "right"; readonly value: T }
   | { readonly kind: "wrong" }
   | { readonly kind: "locked"; readonly retryAfterS: number };
 
 type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
-/** `stale` means that the password was changed while it was being verified, so the check must run again. */
+/**
+ * The result of one password verification. `stale` means that the password was changed while it was being verified,
+ * so the verification must run again.
+ */
 type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
  * Checks a password under the sign-in lock (contract 4.7 and 4.8). The work does not depend on whether the email is
- * known: one look-up, one argon2id verification, one statement that counts the result. So the response time reveals
- * nothing. `onRight` runs in the transaction that records the correct password.
+ * known: one look-up, one argon2id verification, and one statement that counts the result. So the response time does
+ * not reveal whether the email is known. `onRight` runs in the transaction that records the correct password.
  */
 export async function attemptSignIn<T>(
   deps: AttemptDeps,
@@ -106,7 +112,8 @@ async function settleAttempt<T>(
 ): Promise<AttemptOutcome<T>> {
   const email = normaliseEmail(attempt.email);
   const digest = emailDigest(email);
-  // This early check only saves the cost of the hash. The statement that runs after the hash decides.
+  // This early check of the sign-in lock only saves the cost of the password hash. The statement that runs after the
+  // hash decides.
   const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
   if (early !== undefined) return early;
   for (;;) {
@@ -172,7 +179,8 @@ async function settleWrong(
     return true;
   });
   if (counted) return { kind: "wrong" };
-  // The lock may have expired since that statement; then the client may try again at once.
+  // The lock may have expired since the statement that counted the attempt. In that case the client may try again
+  // after one second.
   return (
     lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
   );
@@ -187,8 +195,8 @@ function lockedOutcome(
 }
 
 /**
- * Replaces the hash if its parameters are outdated, which is possible only now because the plain password is known
- * only during a sign-in. A failure is logged, and the sign-in still succeeds.
+ * Replaces a password hash whose parameters are outdated. This is possible only during a sign-in, because the plain
+ * password is known only then. A failure is logged, and the sign-in still succeeds.
  */
 async function renewHash(
   { db, log, passwords }: AttemptDeps,
@@ -205,8 +213,8 @@ async function renewHash(
 }
 
 /**
- * Handles `POST /auth/discover`. It answers from the policy of the email's domain and never looks up a user, so that
- * the answer does not reveal whether the user exists (contract 4.12).
+ * Handles `POST /auth/discover`. The answer comes from the policy of the email's domain and never from a user's row,
+ * so it does not reveal whether the user exists (contract 4.12).
  */
 export async function discover(
   { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },

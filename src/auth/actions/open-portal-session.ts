@@ -10,7 +10,10 @@ import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
 import { issueToken } from "./open-session.ts";
 
-/** A session that a portal link opens lasts one hour at most and cannot be refreshed (contract 6.20). */
+/**
+ * Lifetime in seconds of a session that a portal link opens. It lasts one hour at most and cannot be refreshed
+ * (contract 6.20).
+ */
 const PORTAL_SESSION_S = 3_600;
 
 export interface PortalSessionDeps {
@@ -21,9 +24,9 @@ export interface PortalSessionDeps {
 /** The access that a portal link gives, and the user for whom it acts. */
 interface OpenedLink {
   readonly userId: number;
-  /** The operator who made a link to a partner's pages; null if the partner's own user made it. */
+  /** The operator who made the link to a partner's pages; null if a user of the partner made the link. */
   readonly impersonatorId: number | null;
-  /** The token that made the link. The session ends with it. */
+  /** The token that made the link. The session ends together with that token. */
   readonly parentJti: string;
   readonly clientId: string | null;
   readonly scope: string;
@@ -31,9 +34,9 @@ interface OpenedLink {
 }
 
 /**
- * Opens the session of a portal link. `consume` marks the link as used and returns false if it already was. Returns
- * undefined if the link was used, if the user or the operator is no longer active, or if the token that made the link
- * has ended.
+ * Opens the session of a portal link. `consume` marks the link as used and returns false if it was already used.
+ * Returns undefined if the link was used before, if the user or the operator is no longer active, or if the token
+ * that made the link has ended.
  */
 export async function openPortalSession(
   tx: Tx,
@@ -46,8 +49,8 @@ export async function openPortalSession(
   }: { consume: () => Promise<boolean>; requestContext: RequestContext; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
   const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
-  // Users are locked before the maker's token, as in every transaction that revokes tokens: revoking a token also
-  // deletes its links.
+  // Users are locked before the token that made the link, as in every transaction that revokes tokens: revoking a
+  // token also deletes its links.
   if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
   const person = await holdPerson(tx, userId);
   if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;

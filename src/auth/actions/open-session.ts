@@ -29,7 +29,7 @@ interface SignIn {
   readonly now: Date;
 }
 
-/** Opens a session for the service's own pages and returns the login object that they show (contract 4.6). */
+/** Opens a session for the service's own pages and returns the login response that these pages read (contract 4.6). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,
@@ -41,7 +41,7 @@ export async function openOwnSession(
   return { ...fresh, ...context, location_count: locationCount };
 }
 
-/** Records a sign-in and issues its access token, the first token of the new family. */
+/** Records a sign-in and issues its access token, the first token of a new token family. */
 export async function openSession(
   tx: Tx,
   deps: SessionDeps,
@@ -78,7 +78,7 @@ export async function openSession(
   return { ...issued, familyId };
 }
 
-/** Length of a token id before encoding (contract 4.1). */
+/** Length of a token id (`jti`) in bytes, before base64url encoding (contract 4.1). */
 const JTI_BYTES = 16;
 
 export interface TokenGrant {
@@ -89,21 +89,21 @@ export interface TokenGrant {
   readonly clientId: string | null;
   readonly impersonatorId: number | null;
   /**
-   * The token that makes this one; this one ends with it (contract 4.23). The caller must have locked it with
-   * `holdToken`.
+   * The parent: the token that creates this token. When the parent ends, this token ends too (contract 4.23). The
+   * caller must have locked the parent with `holdToken`.
    */
   readonly parentJti?: string;
   readonly scope: string;
-  /** Dashboard pages that a portal session is limited to; absent for other tokens. */
+  /** Dashboard pages to which the token of a portal session is limited; absent for other tokens. */
   readonly pages?: readonly string[];
-  /** Null for a token that never expires. */
+  /** The lifetime of the token in seconds; null for a token that never expires. */
   readonly ttlS: number | null;
   readonly now: Date;
-  /** The name that the user gave to an API personal access token. */
+  /** The name that the user gave to a personal access token of the API. */
   readonly name?: string;
   /**
-   * Given only for the dashboard's personal access token. It encrypts the token into its row, so that the user can
-   * view it again.
+   * The encryption box, given only for the dashboard's personal access token. The token is stored encrypted in its
+   * row, so that the user can view it again.
    */
   readonly box?: SecretBox;
 }
@@ -115,9 +115,9 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a JWT and inserts the row that makes it valid. The caller writes the audit row, because only the caller knows
- * the purpose. The caller must also hold the lock on the user's row (`holdUser` or `holdPassword`): without it, a
- * concurrent password reset would miss the new token.
+ * Signs a JWT and inserts the database row that makes it valid. The caller writes the audit row, because only the
+ * caller knows the purpose. The caller must also hold the lock on the user's row (`holdUser` or `holdPassword`):
+ * without this lock, a concurrent password reset would miss the new token.
  */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
   const { name = null, parentJti = null, pages, box, ttlS, now, ...rest } = grant;
@@ -133,14 +133,17 @@ export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Prom
 }
 
 /**
- * Returns the associated data that a dashboard token is encrypted with, so that the ciphertext does not open in
- * another row or for another user.
+ * Returns the associated data with which a dashboard token is encrypted, so that the ciphertext cannot be decrypted
+ * in another row or for another user.
  */
 export function sealedTokenContext({ jti, userId }: { jti: string; userId: number }): string {
   return `api-token:${userId}:${jti}`;
 }
 
-/** Loads the user data that login, token verification and password reset return (contract 4.5). */
+/**
+ * Loads the data about the user and the company that the responses of login, token verification and password reset
+ * contain (contract 4.5).
+ */
 export async function readContext(
   db: DbOrTx,
   userId: number,
@@ -150,7 +153,10 @@ export async function readContext(
   return { context: contextOf(row), locationCount: countLocations(row) };
 }
 
-/** Counts the user's own stores for an account user, and the stores of the whole tenant for everybody else. */
+/**
+ * Returns the `location_count` of the login response: the number of the user's own stores for a user of an account,
+ * and of all stores of the tenant for every other user.
+ */
 function countLocations(row: ContextRow): number {
   return row.companyType === "account" ? row.storeIds.length : row.tenantStores;
 }
@@ -181,16 +187,16 @@ function contextOf(row: ContextRow): SessionContext {
   };
 }
 
-/** Only account companies have a plan (contract 4.5). */
+/** Returns the plan for the login response. Only account companies have a plan (contract 4.5). */
 function planOf({ planId, planName, planFeatures }: ContextRow): Pick<SessionContext, "plan"> {
   if (planId === null || planName === null || planFeatures === null) return {};
   return { plan: { id: planId, name: planName, features: [...planFeatures] } };
 }
 
 /**
- * Locks the caller's user and token. Call it first in a transaction that issues a token on the authority of another
- * token. Afterwards the caller's token is known to be live, and a password reset or a revocation waits for the
- * commit. The token is checked after the lock on the user, because a reset may have committed in between.
+ * Locks the caller's user and token. A transaction that issues a token on the authority of the caller's token must
+ * call this first. Afterwards the caller's token is known to be live, and a password reset or a revocation waits for
+ * the commit. The token is checked after the lock on the user, because a reset may have committed in between.
  */
 export async function holdCaller(tx: Tx, principal: Principal): Promise<void> {
   if (!(await holdUser(tx, principal.userId)) || !(await holdToken(tx, principal.jti)))

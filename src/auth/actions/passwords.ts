@@ -42,8 +42,8 @@ interface Reset extends Caller {
 }
 
 /**
- * Handles `POST /reset-password`. One transaction stores the new hash, ends every token and code of the user and
- * issues one new token (contract 4.15).
+ * Handles `POST /reset-password`. One transaction stores the new password hash, ends every token and code of the
+ * user, and issues one new token (contract 4.15).
  */
 export async function resetPassword(
   deps: ResetDeps,
@@ -53,10 +53,10 @@ export async function resetPassword(
   const hash = await deps.passwords.hash(password, requestContext.ip);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
-    // This statement must come first. A transaction that issues a token holds the lock on the user's row, so the
-    // reset waits for it and then revokes that token as well.
+    // The password must be changed by the first statement. A transaction that issues a token holds the lock on the
+    // user's row, so the reset waits for that transaction and then also revokes its token.
     const person = await changePassword(tx, { userId: principal.userId, hash, now });
-    // If two resets use the same token, the second one finds the token deleted.
+    // If two resets use the same token, the second reset finds the token deleted.
     if (person === undefined || !(await holdToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, requestContext, now });
@@ -110,8 +110,9 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
 }
 
 /**
- * Handles `POST /change-password`. A correct password mails a code and changes nothing; a wrong one counts towards
- * the sign-in lock (contract 4). A user who knows the password has no cooldown between codes, only the daily limit.
+ * Handles `POST /change-password`. A correct password mails a code and changes nothing yet; a wrong password counts
+ * towards the sign-in lock (contract 4). A user who knows the password has no cooldown between codes, only the daily
+ * limit.
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,
@@ -144,7 +145,8 @@ async function mailCode(
   deps: ChangeDeps,
   { email, userId, now }: { email: string; userId: number; now: Date },
 ): Promise<Wake | undefined> {
-  // A correct password is stronger evidence than a known address, so the code uses the budget of known addresses.
+  // A correct password is stronger evidence than a known network address, so the code is taken from the budget for
+  // known addresses.
   const request = { type: "change_password", email } as const;
   const held = await holdCodes(tx, request, { isKnownAddress: true, now });
   if (!hasCodesLeft(held.budget, now)) return undefined;

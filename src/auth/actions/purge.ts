@@ -11,18 +11,25 @@ interface PurgeDeps {
   readonly config: Pick<Config, "otpCooldownS">;
 }
 
-/** Rows deleted by one statement; few enough that no request waits long for their locks. */
+/**
+ * Highest number of rows that one statement of the purge deletes; small enough that no request waits long for the
+ * locks on these rows.
+ */
 export const PURGE_BATCH = 500;
-/** Time for which expired rows are kept, because they may still be valid by another machine's clock. */
+/** Time in ms for which expired rows are kept, because they may still be valid by the clock of another machine. */
 export const PURGE_MARGIN_MS = 60_000;
 /**
- * Time for which a retired key is kept, because a process that has not yet noticed the rotation still signs with it.
+ * Time in ms for which a retired signing key is kept, because a process that has not noticed the rotation yet still
+ * signs with it.
  */
 export const KEEP_RETIRED_KEY_MS = 3_600_000;
-/** Time for which a redeemed authorization code is kept, so that a second use is recognised as a replay. */
+/** Time in ms for which a redeemed authorization code is kept, so that a second use is recognised as a replay. */
 const KEEP_REDEEMED_CODE_MS = 24 * 3_600_000;
 
-/** Deletes one batch of each kind of rows that have ended by `now`. Returns the number of deleted rows per kind. */
+/**
+ * Deletes one batch of ended rows of each kind, such as expired tokens and used codes. Returns the number of deleted
+ * rows per kind.
+ */
 export async function purge(
   { db, config }: PurgeDeps,
   now: Date,
@@ -38,7 +45,7 @@ export async function purge(
     retiredBefore: addMs(now, -KEEP_RETIRED_KEY_MS),
   };
   const ended = await deleteEnded(db, moments, PURGE_BATCH);
-  // Keys come last, because deleting tokens may have released the last use of a key.
+  // Signing keys are deleted last, because deleting tokens may have removed the last token that needs a key.
   const keys = await db.transaction(async (tx) => {
     const kids = await deleteIdleKeys(tx, moments, PURGE_BATCH);
     for (const kid of kids)
@@ -55,8 +62,8 @@ export async function purge(
 }
 
 /**
- * Runs one chunk of the purge job: one batch of each kind, by the clock of PostgreSQL. `next` is set if a batch was
- * full, which means that more rows may be waiting.
+ * Runs one chunk of the purge job: deletes one batch of each kind of ended rows, by the clock of PostgreSQL. `next`
+ * is set if a batch was full, which means that more rows may be waiting.
  */
 export async function purgeChunk(
   deps: PurgeDeps & { readonly log: Log },

@@ -19,11 +19,13 @@ interface RefreshDeps {
 
 interface Refresh {
   readonly token: string;
-  /** The client that authenticated this request. */
+  /** The client that authenticated this refresh request. */
   readonly clientId: string | null;
-  /** Requested scopes of the new access token; undefined requests those of the old one. */
+  /**
+   * Scopes that the client requests for the new access token; undefined requests the scopes of the old access token.
+   */
   readonly scopes?: readonly string[];
-  /** Scopes that the client is registered for now; undefined means no limit. */
+  /** Scopes for which the client is registered at present; undefined means no limit. */
   readonly ceiling?: readonly string[];
 }
 
@@ -34,7 +36,10 @@ type RefreshOutcome =
       readonly refresh: IssuedToken;
       readonly scope: string;
     }
-  /** The same answer for unknown, foreign, expired, used and replayed tokens, so that it reveals nothing. */
+  /**
+   * The refresh token is rejected. The answer is the same for unknown, foreign, expired, used and replayed tokens, so
+   * that it reveals nothing about the token.
+   */
   | { readonly kind: "refused" }
   | { readonly kind: "too_wide" };
 
@@ -44,8 +49,7 @@ export async function refreshSession(
   refresh: Refresh,
   requestContext: RequestContext,
 ): Promise<RefreshOutcome> {
-  // The token is verified before the transaction begins, because an unknown key id may need a database read of its
-  // own.
+  // The token is verified before the transaction begins, because an unknown key id may need another database read.
   const claims = await deps.keys.verify("rt+jwt", refresh.token);
   if (claims === undefined) return { kind: "refused" };
   const now = deps.clock.now();
@@ -65,9 +69,9 @@ export async function refreshSession(
 type HeldRow = RefreshRow & { readonly familyId: string };
 
 /**
- * Takes the locks in the order that every transaction uses: user (against a password reset), client (against its
- * deletion), family (against logout, revocation and other redemptions). The row is read again after the locks, and
- * only that version counts.
+ * Locks, in the order that every transaction uses, the user (against a password reset), the client (against its
+ * deletion) and the token family (against logout, revocation and other redemptions). The row of the refresh token is
+ * read again after the locks, and only this second version counts.
  */
 async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undefined> {
   const known = await findRefreshToken(tx, claims.jti);
@@ -81,8 +85,8 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
 }
 
 /**
- * Ends the whole sign-in. Two parties hold the token, and the server cannot tell which of them is the legitimate
- * client (RFC 9700, 4.14.2).
+ * Ends the whole sign-in of a refresh token that was used twice. Two parties hold the token, and the server cannot
+ * tell which of them is the legitimate client (RFC 9700, 4.14.2).
  */
 async function endReplayed(
   tx: Tx,
@@ -118,8 +122,8 @@ async function issuePair(
     now,
     ttlS: deps.config.accessTokenTtlS,
   });
-  // The new refresh token keeps the scope of the old one, even if this access token has a narrower scope (RFC 6749,
-  // 6).
+  // The new refresh token keeps the scope of the old refresh token, even if the access token issued with it has a
+  // narrower scope (RFC 6749, 6).
   const holder = { userId, familyId, clientId, scope: row.scope, now };
   const refresh = await issueRefreshToken(tx, deps, holder);
   await recordAudit(tx, {
@@ -132,7 +136,7 @@ async function issuePair(
   return { kind: "refreshed", access, refresh, scope };
 }
 
-/** Issues the refresh token of a sign-in. `openSession` issues the access token that goes with it. */
+/** Issues the refresh token of a sign-in. `openSession` issues the access token of the same sign-in. */
 export function issueRefreshToken(
   tx: Tx,
   { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },

@@ -5,7 +5,7 @@ import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
 import { generateSigningKey } from "../key-ring.ts";
 
-/** The key ids after a rotation, by their new state. */
+/** The ids of the signing keys after a rotation, by their new state. */
 interface Rotation {
   readonly retired: string;
   readonly current: string;
@@ -13,8 +13,9 @@ interface Rotation {
 }
 
 /**
- * Runs `bun run keys rotate`: next becomes current, current becomes retired, and a new next is generated. Running API
- * processes notice it within seconds. Until then they sign with the key that was just retired, which still verifies.
+ * Runs `bun run keys rotate`: the signing key `next` becomes `current`, `current` becomes `retired`, and a new `next`
+ * is generated. Running API processes notice the rotation within seconds. Until then they sign with the key that was
+ * just retired, which still verifies.
  */
 export async function rotateKeys(deps: {
   db: Db;

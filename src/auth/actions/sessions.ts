@@ -53,8 +53,8 @@ export async function findOwnSession(
 }
 
 /**
- * Ends every token of the sign-in. The lock on the family makes a concurrent refresh wait, so that it cannot issue a
- * new token.
+ * Ends every token of the sign-in. The lock on the token family makes a concurrent refresh wait, so that the refresh
+ * cannot issue a new token.
  */
 export async function endSession(
   { db, clock }: OwnSessionDeps,
@@ -78,7 +78,8 @@ interface SignOutDeps {
 }
 
 /**
- * Handles `GET /logout`: ends the sign-in with all its tokens. A personal access token ends alone (contract 4.11).
+ * Handles `GET /logout`: ends the sign-in with all its tokens. A logout with a personal access token ends only that
+ * token (contract 4.11).
  */
 export async function logOut(
   deps: SignOutDeps,
@@ -95,8 +96,8 @@ export async function logOut(
 }
 
 /**
- * Handles `GET /sso/revoking-token`. It ends the same tokens as `logOut`, but is audited as TOKEN_REVOKED and not as
- * a logout.
+ * Handles `GET /sso/revoking-token`. This route ends the same tokens as `GET /logout`, but the audit log records
+ * TOKEN_REVOKED and not a logout.
  */
 export async function revokeOwnToken(
   deps: SignOutDeps,
@@ -118,8 +119,8 @@ export async function revokeOwnToken(
 }
 
 /**
- * Ends all tokens of a sign-in. The lock on the family makes a concurrent refresh wait, so that it leaves no token
- * behind. Returns false if there was none left.
+ * Ends all tokens of a sign-in. The lock on the token family makes a concurrent refresh wait, so that no new token
+ * outlives the sign-in. Returns false if the sign-in had no token left.
  */
 async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
   await lockFamily(tx, familyId);
@@ -128,7 +129,7 @@ async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
 
 async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
   const isEnded = await (familyId === null ? deleteToken(tx, jti) : endSignIn(tx, familyId));
-  // If two requests use the same token, the second one finds it deleted.
+  // If two requests use the same token, the second request finds the token deleted.
   if (!isEnded) throw new Problem("unauthenticated");
 }
 
@@ -149,9 +150,9 @@ export async function verifyToken(
 }
 
 /**
- * Ends everything that the users can act with: their tokens, the tokens with which they act for others, and codes
- * that were not used yet (contract 4.3). Call it in the transaction that deactivates the users, after their rows are
- * locked. Returns the number of ended tokens.
+ * Ends every way in which the users can act: their tokens, the tokens with which they act for other users, and codes
+ * that were not used yet (contract 4.3). The caller must be in the transaction that deactivates the users, after
+ * their rows are locked. Returns the number of ended tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
   await queries.consumeCodesOf(tx, userIds, now);
@@ -169,7 +170,7 @@ export async function endAccessOfCompanies(
   return endAccess(tx, await queries.holdUsersOf(tx, companyIds), now);
 }
 
-/** Deletes the sign-in lock of an email. The next lock is as short as a first one. */
+/** Deletes the sign-in lock of an email together with its history, so that the next lock is as short as a first one. */
 export async function liftLock(tx: Tx, email: string): Promise<void> {
   await forgetLock(tx, emailDigest(email));
 }

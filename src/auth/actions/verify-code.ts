@@ -34,29 +34,34 @@ export interface VerifyCodeDeps {
   readonly failures: FailureAudit;
 }
 
-/** Lifetime of the token that sets a new password, and of the proof of a signup (contract 4.14). */
+/**
+ * Lifetime in seconds of the token that sets a new password, and of the proof that a signup address was verified
+ * (contract 4.14).
+ */
 const TOKEN_TTL_S = 900;
 const RESET_SCOPE = "password:reset";
 /**
- * Associated data of the signup proof, which shows that an address was verified. The signup wizard is another program
- * and opens the proof with the same value.
+ * Associated data of the signup proof, which shows that an email address was verified. The signup wizard, a separate
+ * program, decrypts the proof with the same associated data.
  */
 export const SIGNUP_CONTEXT = "signup-verification";
 
-/** User id that no user has; it makes a missing user take the same path as a wrong code. */
+/**
+ * A user id that no user has. It stands for a missing user, so that an unknown email takes the same code path as a
+ * wrong code.
+ */
 const NOBODY = 0;
 
 interface Try {
-  /** The normalised email address. */
   readonly email: string;
-  /** Digest of the email, and network of the client that tries the code. */
+  /** Source of the attempt: the digest of the email, and the network of the client that sends the code. */
   readonly origin: { readonly emailDigest: string; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;
 }
 
-/** Handles `POST /email-otp/verify`. Every failure gives the same 422. */
+/** Handles `POST /email-otp/verify`. Every wrong, expired or missing code gives the same 422. */
 export async function verifyCode(
   deps: VerifyCodeDeps,
   { email: typed, otp, type }: VerifyBody,
@@ -65,8 +70,8 @@ export async function verifyCode(
   const email = normaliseEmail(typed);
   const origin = { emailDigest: emailDigest(email), network: networkOf(requestContext.ip) };
   const one = { email, origin, otp, type, now: deps.clock.now() };
-  // Two transactions: the first one counts the try and stays committed in any case. Only a correct code gets to the
-  // second one, which locks the user.
+  // A code is verified in two transactions. The first one counts the attempt and stays committed in any case. Only a
+  // correct code reaches the second one, which locks the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
   const answer =
     codeMac === undefined
@@ -81,8 +86,8 @@ export async function verifyCode(
 }
 
 /**
- * Counts the try, then compares the code. The statements are the same for every email. Returns the MAC of the code if
- * it was correct.
+ * Counts the attempt, then compares the code. The executed statements are the same for every email. Returns the MAC
+ * of the code if the code was correct.
  */
 async function tryCode(
   tx: Tx,
@@ -104,7 +109,10 @@ async function tryCode(
 type TryOrigin = Pick<Try, "origin" | "now">;
 type CountedTries = Pick<WrongTries, "wrongAt" | "wrongHereAt">;
 
-/** Locks the limits of the email. Returns its wrong tries from anywhere, and those from the client's own network. */
+/**
+ * Locks the code counters of the email. Returns the times of its wrong attempts, both from all networks and from the
+ * client's network.
+ */
 async function holdWrongTries(tx: Tx, { origin, now }: TryOrigin): Promise<CountedTries> {
   const { wrongAt } = await holdCodeLimits(tx, origin.emailDigest, now);
   return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, origin) };
@@ -121,8 +129,8 @@ async function saveTries(
 }
 
 /**
- * Consumes the code that `tryCode` found correct, unless a parallel try, a password reset or a new code came in
- * between.
+ * Consumes the code that `tryCode` found correct, unless a parallel attempt, a password reset or a newer code has
+ * ended it meanwhile.
  */
 async function redeemCode(
   tx: Tx,
@@ -136,7 +144,7 @@ async function redeemCode(
     requestContext,
   }: Try & { codeMac: string; requestContext: RequestContext },
 ): Promise<VerifyCodeAnswer | undefined> {
-  // The user is locked before the email's limits, because a password reset takes the locks in this order.
+  // The user is locked before the code counters of the email, because a password reset takes the locks in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
   const digest = origin.emailDigest;
   const tries = await holdWrongTries(tx, { origin, now });
@@ -149,7 +157,9 @@ async function redeemCode(
   return issueResetToken(tx, deps, { userId, requestContext, now });
 }
 
-/** Removes the instant of a correct try, which `tryCode` had counted as a wrong one. */
+/**
+ * Removes one occurrence of an instant: that of the correct attempt, which `tryCode` had counted as a wrong attempt.
+ */
 function withoutOne(instants: readonly Date[], at: Date): Date[] {
   const index = instants.findIndex((one) => one.getTime() === at.getTime());
   return instants.filter((_, i) => i !== index);

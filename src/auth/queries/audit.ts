@@ -13,10 +13,10 @@ import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "../audit
 interface AuditEntry {
   readonly at: Date;
   readonly action: AuditAction;
-  /** The acting user; null if nobody is signed in or a command line tool acted. */
+  /** The acting user; null if the caller is not signed in or a command line tool acted. */
   readonly actor: AuditActor | null;
   readonly requestContext: Pick<RequestContext, "ip" | "userAgent" | "requestId"> | null;
-  /** Must never hold a secret, a password, or an email address that somebody typed. */
+  /** Details of the action. They must never contain a secret, a password, or an email address that a person typed. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
@@ -24,8 +24,8 @@ export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorI
   Partial<Pick<Principal, "tokenKind" | "familyId">>;
 
 /**
- * Writes one row of the audit log. It must run in the transaction of the change that it records, so that both are
- * committed or neither.
+ * Writes one row of the audit log. The caller must be in the transaction of the change that the row records, so that
+ * both are committed or neither.
  */
 export async function recordAudit(
   tx: DbOrTx,
@@ -40,14 +40,14 @@ export async function recordAudit(
     ip: requestContext?.ip ?? null,
     userAgent: requestContext?.userAgent ?? null,
     requestId: requestContext?.requestId ?? null,
-    // A portal session acts in the name of the link's maker, but somebody else may be using it. The session id tells
-    // the two apart.
+    // A portal session acts in the name of the user who made the link, but another person may be using the session.
+    // The session id tells the two apart.
     details:
       actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
   });
 }
 
-/** Handles `GET /admin/audit-log`. */
+/** Lists the audit log of the whole platform for `GET /admin/audit-log`. */
 export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
   return withNames(db, await auditRows(db, filterOf(query), page));
 }
@@ -116,7 +116,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
   );
 }
 
-/** Lists rows by descending id, which is the reverse order of writing. */
+/** Lists rows of the audit log by descending id, so the row that was written last comes first. */
 function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
   return db
     .select()
@@ -127,8 +127,8 @@ function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredA
 }
 
 /**
- * Lists the rows of a partner and its accounts, newest first. The query takes the newest rows of each company from
- * the index on the company and merges them, so it reads no row of another tenant.
+ * Lists the audit rows of a partner and its accounts, newest first. The query takes the newest rows of each company
+ * from the index on the company and merges them, so it reads no row of another tenant.
  */
 async function auditRowsOfTenant(
   db: DbOrTx,

@@ -21,8 +21,8 @@ const heldLimits = prepared({ emailDigest, touchedAt }, (db, given) =>
 );
 
 /**
- * Locks the limits of an email until the commit, whether or not the email is known, and returns them. Requests that
- * issue or try a code for the same email therefore run one after the other.
+ * Locks the code counters of an email until the commit, whether or not the email is known, and returns them. Requests
+ * that issue or verify a code for the same email therefore run one after the other.
  */
 export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
   const [row] = await heldLimits(tx, { emailDigest: digest, touchedAt: now });
@@ -53,7 +53,6 @@ export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): 
 
 const { network } = emailCodeTries;
 const emailAndNetwork = { emailDigest: emailCodeTries.emailDigest, network };
-/** Key of the tries for one email from one network. */
 type EmailAndNetwork = ValuesOf<typeof emailAndNetwork>;
 
 const triesOfAddress = prepared(emailAndNetwork, (db, given) =>
@@ -63,7 +62,10 @@ const triesOfAddress = prepared(emailAndNetwork, (db, given) =>
     .where(and(eq(emailAndNetwork.emailDigest, given.emailDigest), eq(network, given.network))),
 );
 
-/** The caller must hold the lock on the email's limits; the same goes for `saveWrongTriesFrom`. */
+/**
+ * Reads the instants of wrong codes for an email from one network. The caller must hold the lock on the email's code
+ * counters; the same goes for `saveWrongTriesFrom`.
+ */
 export async function findWrongTriesFrom(tx: Tx, key: EmailAndNetwork): Promise<readonly Date[]> {
   const [row] = await triesOfAddress(tx, key);
   return row?.wrongAt ?? [];
@@ -117,7 +119,7 @@ const savedCodes = prepared(issued, (db, given) => {
     .onConflictDoUpdate({ target: [purpose.emailDigest, purpose.type], set: fresh });
 });
 
-/** Replaces the last code of the email and purpose, which stops working. */
+/** Stores a code in place of the last code for the same email and purpose, which stops working. */
 export async function saveCode(tx: Tx, code: ValuesOf<typeof issued>): Promise<void> {
   await savedCodes(tx, code);
 }
@@ -147,7 +149,7 @@ export async function consumeCode(
 const savepoint = (name: string, text: string) =>
   statement({
     name,
-    // Savepoint commands are not queries, so the builder has none. Both endings are declared in the same way, because
+    // Drizzle's query builder has no savepoint commands. Both ways to end the savepoint are declared alike, because
     // the response time must not reveal which of them ran.
     text: () => sql.raw(text),
   });
@@ -155,7 +157,7 @@ const trialBegins = savepoint("openTrial", "savepoint trial");
 const trialIsKept = savepoint("keepTrial", "release savepoint trial");
 const trialIsUndone = savepoint("undoTrial", "rollback to savepoint trial");
 
-/** Sets a savepoint, so that the statements after it can be undone without the rest of the transaction. */
+/** Sets a savepoint, so that the statements after it can be rolled back without the rest of the transaction. */
 export async function openTrial(tx: Tx): Promise<void> {
   await tx.run(trialBegins, {});
 }

@@ -11,7 +11,10 @@ export async function listSigningKeys(db: DbOrTx): Promise<SigningKeyRow[]> {
   return db.select().from(signingKeys).orderBy(signingKeys.createdAt);
 }
 
-/** Inserts a key. At most one key is `current` and one is `next`; returns false if another process was first. */
+/**
+ * Inserts a signing key. At most one key is `current` and one is `next`; returns false if another process has
+ * inserted a key in this state first.
+ */
 export async function insertSigningKey(
   db: DbOrTx,
   { now, ...key }: NewSigningKey & { state: "next" | "current"; now: Date },
@@ -42,9 +45,9 @@ export async function activateNextKey(tx: Tx, now: Date): Promise<string | undef
   return row?.kid;
 }
 
-/** A key as an operator sees it, without the private key. */
+/** A signing key in the output for operators, without the private key. */
 interface KeyUse extends Omit<SigningKey, "publicJwk" | "sealedPrivateKey"> {
-  /** Number of live tokens that were signed with the key. */
+  /** Number of live tokens that were signed with this signing key. */
   readonly tokens: number;
 }
 

@@ -14,14 +14,17 @@ import {
 import { serverTime } from "../../../db/server.ts";
 
 /**
- * Returns the instant by which a row must have ended to be deleted. The clock of PostgreSQL is used, because the
- * clock of one machine may be wrong.
+ * Returns the current time, by which the purge decides which rows have ended. The clock of PostgreSQL is used,
+ * because the clock of one machine may be wrong.
  */
 export function purgeTime(db: DbOrTx): Promise<Date> {
   return serverTime(db);
 }
 
-/** Selects rows of a table: the column `at` is not after `by`, and `only` holds. */
+/**
+ * Describes the rows of a table that the purge may delete: those whose column `at` is not after `by`, and for which
+ * the condition `only` holds.
+ */
 interface Ended {
   readonly from: PgTable;
   readonly at: PgColumn;
@@ -41,22 +44,22 @@ interface Moments {
 
 const made = alias(tokens, "made");
 
-/** Defines which rows have ended, for each kind of rows that end without an action. */
+/** Defines which rows the purge may delete, for each kind of rows that end by time alone, such as expired tokens. */
 function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
   const { now, expiredBefore: by } = moments;
   const { state, redeemedAt } = authorizationCodes;
   const madeByIt = db.select({ jti: made.jti }).from(made).where(eq(made.parentJti, tokens.jti));
   return {
-    // A token that has made other tokens stays as long as they do, because deleting it would end them.
+    // A token that has created other tokens stays as long as they do, because deleting it would end them.
     tokens: { from: tokens, at: tokens.expiresAt, by, only: notExists(madeByIt) },
-    // Codes that have expired, used or not, and no longer cause a cooldown.
+    // Mailed codes that have expired, used or not, and no longer cause a cooldown.
     codes: {
       from: emailCodes,
       at: emailCodes.expiresAt,
       by,
       only: lte(emailCodes.issuedAt, moments.issuedBefore),
     },
-    // Abandoned sign-ins at the authorize page. Redeemed codes stay longer, so that a replay is recognised.
+    // Abandoned sign-ins at the page `/oauth/authorize`. Redeemed codes stay longer, so that a replay is recognised.
     authorizationCodes: {
       from: authorizationCodes,
       at: authorizationCodes.expiresAt,
@@ -68,9 +71,9 @@ function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
     // Single sign-on flows that have expired, finished or not (`src/sso`).
     ssoStates: { from: ssoStates, at: ssoStates.expiresAt, by },
     ssoCodes: { from: ssoCodes, at: ssoCodes.expiresAt, by },
-    // Portal links that nobody used in time.
+    // Portal links that were not used in time.
     portalLinks: { from: portalLinks, at: portalLinks.expiresAt, by },
-    // Locks that `decideWrongAttempt` would treat as forgotten.
+    // Sign-in locks that `decideWrongAttempt` would treat as forgotten.
     locks: {
       from: signInLocks,
       at: signInLocks.lastFailureAt,
@@ -81,8 +84,8 @@ function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
 }
 
 /**
- * Deletes the oldest ended rows of each kind, up to `limit`. Rows that another transaction has locked are skipped and
- * left for the next run.
+ * Deletes the oldest ended rows of each kind, up to `limit` rows of each. Rows that another transaction has locked
+ * are skipped and left for the next run.
  */
 export async function deleteEnded(
   db: DbOrTx,
@@ -104,7 +107,8 @@ export async function deleteEnded(
 }
 
 /**
- * Deletes retired keys that no token uses any more. The insert of a token locks its key, so such a key is skipped.
+ * Deletes retired signing keys that no token uses any more. A transaction that inserts a token locks its key, and
+ * locked keys are skipped.
  */
 export async function deleteIdleKeys(
   tx: DbOrTx,

@@ -14,7 +14,7 @@ import { endTokens } from "./tokens.ts";
 const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
 const columns = { id, userId, method, clientId, ip, userAgent, at };
 
-/** Number of a user's newest sign-ins that count as known addresses. */
+/** Number of a user's newest sign-ins whose networks count as known. */
 const NEWEST = 50;
 
 const newestAddresses = prepared({ email: users.email }, (db, given) => {
@@ -26,14 +26,15 @@ const newestAddresses = prepared({ email: users.email }, (db, given) => {
     .orderBy(desc(id))
     .limit(NEWEST)
     .as("newest");
-  // Impersonations and portal links are excluded, because another person acts for the user there.
+  // Sign-ins by impersonation and portal link are excluded, because another person acts for the user in such a
+  // session.
   const isInPerson = notInArray(newest.method, ["impersonation", "portal"]);
   return db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
 });
 
 /**
- * Returns whether one of the newest sign-ins of the email's user came from the network of `address`; false if the
- * email has no user.
+ * Returns whether one of the newest sign-ins of the email's user came from the network of `address`; false if no user
+ * has the email.
  */
 export async function hasSignedInFrom(
   db: DbOrTx,
@@ -50,8 +51,8 @@ const families = prepared({ id }, (db, given) =>
 );
 
 /**
- * Locks the family until the commit. A transaction that issues a token into the family and one that ends it wait for
- * each other, so that no token survives a revocation.
+ * Locks a token family until the commit. A transaction that issues a token into the family and a transaction that
+ * ends the family wait for each other, so that no token survives a revocation.
  */
 export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
   await families(tx, { id: familyId });
@@ -76,8 +77,8 @@ export async function stampLogout(
 }
 
 /**
- * Ends one access token of a sign-in, the refresh tokens of that sign-in, and every token that any of its tokens
- * made. Returns the number of ended tokens.
+ * Deletes one access token of a sign-in, the refresh tokens of that sign-in, and every token that any of them
+ * created. Returns the number of deleted tokens.
  */
 export function deleteGrant(
   tx: DbOrTx,
@@ -100,7 +101,7 @@ interface Sessions {
   readonly limit: number;
 }
 
-/** Lists sign-ins, newest first. */
+/** Lists sign-ins that still have a live token, newest first. */
 function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<SessionRow[]> {
   const isLive = and(gt(tokens.expiresAt, now), isNull(tokens.redeemedAt));
   return db
@@ -137,7 +138,7 @@ export async function findSession(
   return row;
 }
 
-/** Ends all tokens of a sign-in and every token that they made. Returns the number of ended tokens. */
+/** Deletes all tokens of a sign-in and every token that they created. Returns the number of deleted tokens. */
 export function deleteFamily(tx: Tx, familyId: string): Promise<number> {
   return endTokens(tx, eq(tokens.familyId, familyId));
 }
@@ -160,13 +161,17 @@ export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promis
 }
 
 /**
- * Ends all tokens of these users, and the tokens with which they act for others. Returns the number of ended tokens.
+ * Deletes all tokens of these users, and the tokens with which they act for other users. Returns the number of
+ * deleted tokens.
  */
 export function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<number> {
   return endTokens(tx, or(anyOf(tokens.userId, userIds), anyOf(tokens.impersonatorId, userIds)));
 }
 
-/** Marks the open codes of these users as used. The rows stay, because the cooldown still counts them. */
+/**
+ * Marks the open codes of these users as used. The rows are kept, because the cooldown between codes still counts
+ * them.
+ */
 export async function consumeCodesOf(tx: Tx, userIds: readonly number[], now: Date): Promise<void> {
   await tx
     .update(emailCodes)
@@ -174,7 +179,10 @@ export async function consumeCodesOf(tx: Tx, userIds: readonly number[], now: Da
     .where(and(anyOf(emailCodes.userId, userIds), isNull(emailCodes.consumedAt)));
 }
 
-/** Deletes authorizations that are pending: at the authorize page, or issued and not yet redeemed by a client. */
+/**
+ * Deletes pending authorizations of these users: sign-ins at the authorize page, and codes that no client has
+ * redeemed yet.
+ */
 export async function deleteAuthorizationCodesOf(
   tx: Tx,
   userIds: readonly number[],
@@ -183,8 +191,8 @@ export async function deleteAuthorizationCodesOf(
 }
 
 /**
- * Marks the SSO codes of these users as used: sign-ins that an identity provider has confirmed and that were not
- * exchanged yet.
+ * Marks the SSO codes of these users as used. These codes belong to sign-ins that an identity provider has confirmed
+ * and that were not exchanged for a token yet.
  */
 export async function consumeSsoCodesOf(
   tx: Tx,

@@ -1,5 +1,5 @@
-// Contains two raw statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the query of the
-// login object is measured as hot.
+// Contains two raw SQL statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the
+// query for the login response runs so often that its speed was measured.
 
 import {
   and,
@@ -30,7 +30,7 @@ import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
 import { emailDomain } from "../email.ts";
 
-/** Returns the condition that the company's identity provider lets the user sign in with a password. */
+/** Returns the SQL condition that no identity provider of the user's company forbids passwords for this domain. */
 export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
   const refusing = db
     .select({ domain: ssoDomains.domain })
@@ -66,15 +66,15 @@ const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
     .where(eq(users.email, email)),
 );
 
-/** The user with an email, and the facts that decide whether a sign-in is possible. */
+/** The user with an email, and the facts that decide whether this user can sign in. */
 export interface SignInUser {
   readonly id: number;
   readonly companyId: number;
-  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  /** The id of the tenant, which is the partner itself or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
   /**
-   * Null for users who can sign in only through an identity provider: they have no password, or their domain allows
-   * none.
+   * The hash of the user's password. Null for users who can sign in only through an identity provider: they have no
+   * password, or their domain allows none.
    */
   readonly passwordHash: string | null;
   /** Whether the user, the company and the company's partner are all active. */
@@ -105,7 +105,7 @@ const personsWithPassword = prepared(
 /**
  * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
  * sign-in against a password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or
- * the sign-in sees the new hash.
+ * the sign-in sees the new password hash.
  */
 export async function holdPassword(
   tx: Tx,
@@ -115,7 +115,7 @@ export async function holdPassword(
   return rows.length > 0;
 }
 
-/** Replaces a hash by another hash of the same password, unless the password was changed meanwhile. */
+/** Replaces a password hash by another hash of the same password, unless the password was changed meanwhile. */
 export async function replaceHash(
   db: DbOrTx,
   { userId, from, to }: { userId: number; from: string; to: string },
@@ -141,7 +141,8 @@ export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime
 
 const wrongAttempt = statement({
   name: "settleWrongAttempt",
-  // Drizzle's builder cannot set several columns from one subselect, which lets the rule be written once.
+  // Raw SQL, because Drizzle's query builder cannot set several columns from one subselect, which lets the rule be
+  // written once.
   params: {
     digest: emailDigest,
     now: instant,
@@ -170,9 +171,9 @@ const wrongAttempt = statement({
 });
 
 /**
- * Applies the rule of `decideWrongAttempt` in one statement, so that each of several parallel attempts sees the ones
- * before it. Returns the row, with `lockedUntil` set if this attempt caused a lock. Returns undefined if sign-in was
- * locked already; then nothing was counted.
+ * Counts a wrong password. One statement applies the rule of `decideWrongAttempt`, so that each of several parallel
+ * attempts sees the ones before it. Returns the row of the sign-in lock, with `lockedUntil` set if this attempt
+ * caused a lock. Returns undefined if sign-in was locked already; then nothing was counted.
  */
 export async function settleWrongAttempt(
   tx: DbOrTx,
@@ -198,8 +199,8 @@ const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { dige
 });
 
 /**
- * Resets the wrong attempts before a correct one. If sign-in is locked, the row stays unchanged and is returned: a
- * correct password does not lift a lock.
+ * Resets the count of wrong passwords after a correct password. If sign-in is locked, the lock's row stays unchanged
+ * and is returned: a correct password does not lift a lock.
  */
 export async function settleRightAttempt(
   tx: DbOrTx,
@@ -215,7 +216,7 @@ export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
 
 const context = statement({
   name: "findContext",
-  // Written whole, because Drizzle's builder has no CASE expression.
+  // Raw SQL, because Drizzle's query builder has no CASE expression.
   params: { userId: users.id },
   columns: {
     id: users.id,
@@ -253,13 +254,13 @@ const context = statement({
         else 0 end as "tenantStores"
     from users u
     join companies c on c.id = u.company_id
-    -- An account shows the white label of its partner.
+    -- An account shows the white-label branding of its partner.
     join companies b on b.id = coalesce(c.partner_id, c.id)
     left join plans on plans.id = c.plan_id
     where u.id = ${userId}`,
 });
 
-/** The columns from which the login object is built. */
+/** The columns from which the login response is built. */
 export type ContextRow = ValuesOf<typeof context.columns>;
 
 export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
@@ -283,8 +284,8 @@ const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) 
 );
 
 /**
- * Returns how addresses of this domain sign in; undefined means with a password, as addresses of all other domains
- * do.
+ * Returns how users with an address of this domain sign in. Undefined means with a password, as users of all domains
+ * without a policy do.
  */
 export async function findDomainPolicy(
   db: DbOrTx,
@@ -294,7 +295,7 @@ export async function findDomainPolicy(
   return policy;
 }
 
-/** A sign-in. Its id is the family id of all tokens that come from it. */
+/** A recorded sign-in. Its id is the family id of all tokens that come from it. */
 export type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
 const { logoutTime: _logoutTime, ...eventColumns } = getTableColumns(authenticationEvents);

@@ -7,14 +7,14 @@ import { users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { TeamToken } from "../token-model.ts";
 
-/** Number of the newest uses (pairs of route and address) that are kept for each token. */
+/** Number of the newest uses (pairs of route and address) that the database keeps for each token. */
 export const USES_KEPT = 100;
 
 const { jti, route, ip, lastUsedAt } = tokenUses;
 
 /**
- * Stores a use. Returns true if this pair of route and address is new for the token. A token that was deleted
- * meanwhile gets no row.
+ * Stores the use of a token on a route from an address. Returns true if this pair of route and address is new for the
+ * token. A token that was deleted meanwhile gets no row.
  */
 export async function saveUse(
   db: DbOrTx,
@@ -61,15 +61,15 @@ export async function keepNewestUses(db: DbOrTx, id: string): Promise<void> {
     .where(and(eq(jti, id), exists(firstTooMany), lte(lastUsedAt, sql`(${firstTooMany})`)));
 }
 
-/** Number of uses that a list shows for each token. */
+/** Number of uses that the list of tokens shows for each token. */
 const USES_SHOWN = 10;
 
 const TEAM_KINDS = ["dashboard_pat", "api_pat", "impersonation"] as const;
-/** The person acting with a token: the impersonator if there is one, otherwise the user. */
+/** SQL expression for the person acting with a token: the impersonator if there is one, otherwise the user. */
 const holder = sql`coalesce(${tokens.impersonatorId}, ${tokens.userId})`;
 const isLive = (now: Date) => or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
 
-/** Finds a live token outside of a sign-in session, with its holder. */
+/** Finds a live token outside of a sign-in session, together with the person acting with it. */
 export async function findTeamToken(db: DbOrTx, id: string, now: Date) {
   const [row] = await db
     .select({
@@ -84,7 +84,10 @@ export async function findTeamToken(db: DbOrTx, id: string, now: Date) {
   return row;
 }
 
-/** Lists the tokens of a company's users, newest first. It includes tokens with which they act for others. */
+/**
+ * Lists the tokens of a company's users, newest first. The list includes tokens with which these users act for
+ * others.
+ */
 export async function tokensOfTeam(
   db: DbOrTx,
   companyId: number,

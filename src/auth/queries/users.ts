@@ -19,7 +19,10 @@ export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow 
   return row;
 }
 
-/** The company that gives an account its name and looks: its partner. Other companies show their own. */
+/**
+ * Table alias for the company that gives an account its name and branding: the account's partner. Other companies
+ * show their own branding.
+ */
 const brands = alias(companies, "brands");
 
 const mailRecipients = prepared(ofEmail, (db, given) =>
@@ -37,7 +40,7 @@ const mailRecipients = prepared(ofEmail, (db, given) =>
     .where(and(eq(email, given.email), isUserActive)),
 );
 
-/** An active user that receives a mail, and the brand that the mail uses. */
+/** An active user to whom a mail is sent, and the brand name in the mail. */
 export interface MailRecipient {
   readonly userId: number;
   /** The tenant's own brand name if white label is on, otherwise null. */
@@ -56,7 +59,7 @@ export async function findMailRecipient(
   return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
 }
 
-/** Finds the active user with this address, but only one that may sign in with a password. */
+/** Finds the active user with this address who may sign in with a password; other users get no codes. */
 export async function findCodeRecipient(
   db: DbOrTx,
   address: string,
@@ -75,18 +78,20 @@ const activeUsers = prepared({ id }, (db, given) =>
 
 /**
  * Locks the user's row exclusively. A transaction that issues a token for the user and a password reset wait for each
- * other: either the reset sees the new token, or the issuer sees the revocations of the reset. Returns false if the
- * user is not active.
- *
- * A shared lock would not do: shared locks overtake a waiting reset, so a thief who keeps refreshing could delay the
- * reset forever.
+ * other: either the reset sees the new token, or the issuing transaction sees the revocations of the reset. Returns
+ * false if the user is not active.
+ * A shared lock would not be enough: shared locks overtake a waiting reset, so a thief who keeps refreshing could
+ * delay the reset forever.
  */
 export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
   const rows = await activeUsers(tx, { id: userId });
   return rows.length > 0;
 }
 
-/** Does what `holdUser` does, by email. Returns undefined, after the same work, if no active user has the email. */
+/**
+ * Locks the user with this email, as `holdUser` does by id. Returns undefined, after the same work, if no active user
+ * has the email.
+ */
 export async function holdUserOf(tx: Tx, address: string): Promise<number | undefined> {
   const [row] = await tx
     .select({ id })
@@ -97,8 +102,8 @@ export async function holdUserOf(tx: Tx, address: string): Promise<number | unde
 }
 
 /**
- * Sets the password hash and locks the user's row. It is the first statement of a reset, so that it waits for tokens
- * that are being issued. Returns undefined if the user is not active.
+ * Sets the password hash and locks the user's row. A reset runs this as its first statement, so that it waits for
+ * tokens that are being issued. Returns undefined if the user is not active.
  */
 export async function changePassword(
   tx: Tx,
@@ -112,7 +117,7 @@ export async function changePassword(
   return row;
 }
 
-/** Finds an account with its first active owner, if it has one. */
+/** Finds an account together with its first active owner, if the account has such an owner. */
 export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
   const { partnerId, isActive } = companies;
   const isOwner = and(eq(companyId, companies.id), eq(users.role, "account_owner"), users.isActive);
@@ -128,12 +133,15 @@ export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
 
 const { userId, codeHash, expiresAt } = invitations;
 
-/** Replaces the user's last invitation, which stops working. */
+/** Stores an invitation in place of the user's last one, which stops working. */
 export async function saveInvitation(tx: Tx, one: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(one).onConflictDoUpdate({ target: userId, set: one });
 }
 
-/** Finds the invited user by the hash of the code. The user must be active and must not have a password yet. */
+/**
+ * Finds the invited user by the hash of the invitation code. The user must be active and must not have a password
+ * yet.
+ */
 export async function findInvited(
   db: DbOrTx,
   hash: string,
@@ -150,7 +158,8 @@ export async function findInvited(
 }
 
 /**
- * Deletes the invitation. Returns false if it was used, replaced, or ended by a password that was set in another way.
+ * Deletes the invitation that is being accepted. Returns false if it was used, replaced, or ended by a password that
+ * was set in another way.
  */
 export async function consumeInvitation(tx: Tx, hash: string, now: Date): Promise<boolean> {
   const { count } = await tx.delete(invitations).where(and(eq(codeHash, hash), gt(expiresAt, now)));

@@ -30,7 +30,7 @@ export interface PasswordRouteDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps
   readonly config: ChangeDeps["config"] & ResetDeps["config"];
 }
 
-/** Defines the routes of mailed codes and new passwords (contract 4.14, 4.15 and 4.16). */
+/** Defines the routes that mail codes and set new passwords (contract 4.14, 4.15 and 4.16). */
 export function passwordRoutes(deps: PasswordRouteDeps) {
   return new Elysia().use(codeRoutes(deps)).use(newPasswordRoutes(deps));
 }

@@ -7,12 +7,12 @@ import { type Scope, SCOPES } from "../principal.ts";
 import { completeOperation, errorResponse, type RouteHooks } from "./operation.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 
-/** Describes webhook requests, in the words of the domain that sends them. */
+/** Function that describes webhook requests for the OpenAPI document. The domain that sends webhooks provides it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
 /**
- * Serves `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` at the first request and
- * kept as bytes. Serialising a quarter of a megabyte for each anonymous request would delay all others.
+ * Serves `/openapi.json` and `.yaml`: the API as OpenAPI 3.1. The document is made from the routes of `app` at the
+ * first request and kept as bytes. Serialising 250 KB for each anonymous request would delay all other requests.
  */
 export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
   let made: JsonObject | undefined;
@@ -52,8 +52,9 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
 }
 
 /**
- * Makes the document with @elysiajs/openapi and adds the parts that it lacks: errors of the checks, headers of
- * responses, examples, operation ids, and references to schemas with a title, so that each occurs once.
+ * Makes the OpenAPI document with @elysiajs/openapi and adds the parts that the plugin does not create: errors of the
+ * checks, headers of responses, examples, operation ids, and references to schemas with a title, so that each such
+ * schema occurs once.
  */
 function describeApi(
   app: AnyElysia,
@@ -102,7 +103,7 @@ function describeApi(
   });
 }
 
-/** Indexes the declarations of routes by `get /path/{id}`. */
+/** Indexes the declarations of routes by method and path, such as `get /path/{id}`. */
 function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   return new Map(
     app.routes.map(({ method, path, hooks }) => [
@@ -112,16 +113,16 @@ function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
   );
 }
 
-/** The default security of the document, which most operations need. */
+/** The default security requirement of the OpenAPI document, which applies to most operations. */
 const DEFAULT_SECURITY = [{ bearer: ["*"] }, { oauth: ["*"] }];
 
-/** Omits the security of an operation if it equals the default. */
+/** Omits the security requirement of an operation if it equals the document's default. */
 function withoutDefaultSecurity({ security = [], ...operation }: JsonObject): JsonObject {
   const isDefault = JSON.stringify(security) === JSON.stringify(DEFAULT_SECURITY);
   return isDefault ? operation : { ...operation, security };
 }
 
-/** Removes symbols and functions, which schemas contain for TypeBox. */
+/** Converts a schema to plain JSON. This removes the symbols and functions that TypeBox adds to schemas. */
 function asJson(value: unknown): JsonObject {
   return JSON.parse(JSON.stringify(value));
 }
@@ -141,7 +142,7 @@ const MEANINGS: Readonly<Record<Scope, string>> = {
   impersonate: "Act as the owner of an account.",
 };
 
-/** Declares the ways to authenticate, and the meaning of each scope. */
+/** Declares the security schemes of the OpenAPI document, and the meaning of each scope. */
 function securitySchemes(serverRoot: string): JsonObject {
   const scopes = Object.fromEntries(SCOPES.map((scope) => [scope, MEANINGS[scope]]));
   const tokenUrl = `${serverRoot}/oauth/token`;
@@ -177,8 +178,8 @@ function securitySchemes(serverRoot: string): JsonObject {
 }
 
 /**
- * Inlines responses, parameters and request bodies that are referenced once: a component is only worth its size if it
- * is shared. Schemas stay components, because generators name types after them.
+ * Inlines responses, parameters and request bodies that are referenced only once, because a component makes the
+ * document smaller only if it is shared. Schemas stay components, because generators name types after them.
  */
 function inlineSingleUses(document: JsonObject): JsonObject {
   const counts = new Map<string, number>();
@@ -205,7 +206,7 @@ function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, change(one)]));
 }
 
-/** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
+/** The version of the OpenAPI description, incremented with every change of it; see docs/openapi-changelog.md. */
 const VERSION = "1.2.0";
 
 const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
@@ -225,7 +226,7 @@ const PROBLEM: JsonObject = {
   required: ["message", "code", "request_id"],
   properties: {
     message: { type: "string", description: "For people." },
-    // There is no `enum`: generated clients must accept codes that are added later.
+    // The schema has no `enum`, because generated clients must accept error codes that are added later.
     code: {
       type: "string",
       description: "For programs; each status has its own in its description.",
@@ -278,7 +279,7 @@ const HEADERS: Record<string, Json> = {
   WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
 };
 
-/** The tags of operations in the order of the reference. */
+/** The tags of operations, in the order in which the API reference shows them. */
 const TAGS = [
   {
     name: "Webhooks",

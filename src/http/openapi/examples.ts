@@ -2,7 +2,7 @@ import type { Components, Json } from "./schemas.ts";
 
 type Schema = { readonly [key: string]: Json };
 
-/** Examples of fields by name. All others are derived from the schema. */
+/** Example values of fields by name. Examples of all other fields are derived from their schemas. */
 const BY_NAME: Readonly<Record<string, Json>> = {
   id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
@@ -73,7 +73,7 @@ const PATTERNS: readonly (readonly [pattern: string, example: string])[] = [
   ["^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "01JWNB9PR0ZV8X2D3F4G5H6J7K"],
 ];
 
-/** Returns a value that matches the schema, always the same one. */
+/** Returns an example value that matches the schema. The same schema always gives the same example. */
 export function exampleOf(schema: Schema, name: string, components?: Components): Json {
   const { $ref } = schema;
   if (typeof $ref === "string") {
@@ -83,7 +83,7 @@ export function exampleOf(schema: Schema, name: string, components?: Components)
   if (Array.isArray(schema["examples"])) return schema["examples"][0] ?? null;
   const known = BY_NAME[name];
   if (known !== undefined && fits(schema, known)) return known;
-  // Null fits a nullable text best: an active subscription, for example, was never disabled.
+  // Null is the most plausible example of a nullable text: an active subscription, for example, was never disabled.
   if (typesOf(schema).includes("null") && typesOf(schema).includes("string")) return null;
   if ("const" in schema) return schema["const"] ?? null;
   if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null;
@@ -113,7 +113,7 @@ function exampleObject(schema: Schema, components?: Components): Json {
   const record = Object.values(Object(schema["patternProperties"] ?? {}));
   const [value] = record;
   if (properties.length === 0 && isSchema(value)) return { name: exampleOf(value, "", components) };
-  // A body whose fields are all optional is a change, whose example has two fields.
+  // A body whose fields are all optional describes a change. Its example has only two fields.
   const isChange = schema["additionalProperties"] === false && schema["required"] === undefined;
   return Object.fromEntries(
     properties
@@ -128,7 +128,7 @@ function exampleText(schema: Schema): string {
   return found?.[1] ?? "text".padEnd(Number(schema["minLength"] ?? 0), "x");
 }
 
-/** Checks that an example by name fits the schema's type, or null where null is permitted. */
+/** Returns whether an example fits the schema's type. Null fits a nullable type. */
 function fits(schema: Schema, value: Json): boolean {
   const members = Array.isArray(schema["anyOf"]) ? schema["anyOf"].filter(isSchema) : [schema];
   return members.some((one) => {
@@ -140,7 +140,6 @@ function fits(schema: Schema, value: Json): boolean {
   });
 }
 
-/** Returns the types of a schema as an array. */
 function typesOf({ type }: Schema): unknown[] {
   return Array.isArray(type) ? type : [type];
 }

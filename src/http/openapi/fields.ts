@@ -1,5 +1,5 @@
 /**
- * Descriptions of fields and parameters by name. A schema with another or a more precise meaning has its own
+ * Descriptions of fields and parameters by name. A schema whose meaning differs or is more precise has its own
  * `description`.
  */
 export const FIELDS: Readonly<Record<string, string>> = {

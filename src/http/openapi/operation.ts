@@ -5,7 +5,7 @@ import { exampleOf } from "./examples.ts";
 import { FIELDS } from "./fields.ts";
 import { type Components, describeSchema, type Json, type JsonObject, shared } from "./schemas.ts";
 
-/** The part of Elysia's route declaration that is described. */
+/** The part of Elysia's route declaration that the OpenAPI description uses. */
 export interface RouteHooks {
   readonly body?: TSchema;
   readonly query?: TSchema;
@@ -17,14 +17,14 @@ export interface RouteHooks {
 
 export interface DescribedRoute {
   readonly path: string;
-  /** The method in lower case. */
+  /** The HTTP method in lower case. */
   readonly method: string;
   readonly hooks: RouteHooks;
-  /** The operation ids in use. */
+  /** The operation ids that other routes use already, so that each id is unique. */
   readonly names: Set<string>;
 }
 
-/** Completes the operation that @elysiajs/openapi made of a route. */
+/** Completes the OpenAPI operation that @elysiajs/openapi made of a route. */
 export function completeOperation(
   made: JsonObject,
   route: DescribedRoute,
@@ -34,7 +34,7 @@ export function completeOperation(
   const { hooks } = route;
   const summary = hooks.detail?.summary ?? "";
   const completed = { ...operation, operationId: nameOf(summary, route) };
-  // A route at the root describes itself: its forms and pages have no schema.
+  // A route outside of the base path describes its responses itself, because its forms and pages have no schema.
   if (hooks.response === undefined)
     return {
       ...completed,
@@ -53,7 +53,8 @@ export function completeOperation(
     ...parametersOf(route, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
-      // Linters require a success response. A client that follows redirects gets one that is not described here.
+      // Linters require a success response. A route without a response body gets `default` as well, because a client
+      // that follows redirects receives a response that is not described here.
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
       ...successResponsesOf(hooks.response, components),
       ...errorResponsesOf(checked, declaredProblems(hooks), components),
@@ -63,7 +64,8 @@ export function completeOperation(
 }
 
 /**
- * Returns the operation id of a route: its own, or one made from the summary. If it is in use, the method is appended.
+ * Returns the operation id of a route: the declared id, or an id made from the summary. If another route uses that
+ * id, the method is appended.
  */
 function nameOf(summary: string, { method, names, hooks }: DescribedRoute): string {
   const words = summary.split(/[^A-Za-z0-9]+/).filter((word) => !ARTICLES.has(word));
@@ -78,7 +80,7 @@ const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** Adds the description of its name to a parameter that the route wrote itself. */
+/** Adds the general description of its name to a parameter that the route declares itself. */
 function withDescription(parameter: Json): JsonObject {
   const { name, required, ...rest } = Object(parameter);
   return { name, description: FIELDS[name] ?? name, ...(required && { required }), ...rest };
@@ -89,7 +91,7 @@ function plainDocument(description: string): Json {
   return { "200": { description: `${description}.`, content } };
 }
 
-/** Completes responses that an operation describes itself; those with a `title` become components. */
+/** Completes responses that an operation declares itself; responses with a `title` become components. */
 function writtenOut(responses: Json, components: Components): JsonObject {
   return Object.fromEntries(
     Object.entries(Object(responses)).map(([status, answer]) => {
@@ -101,7 +103,7 @@ function writtenOut(responses: Json, components: Components): JsonObject {
   );
 }
 
-/** Replaces the schemas of a request body or a response by references if they have a title. */
+/** Replaces the schemas of a request body or a response by references to components, if the schemas have a title. */
 function withComponents(written: Json, components: Components): JsonObject {
   const { content, ...rest } = Object(written);
   if (content === undefined) return rest;
@@ -167,12 +169,15 @@ function successResponsesOf(
   );
 }
 
-/** Converts `OAuthClientPage` to `OAuth client page`. */
+/** Converts the name of a schema to words, such as `OAuthClientPage` to `OAuth client page`. */
 function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Describes a schema with an example. A component keeps its example, and a page uses that of its rows. */
+/**
+ * Describes the content of a body with an example. A component contains its own example, and a page uses the example
+ * of its rows.
+ */
 function contentOf(schema: TSchema, components: Components): JsonObject {
   const described = describeSchema(schema, components);
   const isPage = schema["properties"]?.["next_cursor"] !== undefined;
@@ -189,9 +194,7 @@ function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {
   return Object.keys(response).some((status) => Number(status) < 300);
 }
 
-/**
- * Lists the error codes that `errorResponse` wrote into the response schemas of a route, besides those of its checks.
- */
+/** Lists the error codes that a route declares with `errorResponse`, besides those of its checks. */
 function declaredProblems({ response = {} }: RouteHooks): ProblemCode[] {
   return Object.values(response).flatMap((schema): ProblemCode[] => schema["problems"] ?? []);
 }
@@ -204,10 +207,12 @@ interface Checked {
   readonly isBearer: boolean;
 }
 
-/** Responses that every operation has: a method that its path does not support. */
+/** Responses that every operation has: status 405, for a method that the path does not support. */
 const ALWAYS: JsonObject = { "405": { $ref: "#/components/responses/405" } };
 
-/** Describes every error of a route, from its checks and its declaration; each becomes a component. */
+/**
+ * Describes every error response of a route, from its checks and its declaration; each response becomes a component.
+ */
 function errorResponsesOf(
   route: Checked,
   declared: readonly ProblemCode[],
@@ -218,8 +223,8 @@ function errorResponsesOf(
   const byStatus = Map.groupBy(codes, (code) => new Problem(code).status);
   return Object.fromEntries(
     [...byStatus].map(([status, some]) => {
-      // Errors of the checks alone are equal for all routes. Their component is named after the status, which keeps
-      // the document small.
+      // Errors that only the checks give are equal for all routes. Their component is named after the status and
+      // shared, which keeps the document small.
       const name = some.every((code) => checked.has(code)) ? String(status) : errorNameOf(some);
       return [String(status), shared(components, "responses", [name], errorResponse(some))];
     }),
@@ -238,7 +243,7 @@ function codesOfChecks({ path, hooks, takesBody, isBearer, isCounted }: Checked)
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }
 
-/** Makes a name such as `AlreadyQueuedOrSubscriptionDisabled`. */
+/** Makes the name of an error component, such as `AlreadyQueuedOrSubscriptionDisabled`. */
 function errorNameOf(codes: readonly ProblemCode[]): string {
   return codes
     .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
@@ -258,7 +263,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   503: { "Retry-After": "RetryAfter" },
 };
 
-/** Describes the response of these codes, which have the same status. */
+/** Describes the error response for these error codes, which have the same HTTP status. */
 export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   const problems = codes.map((code) => new Problem(code));
   const [status = 0] = problems.map((one) => one.status);
@@ -272,7 +277,10 @@ export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   };
 }
 
-/** References the headers of a status. The introduction describes those that all responses have. */
+/**
+ * References the response headers of a status. The introduction of the document describes headers that all responses
+ * have.
+ */
 function headersOf(status: number): JsonObject {
   const own = Object.entries(HEADERS[status] ?? {});
   if (own.length === 0) return {};

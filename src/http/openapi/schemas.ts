@@ -9,7 +9,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type JsonObject = Record<string, Json>;
 
 export interface Components {
-  /** Schemas with a `title`; each occurs here once and is referenced. */
+  /** Schemas with a `title`; each occurs here once, and other parts of the document reference it. */
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
   readonly parameters: Record<string, Json>;
@@ -17,8 +17,8 @@ export interface Components {
 }
 
 /**
- * Stores a value that several operations share as a component, under the first name that has no other value, and
- * returns its reference.
+ * Stores a value that several operations share as a component, and returns its reference. The component gets the
+ * first of the names that does not have another value.
  */
 export function shared(
   components: Components,
@@ -35,14 +35,14 @@ export function shared(
 
 /**
  * Describes a schema as JSON Schema 2020-12, which OpenAPI 3.1 uses. Custom keywords are removed, and choices become
- * `enum`. Throws if two different schemas have one title, because a schema that TypeBox derives from another keeps its
- * title and would be described as the original.
+ * `enum`. Throws if two different schemas have the same title, because a schema that TypeBox derives from another
+ * keeps its title and would be described as the original.
  */
 export function describeSchema(schema: TSchema, components: Components): Record<string, Json> {
   const { title } = schema;
   const described = plain(schema, components);
   if (title === undefined) return described;
-  // A component may already have examples of an operation that shows it.
+  // The examples of an existing component are not compared, because an operation may have added them.
   const { examples: _, ...known } = Object((components.schemas[title] ??= described));
   if (!isDeepStrictEqual(known, described)) throw new Error(`Two schemas are titled ${title}.`);
   return { $ref: `#/components/schemas/${title}` };
@@ -60,7 +60,10 @@ const OWN_KEYWORDS = new Set([
   "title",
 ]);
 
-/** Whether a keyword is described. JSON Schema permits additional properties by default, unlike Elysia. */
+/**
+ * Returns whether the description contains a keyword. Permitted additional properties are omitted: they are the
+ * default of JSON Schema, unlike Elysia.
+ */
 function isDescribed(name: string, value: unknown): boolean {
   return !OWN_KEYWORDS.has(name) && !(name === "additionalProperties" && value === true);
 }
@@ -76,7 +79,7 @@ function plain(schema: TSchema, components: Components): Record<string, Json> {
   return Array.isArray(schema["anyOf"]) ? asChoice(schema["anyOf"], described) : described;
 }
 
-/** Describes a schema that `extends` another as that schema and the additional fields. */
+/** Describes a schema that `extends` another schema as a reference to that schema and the additional fields. */
 function extension(base: TSchema, whole: JsonObject, components: Components): Record<string, Json> {
   const isNew = (name: string) => base["properties"][name] === undefined;
   const added = Object.entries(Object(whole["properties"])).filter(([name]) => isNew(name));
@@ -112,7 +115,7 @@ function keyword(name: string, value: unknown, components: Components): Json {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** Adds the description of a field: its own, that of its component, or the general one of its name. */
+/** Adds the general description of a field's name, unless the field or its component has a description. */
 function withDescription(name: string, value: unknown, components: Components): Json {
   const described = describe(value, components);
   const meaning = FIELDS[name];
@@ -131,8 +134,8 @@ function isSchema(value: unknown): value is TSchema {
 }
 
 /**
- * Shortens `anyOf`: constants become an `enum`, and a plain type or null becomes two types. Tools show these forms
- * better.
+ * Shortens `anyOf`, because tools show the short forms better: constants become an `enum`, and the choice of a plain
+ * type or null becomes a list of two types.
  */
 function asChoice(members: unknown[], described: Record<string, Json>): Record<string, Json> {
   const { anyOf: choices, ...rest } = described;

@@ -22,20 +22,26 @@ import { readScopes } from "../grants.ts";
 import type { OAuthDeps } from "./deps.ts";
 import { lookUpClient } from "./tokens.ts";
 
-/** Lifetime of an authorization code (contract 5.4). */
+/** Lifetime of an authorization code in ms (contract 5.4). */
 const CODE_TTL_MS = 60_000;
 const GRANT = "authorization_code";
-/** Time that a user has to answer a page. */
+/** Time in ms that a user has to answer a page of the authorization flow. */
 export const PAGE_TTL_MS = 10 * 60_000;
 
-/** The result of a sign-in at the page: the authorization code, or the page that asks for consent. */
+/** The result of a sign-in at the authorize page: the authorization code, or the page that asks for consent. */
 export interface SignedIn {
   readonly kind: "code" | "consent";
-  /** The code itself or, until the user has answered, a secret that identifies the sign-in. */
+  /**
+   * The authorization code itself or, until the user has answered the consent page, a secret that identifies the
+   * sign-in.
+   */
   readonly secret: string;
 }
 
-/** Signs in with the password form. A first-party client needs no consent, because it is part of the service. */
+/**
+ * Signs a user in with the password form of the authorize page. A first-party client needs no consent, because it is
+ * part of the service.
+ */
 export function signInAtPage(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -60,7 +66,10 @@ export function signInAtPage(
   });
 }
 
-/** Signs in with the one-time code of a single sign-on. Returns undefined if the code is rejected for any reason. */
+/**
+ * Signs a user in at the authorize page with the one-time code of a single sign-on. Returns undefined if the code is
+ * rejected for any reason.
+ */
 export function signInByProvider(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -74,13 +83,16 @@ export function signInByProvider(
   });
 }
 
-/** The user's answer on the consent page; `secret` comes from `SignedIn`. */
+/** The user's answer on the consent page; `secret` identifies the pending sign-in and comes from `SignedIn`. */
 interface ConsentAnswer {
   readonly secret: string;
   readonly requestContext: RequestContext;
 }
 
-/** Issues the code for a user who has agreed. Returns undefined if the sign-in at the page has ended meanwhile. */
+/**
+ * Issues the authorization code for a user who has given consent. Returns undefined if the sign-in at the page has
+ * ended meanwhile.
+ */
 export async function grantConsent(
   { db, clock }: OAuthDeps,
   authorization: Authorization,
@@ -91,14 +103,14 @@ export async function grantConsent(
   return db.transaction(async (tx) => {
     const known = await findAuthorizationCode(tx, secretHash);
     const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT }));
-    // Read after the lock on the user, because a password reset may have ended the sign-in before the lock was
-    // granted.
+    // The pending sign-in is read after the lock on the user, because a password reset may have ended it before the
+    // lock was granted.
     const pending = await holdAuthorizationCode(tx, secretHash);
     if (user === undefined || pending?.state !== "consent" || pending.expiresAt <= now)
       return undefined;
     // The pending sign-in is deleted, so that a form that is sent twice yields only one code.
     await deleteAuthorizationCode(tx, secretHash);
-    // The user agreed to the scope that the page showed, so a scope that the client gained since then is not
+    // The user gave consent to the scope that the page showed, so a scope that the client gained since then is not
     // included.
     const agreed = { ...authorization, scope: pending.scope };
     const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });
@@ -126,7 +138,8 @@ export async function denyConsent(
 }
 
 /**
- * Stores the code or the pending consent under the hash of a new secret. The caller must have locked the user's row.
+ * Stores the authorization code or the pending consent under the hash of a new secret. The caller must have locked
+ * the user's row.
  */
 async function issue(
   tx: Tx,
@@ -150,7 +163,10 @@ async function issue(
   return secret;
 }
 
-/** A valid authorization request, which the user can be asked about (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/**
+ * A valid authorization request, for which the user can be asked to sign in and consent (RFC 6749, 4.1.1; RFC 7636,
+ * 4.3).
+ */
 export interface Authorization {
   readonly client: ActiveClient;
   readonly redirectUri: string;
@@ -162,7 +178,8 @@ export interface Authorization {
 export type CheckedAuthorization =
   | { readonly kind: "good"; readonly authorization: Authorization }
   /**
-   * The client or its redirect URI is invalid: the user sees the reason and is not redirected (RFC 6749, 4.1.2.1).
+   * The client or its redirect URI is invalid: the user sees the reason on a page and is not redirected (RFC 6749,
+   * 4.1.2.1).
    */
   | { readonly kind: "shown"; readonly message: string }
   | {
@@ -194,7 +211,7 @@ export async function checkAuthorization(
   }
 }
 
-/** Returns the client and its redirect URI, or a sentence for the user if one of them is invalid. */
+/** Returns the client and its redirect URI, or an error sentence for the user if one of them is invalid. */
 async function findOrigin(
   deps: Pick<OAuthDeps, "db">,
   params: Params,
@@ -230,8 +247,8 @@ function readRequest(params: Params, client: ActiveClient) {
 }
 
 /**
- * Reads the PKCE challenge (contract 5.4). Public clients must send one, and only S256 is accepted: `plain` gives no
- * protection.
+ * Reads the PKCE challenge of an authorization request (contract 5.4). Public clients must send a challenge, and only
+ * the method S256 is accepted, because `plain` gives no protection.
  */
 function readChallenge(params: Params, { confidential }: ActiveClient): string | null {
   const challenge = params.one("code_challenge");

@@ -26,7 +26,7 @@ export interface ClientDeps {
 }
 
 interface ClientAdministrator extends Caller {
-  /** Whether the caller administers the clients of every tenant, or only those of the own tenant. */
+  /** Whether the caller administers the OAuth clients of every tenant, or only those of the caller's tenant. */
   readonly isPlatform: boolean;
 }
 
@@ -45,7 +45,10 @@ export function listClients(
   return queries.clientsOf(db, { tenantId, scopes: principal.scopes, thirdParty }, page);
 }
 
-/** Returns the key of a client for the list cursor, as `<created at in ms>.<client id>`. `clientsOf` parses it. */
+/**
+ * Returns the sort key of an OAuth client for the list cursor, as `<created at in ms>.<client id>`. `clientsOf`
+ * parses this key.
+ */
 export function clientKey({ createdAt, clientId }: OAuthClient): string {
   return `${createdAt.getTime()}.${clientId}`;
 }
@@ -56,9 +59,9 @@ const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
 export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 
 /**
- * Loads a client for its administrator. Throws 404 if there is none. Throws 403 with an AUTHZ_DENIED row if it
- * belongs to another tenant (contract 2.6), or if it may do more than the caller (contract 3.9), measured by
- * `purpose`.
+ * Loads an OAuth client for its administrator. Throws 404 if no client has the id. Throws 403 with an AUTHZ_DENIED
+ * row if the client belongs to another tenant (contract 2.6), or if it may do more than the caller (contract 3.9).
+ * `purpose` selects which authority is compared.
  */
 export async function findOwnClient(
   deps: ClientDeps,
@@ -78,7 +81,7 @@ export async function findOwnClient(
   return client;
 }
 
-/** Creates a client. Without `scopes` in the body it gets the scopes of the caller's token. */
+/** Creates an OAuth client. Without `scopes` in the body, the client gets the scopes of the caller's token. */
 export async function createClient(
   deps: ClientDeps,
   caller: ClientAdministrator,
@@ -112,7 +115,7 @@ export async function createClient(
   return { client, secret };
 }
 
-/** Limits the OAuth clients of one partner (contract 3.7). */
+/** The highest number of OAuth clients that one partner may have (contract 3.7). */
 const CLIENTS_PER_PARTNER = 50;
 
 async function enforceClientLimit(tx: Tx, { companyId }: OAuthClient): Promise<void> {
@@ -133,7 +136,7 @@ export async function changeClient(
   await refuseExcess(deps, caller, authorityOfClient(changed(client, changes)), details);
   return deps.db.transaction(async (tx) => {
     const before = await holdOwnClient(tx, caller, clientId);
-    // Validated again after the lock, because the client may have changed since it was loaded.
+    // The changes are validated again after the lock, because the client may have changed since it was loaded.
     const fieldErrors = toFieldErrors(
       clientErrors(changes, { isPlatform: caller.isPlatform, before }),
     );
@@ -159,8 +162,8 @@ function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
 }
 
 /**
- * Locks the client and loads its current state. A caller with too little authority gets the plain error here:
- * `findOwnClient` already wrote the audit row.
+ * Locks the OAuth client and loads its current state. A caller with too little authority gets an error without an
+ * audit row here, because `findOwnClient` already wrote that row.
  */
 async function holdOwnClient(
   tx: Tx,
@@ -178,7 +181,10 @@ function denyExcess({ principal }: ClientAdministrator, client: OAuthClient): vo
   if (excess !== undefined) throw new Problem(excess);
 }
 
-/** Replaces the client's secret. The old secret stops working at the commit; tokens of the client stay valid. */
+/**
+ * Replaces the secret of an OAuth client. The old secret stops working at the commit; tokens of the client stay
+ * valid.
+ */
 export async function rotateClientSecret(
   { db, clock }: ClientDeps,
   caller: ClientAdministrator,
@@ -198,8 +204,8 @@ export async function rotateClientSecret(
 }
 
 /**
- * Deletes a client in two commits. After the first commit no token is issued to the client any more, so the second
- * one waits only for requests that are already in progress.
+ * Deletes an OAuth client in two commits. After the first commit no token is issued to the client any more, so the
+ * second commit waits only for requests that are already in progress.
  */
 export async function deleteClient(
   { db, clock }: ClientDeps,
@@ -229,8 +235,8 @@ async function audit(
 }
 
 /**
- * Returns the authority of a client. A first-party client has that of the service: it acts without consent and may
- * handle passwords, so only a super-admin in person may create or change one.
+ * Returns the authority of an OAuth client. A first-party client has the authority of the service: it acts without
+ * consent and may handle passwords, so only a super-admin in person may create or change such a client.
  */
 function authorityOfClient(client: OAuthClient): Authority {
   if (client.firstParty) return SERVICE_AUTHORITY;
@@ -238,7 +244,7 @@ function authorityOfClient(client: OAuthClient): Authority {
   return { partnerId, accountId: null, scopes, thirdParty: createdBy, inPerson: false };
 }
 
-/** Returns the authority that is needed to see a client: a tenant also sees its own first-party clients. */
+/** Returns the authority that a caller needs to see an OAuth client. A tenant also sees its own first-party clients. */
 function authorityToSee(client: OAuthClient): Authority {
   return { ...authorityOfClient(client), partnerId: client.companyId, inPerson: false };
 }

@@ -34,7 +34,8 @@ interface ClientRequest<G extends TokenRequest["grant"]> {
 }
 
 /**
- * Handles `POST /oauth/token` after its grant type and parameters were read: authenticates the client, then the user.
+ * Handles `POST /oauth/token` after the grant type and the parameters were read: authenticates the client, then the
+ * user.
  */
 export async function grantToken(
   deps: OAuthDeps,
@@ -42,7 +43,8 @@ export async function grantToken(
   { credentials, requestContext }: { credentials: Credentials; requestContext: RequestContext },
 ): Promise<TokenAnswer> {
   const client = await authenticateClient(deps, credentials, requestContext);
-  // Only a confidential first-party client may handle a password. Third parties and public clients use the code flow.
+  // Only a confidential first-party client may use the password grant. Third parties and public clients use the code
+  // flow.
   const isFit = request.grant !== "password" || (client.confidential && client.firstParty);
   if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorized();
   if (request.grant === "password")
@@ -81,7 +83,7 @@ async function grantByPassword(
   if (outcome.kind === "right") return answerOf(deps, scope, outcome.value);
   if (outcome.kind === "wrong")
     throw new OAuthError("invalid_grant", "The email or the password is wrong.");
-  // A locked sign-in gets 429 (contract 4.9).
+  // A locked sign-in gives the status 429 (contract 4.9).
   const headers = { "Retry-After": String(outcome.retryAfterS) };
   const description = `Too many wrong passwords; try again in ${outcome.retryAfterS} s.`;
   throw new OAuthError("invalid_grant", description, { status: 429, headers });
@@ -147,8 +149,9 @@ async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Rede
 }
 
 /**
- * Takes the locks in the order that every transaction uses: user, client, code, family. Returns undefined and does
- * not throw, because the end of a replayed sign-in must be committed.
+ * Redeems a code after it has taken the locks in the order that every transaction uses: user, client, code, family.
+ * For an invalid code it returns undefined and does not throw, because the end of a replayed sign-in must be
+ * committed.
  */
 async function redeem(
   tx: Tx,
@@ -169,7 +172,7 @@ async function redeem(
   const decision = decideRedemption(code, shown, now);
   if (decision === "replayed") await endReplayed(tx, code, { user, requestContext, at: now });
   if (decision !== "redeem") return undefined;
-  // The client's scopes may have been reduced since the user agreed.
+  // The client's registered scopes may have been reduced since the user gave consent.
   const scope = decideScope(client, code.scope.split(" "));
   if (scope === undefined) return undefined;
   const signIn = {
@@ -196,7 +199,7 @@ async function endReplayed(
   await endClientSession(tx, familyId, { ...replay, action: "CODE_REPLAYED", details });
 }
 
-/** Returns the S256 challenge of a verifier (RFC 7636, 4.2). */
+/** Returns the S256 challenge of a PKCE verifier (RFC 7636, 4.2). */
 function challengeOf(verifier: string): string {
   return createHash("sha256").update(verifier).digest("base64url");
 }
@@ -232,7 +235,7 @@ export async function introspectToken(
   return {
     active: true,
     ...claims,
-    // Not verified here, because `findClientToken` has verified the token.
+    // The signature is not verified here, because `findClientToken` has verified the token.
     iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,
@@ -242,7 +245,10 @@ export async function introspectToken(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Looks up the client with this id, which may be any text. Returns undefined if its tenant is inactive. */
+/**
+ * Looks up the OAuth client with this id, which may be any text. Returns undefined if no client has the id or its
+ * tenant is inactive.
+ */
 export async function lookUpClient(
   { db }: Pick<OAuthDeps, "db">,
   clientId: string,

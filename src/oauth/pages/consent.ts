@@ -2,7 +2,7 @@ import type { Authorization } from "../actions/authorize.ts";
 import { destinationOf } from "../redirect-uri.ts";
 import { html, pageResponse } from "./page.ts";
 
-/** Describes each scope to the user who grants it. */
+/** Descriptions of the scopes, as the consent page shows them to the user. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   "*": "do everything that you can do here",
   "reviews:read": "see your reviews",

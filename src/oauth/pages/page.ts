@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Branding } from "../queries/clients.ts";
 import { formTargetsOf, isHttpsOrigin } from "../redirect-uri.ts";
 
-/** Markup that needs no more escaping. */
+/** HTML markup that is escaped already. */
 class Html {
   readonly text: string;
   constructor(text: string) {
@@ -13,7 +13,10 @@ class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Builds markup and escapes every part that is not `Html` already. Attribute values must be in double quotes. */
+/**
+ * Builds HTML markup and escapes every inserted part that is not `Html` already. Attribute values must be in double
+ * quotes.
+ */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const text = strings.map((one, i) => one + (i < parts.length ? render(parts[i]) : ""));
   return new Html(text.join(""));
@@ -44,7 +47,7 @@ interface PageContent {
   readonly body: Html;
   /** The redirect URI to which the page's form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
-  /** URL to which the browser continues without a click. */
+  /** URL to which the browser continues without a click of the user. */
   readonly refreshTo?: string;
 }
 
@@ -54,7 +57,7 @@ export interface PageHead {
 }
 
 /**
- * Renders one of the service's own pages (contract 5.4). It has no script, and only the logo comes from another
+ * Renders an HTML page of the service (contract 5.4). The page has no script, and only the logo comes from another
  * origin.
  */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
@@ -75,7 +78,7 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
 function document({ branding, title, body, refreshTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
   // This meta element replaces the header's `no-referrer` within the document. Under `no-referrer`, browsers would
-  // submit the form with `Origin: null`, and the origin check could not tell it from a form of another site.
+  // submit the form with `Origin: null`, and the origin check could not distinguish it from a form of another site.
   return html`<html lang="en">
     <head>
       <meta charset="utf-8" />
@@ -101,8 +104,8 @@ function document({ branding, title, body, refreshTo }: PageContent, nonce: stri
 }
 
 /**
- * Builds the policy of a page. Browsers also apply `form-action` to the redirects that answer a form, so the policy
- * must name the client's redirect target.
+ * Builds the content security policy of a page. Browsers also apply `form-action` to the redirects that answer a
+ * form, so the policy must name the client's redirect target.
  */
 function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: string): string {
   const logo = logoOf(branding);
@@ -120,12 +123,15 @@ function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: st
 const DEFAULT_COLOR = "#1f4fd8";
 const COLOR = /^#[0-9a-f]{6}$/i;
 
-/** Returns the tenant's colour. Anything that is not a hex colour is replaced, so that no CSS can be injected. */
+/** Returns the tenant's brand colour. A value that is not a hex colour is replaced, so that no CSS can be injected. */
 function brandColor({ primaryColor }: Branding): string {
   return COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
 }
 
-/** Returns black or white, the one with the higher contrast on the colour (WCAG 2.2, relative luminance). */
+/**
+ * Returns black or white as text colour, whichever has the higher contrast on the given colour (WCAG 2.2, relative
+ * luminance).
+ */
 export function inkOn(color: string): "#000000" | "#ffffff" {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const channel = Number.parseInt(color.slice(at, at + 2), 16) / 255;
@@ -135,7 +141,7 @@ export function inkOn(color: string): "#000000" | "#ffffff" {
   return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
-/** Returns the tenant's logo if it has an https URL whose origin is safe in a content security policy. */
+/** Returns the tenant's logo if its URL is https and has an origin that is safe in a content security policy. */
 export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
   if (logoUrl === null || !URL.canParse(logoUrl)) return undefined;
   const { href, origin } = new URL(logoUrl);
@@ -143,8 +149,8 @@ export function logoOf({ logoUrl }: Branding): { src: string; origin: string } |
 }
 
 /**
- * Builds the style sheet. It follows the reader's light or dark setting; the tenant's colour appears only on buttons
- * and the top border.
+ * Builds the style sheet of a page. The page follows the reader's light or dark setting; the tenant's colour appears
+ * only on buttons and the top border.
  */
 function styleSheet(branding: Branding): Html {
   const color = brandColor(branding);
@@ -176,10 +182,13 @@ a { color: inherit; }
 `);
 }
 
-/** The looks of a page when no client, and so no tenant, is known. */
+/** Branding of a page when no client, and therefore no tenant, is known. */
 const NO_TENANT: Branding = { name: "Sign-in", primaryColor: "", logoUrl: null };
 
-/** Renders an error that ends the flow, because there is no URL to which the user can safely be redirected. */
+/**
+ * Renders an error page that ends the authorization flow, because there is no URL to which the user can safely be
+ * redirected.
+ */
 export function failurePage(message: string, head: PageHead): Response {
   const body = html`<p class="problem" role="alert">${message}</p>
     <p>Go back to the app that you came from and start again there.</p>`;

@@ -4,14 +4,14 @@ import { html, type PageHead, pageResponse } from "./page.ts";
 interface SignInPage {
   readonly authorization: Authorization;
   readonly ticket: string;
-  /** The email that the user typed before; the form shows it again. */
+  /** The email that the user typed before; the sign-in form shows it again. */
   readonly email?: string;
   readonly problem?: string;
 }
 
 /**
- * Renders the sign-in form. It has three buttons and no script. Enter in a field activates the first button,
- * `sign_in`.
+ * Renders the sign-in form, which has three buttons and no script. The Enter key in a field activates the first
+ * button, `sign_in`.
  */
 export function signInPage(
   { authorization, ticket, email, problem }: SignInPage,
@@ -62,7 +62,8 @@ export function signInPage(
 
 /**
  * Renders a page that takes the browser to an identity provider with a meta refresh. A redirect would not work after
- * a form: browsers apply the form's policy to it, which does not name the provider.
+ * a form: browsers apply the `form-action` policy of the form's page to the redirect, and that policy does not name
+ * the provider.
  */
 export function redirectPage({ client }: Authorization, url: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
@@ -71,7 +72,7 @@ export function redirectPage({ client }: Authorization, url: string, head: PageH
   return pageResponse({ branding: client.branding, title, body, refreshTo: url }, head);
 }
 
-/** Formats the remaining time of a lock for people, such as "1 minute 5 seconds". */
+/** Formats the remaining time of a sign-in lock for people, such as "1 minute 5 seconds". */
 export function inWords(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
   const parts = [count(minutes, "minute"), count(rest, "second")];

@@ -15,7 +15,7 @@ export async function findClient(db: DbOrTx, id: string): Promise<OAuthClient | 
   return row;
 }
 
-/** The looks of a client's pages, which come from its tenant. */
+/** Branding of the pages that a client's users see. It comes from the client's tenant. */
 export interface Branding {
   readonly name: string;
   readonly primaryColor: string;
@@ -26,7 +26,7 @@ export interface ActiveClient extends OAuthClient {
   readonly branding: Branding;
 }
 
-/** Finds a client whose tenant is active. A client of the platform gets the platform's looks. */
+/** Finds an OAuth client whose tenant is active. A client of the platform gets the platform's branding. */
 export async function findActiveClient(db: DbOrTx, id: string): Promise<ActiveClient | undefined> {
   const platforms = alias(companies, "platforms");
   const platform = db
@@ -57,17 +57,18 @@ function brandingOf({
   return { name: (whiteLabelEnabled ? brandName : null) ?? name, primaryColor, logoUrl };
 }
 
-/** Restricts the clients that a caller may see. */
+/** Restricts the list of OAuth clients to those that a caller may see. */
 interface ClientFilter {
-  /** Undefined if the caller sees the clients of every tenant. */
+  /** The tenant of the listed clients; undefined if the caller sees the clients of every tenant. */
   readonly tenantId: number | undefined;
   readonly scopes: ReadonlySet<string>;
-  /** Set for a third-party token, which sees only the clients that it created. */
+  /** The third-party client that lists, which sees only the clients that it created; null for all other callers. */
   readonly thirdParty: string | null;
 }
 
 /**
- * Lists the clients that `authorityToSee` lets the caller see, newest first. `page.after` is a key of `clientKey`.
+ * Lists the OAuth clients that `authorityToSee` lets the caller see, newest first. `page.after` is a key of
+ * `clientKey`.
  */
 export function clientsOf(
   db: DbOrTx,
@@ -91,7 +92,10 @@ export function clientsOf(
     .limit(page.limit + 1);
 }
 
-/** Copies the lists, because Drizzle's builder wants mutable arrays. */
+/**
+ * Returns the column values of a client. The lists are copied, because Drizzle's query builder requires mutable
+ * arrays.
+ */
 const valuesOf = (client: OAuthClient) => ({
   ...client,
   redirectUris: [...client.redirectUris],
@@ -103,7 +107,10 @@ export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
   await tx.insert(oauthClients).values(valuesOf(client));
 }
 
-/** Locks the tenant, so that concurrent creations of its clients wait for each other and the limit holds. */
+/**
+ * Locks the tenant's row, so that concurrent requests that create its OAuth clients wait for each other and cannot
+ * exceed the limit.
+ */
 export async function holdTenant(tx: Tx, id: number): Promise<void> {
   const { id: tenantId } = companies;
   await tx.select({ tenantId }).from(companies).where(eq(tenantId, id)).for("no key update");
@@ -117,13 +124,13 @@ export async function countClients(tx: Tx, tenantId: number): Promise<number> {
   return row?.clients ?? 0;
 }
 
-/** Locks the client, so that a concurrent change waits and then starts from this one's result. */
+/** Locks the OAuth client, so that a concurrent change waits and then starts from the result of this change. */
 export async function holdClient(tx: Tx, id: string): Promise<OAuthClient | undefined> {
   const [row] = await tx.select().from(oauthClients).where(eq(clientId, id)).for("no key update");
   return row;
 }
 
-/** Updates a client. Its type (confidential or public), tenant and creator never change. */
+/** Updates an OAuth client. Its type (confidential or public), tenant and creator never change. */
 export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
   const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } =
     valuesOf(client);
@@ -134,15 +141,15 @@ export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
 }
 
 /**
- * Removes all grant types. After the commit nothing is issued to the client any more. Returns false if there is no
- * such client.
+ * Removes all grant types of an OAuth client. After the commit no token is issued to the client any more. Returns
+ * false if no client has the id.
  */
 export async function endGrants(tx: DbOrTx, id: string): Promise<boolean> {
   const { count } = await tx.update(oauthClients).set({ grantTypes: [] }).where(eq(clientId, id));
   return count > 0;
 }
 
-/** Deletes a client; foreign keys delete its tokens and codes. Returns false if there is no such client. */
+/** Deletes an OAuth client; foreign keys delete its tokens and codes. Returns false if no client has the id. */
 export async function deleteClient(tx: Tx, id: string): Promise<boolean> {
   const { count } = await tx.delete(oauthClients).where(eq(clientId, id));
   return count > 0;

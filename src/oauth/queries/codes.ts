@@ -7,8 +7,8 @@ import type { AuthorizationCode } from "../model.ts";
 const { secretHash } = authorizationCodes;
 
 /**
- * Inserts a code and locks the client with a shared lock, so that its deletion waits for the commit. Returns false if
- * the client is gone or may not use the code flow any more.
+ * Inserts an authorization code and locks the client with a shared lock, so that its deletion waits for the commit.
+ * Returns false if the client was deleted or may not use the code flow any more.
  */
 export async function insertAuthorizationCode(
   tx: Tx,
@@ -33,7 +33,7 @@ export async function findAuthorizationCode(
   return row;
 }
 
-/** Locks a code, so that a concurrent redemption waits and then sees the result of this one. */
+/** Locks an authorization code, so that a concurrent redemption waits and then sees the result of this redemption. */
 export async function holdAuthorizationCode(
   tx: Tx,
   hash: string,
@@ -56,7 +56,7 @@ export async function redeemAuthorizationCode(
     .where(eq(secretHash, code.secretHash));
 }
 
-/** Deletes a code. Returns false if it was gone already. */
+/** Deletes an authorization code. Returns false if the code no longer existed. */
 export async function deleteAuthorizationCode(tx: Tx, hash: string): Promise<boolean> {
   const { count } = await tx.delete(authorizationCodes).where(eq(secretHash, hash));
   return count > 0;

@@ -19,17 +19,17 @@ import { redirectPage, signInPage } from "../pages/sign-in.ts";
 import { withParams } from "../redirect-uri.ts";
 import { type BrowserCookie, openTicket, sealTicket } from "../ticket.ts";
 
-/* Contains the responses that every step at `/oauth/authorize` may end with. */
+/* Contains the responses with which a step at `/oauth/authorize` may end. */
 
 export const STALE = "This page has expired or belongs to another browser.";
 
-/** A validated request at one of the pages, and the browser that shows the page. */
+/** A validated authorization request that a page shows, and the browser that shows the page. */
 export interface PageRequest {
   readonly browser: string;
-  /** Query string of the authorization request. */
+  /** Query string of the authorization request, which the page's ticket carries. */
   readonly query: string;
   readonly authorization: Authorization;
-  /** The email that the user typed before. */
+  /** The email that the user typed into the sign-in form. */
   readonly email: string | undefined;
 }
 
@@ -44,10 +44,13 @@ export function rejectRequest(
 }
 
 type Redirect = 302 | 303;
-/** Redirects after a form with 303, because a browser would send the password on with 307 (RFC 9700, 4.12). */
+/**
+ * HTTP status of a redirect after a form. It is 303, because a browser would send the password on with 307 (RFC 9700,
+ * 4.12).
+ */
 const SEE_OTHER: Redirect = 303;
 
-/** Redirects back to the client, with `iss` (RFC 9207). */
+/** Redirects the browser back to the client, with `iss` (RFC 9207). */
 export function sendBack(
   { config }: OAuthDeps,
   { redirectUri, state }: { redirectUri: string; state: string | undefined },
@@ -74,7 +77,7 @@ export const EXPIRED: SignInProblem = {
   problem: "This page has expired. Please sign in again.",
 };
 
-/** Renders the sign-in form again, with the problem. */
+/** Renders the sign-in form again, together with the error message. */
 export function showSignInAgain(
   deps: OAuthDeps,
   { browser, query, authorization, email }: PageRequest,
@@ -84,7 +87,10 @@ export function showSignInAgain(
   return signInPage({ authorization, ticket, problem, ...(email && { email }) }, head);
 }
 
-/** Continues after a sign-in: redirects to the client with the code, or asks the user for consent. */
+/**
+ * Continues the authorization flow after a sign-in: redirects to the client with the code, or asks the user for
+ * consent.
+ */
 export function continueFlow(
   deps: OAuthDeps,
   { browser, query, authorization }: PageRequest,
@@ -97,16 +103,16 @@ export function continueFlow(
 }
 
 /*
- * Single sign-on at `/oauth/authorize`. The flow returns to an address of our own, which no caller can choose. The
- * address carries the ticket of the page, which opens only in this browser, and the one-time code is valid only with
- * the verifier in that ticket.
+ * Implements single sign-on at `/oauth/authorize`. The flow returns to a fixed address of this service, which no
+ * caller can choose. The address carries the ticket of the page, which can be decrypted only for this browser, and
+ * the one-time code is valid only with the verifier in that ticket.
  */
 
 export interface ProviderDeps extends OAuthDeps, SsoDeps {
   readonly config: OAuthDeps["config"] & SsoDeps["config"];
 }
 
-/** A request of a browser at one of our pages. */
+/** A browser's request for one of the pages at `/oauth/authorize`. */
 export interface PageVisit {
   readonly requestContext: RequestContext;
   readonly query: string;
@@ -141,7 +147,7 @@ export async function startProviderSignIn(
   return redirectPage(authorization, begun.location, { status: 200, headers });
 }
 
-/** Handles `GET /oauth/authorize/sso`. */
+/** Handles `GET /oauth/authorize/sso`, to which the browser returns from the identity provider. */
 export async function returnFromProvider(
   deps: ProviderDeps & { readonly cookie: BrowserCookie },
   visit: PageVisit,

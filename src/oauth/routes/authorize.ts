@@ -44,7 +44,7 @@ interface PageDeps extends ProviderDeps {
 }
 
 /**
- * Defines the pages of the code flow (contract 5.4). The server keeps no state between the steps: each one validates
+ * Defines the pages of the code flow (contract 5.4). The server keeps no state between the steps: each step validates
  * the authorization request again.
  */
 export function authorizeRoutes(oauth: AuthorizeDeps) {
@@ -107,7 +107,7 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
   const checked = await checkAuthorization(deps, ticket.query);
   if (checked.kind !== "good") return rejectRequest(deps, checked);
   const step = { requestContext, form, browser, ticket, authorization: checked.authorization };
-  // A form that was sent without a button means signing in, unless the user already has.
+  // A form that was sent without a button counts as `sign_in`, unless the user has signed in already.
   const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return showSignInAgain(deps, pageRequestOf(step), EXPIRED);
@@ -118,9 +118,9 @@ async function proceed(deps: PageDeps, { requestContext, raw }: SentForm): Promi
 }
 
 /**
- * Returns whether the form was sent from our own page. Browsers send `Origin`, or hide it and send `Sec-Fetch-Site`.
- * A request with neither does not come from a browser that another site could misuse; the cookie and the sealed
- * ticket protect the form as well.
+ * Returns whether the form was sent from a page of this service. Browsers send `Origin`, or hide it and send
+ * `Sec-Fetch-Site`. A request with neither header does not come from a browser that another site could misuse; the
+ * cookie and the encrypted ticket protect the form as well.
  */
 function isOwnForm(headers: Headers, serverRoot: string): boolean {
   const [origin, site] = [headers.get("origin"), headers.get("sec-fetch-site")];

@@ -26,19 +26,19 @@ interface ClientRouteDeps extends actions.ClientDeps {
   readonly checks: Checks;
 }
 
-/** One of the two paths at which the same routes are mounted. */
+/** One of the two paths at which the routes that manage OAuth clients are mounted. */
 interface Group<P extends string> {
   readonly path: P;
   readonly tag: string;
-  /** Text at the end of each summary. */
+  /** Text at the end of the OpenAPI summary of each route in the group. */
   readonly titleSuffix: string;
   readonly access: Access;
   readonly isPlatform: boolean;
 }
 
 /**
- * Defines the routes that manage clients (contract 5.6): administrators of the platform see all clients, a partner
- * its own.
+ * Defines the routes that manage OAuth clients (contract 5.6). Administrators of the platform see all clients; a
+ * partner sees its own clients.
  */
 export function clientRoutes(deps: ClientRouteDeps) {
   return new Elysia({ name: "oauth-clients" })
@@ -115,8 +115,8 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
 }
 
 /**
- * Creates an instance at the group's path. Its macro `client: true` loads the client of `:id` if the caller may see
- * or change it.
+ * Creates an Elysia instance at the group's path. Its macro `client: true` loads the OAuth client of `:id` if the
+ * caller may see or change it.
  */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
@@ -154,7 +154,8 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
     const administrator = { ...caller, isPlatform };
     return showClient(await actions.changeClient(deps, administrator, { client, changes }));
   };
-  // A function, because Elysia modifies the hook objects that it gets, so each route needs its own.
+  // The hooks are built by a function, because Elysia modifies the hook objects that it gets, so each route needs a
+  // new object.
   const updating = () =>
     ({
       access,

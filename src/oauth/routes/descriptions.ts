@@ -1,8 +1,8 @@
 import type { DocumentDecoration } from "elysia";
 
 /*
- * OpenAPI descriptions of the endpoints at `/oauth`. RFCs define their forms and responses, which have no TypeBox
- * schema here, so the operations are written out.
+ * OpenAPI descriptions of the endpoints at `/oauth`. RFCs define the forms and responses of these endpoints, which
+ * have no TypeBox schema, so the operations are written by hand.
  */
 
 type RequestBody = Exclude<NonNullable<DocumentDecoration["requestBody"]>, { $ref: string }>;
@@ -38,7 +38,7 @@ const ERROR_SCHEMA: Schema = {
   properties: { error: text(), error_description: text() },
 };
 
-/** Describes error responses by status (RFC 6749, 5.2). */
+/** Describes error responses of an OAuth endpoint by status (RFC 6749, 5.2). */
 function errorResponses(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, codes]) => {
@@ -99,7 +99,10 @@ const TOKEN_ANSWER: Schema = {
   },
 };
 
-/** The introspection response (RFC 7662, 2.2). A token that is not active has no other field. */
+/**
+ * JSON schema of the introspection response (RFC 7662, 2.2). For an inactive token, the response contains only
+ * `active`.
+ */
 const INTROSPECTION: Schema = {
   title: "Introspection",
   type: "object",
@@ -157,7 +160,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       ],
       "401": ["invalid_client"],
       ...ALWAYS,
-      // The sign-in lock also answers 429, besides the rate limit (contract 4.9).
+      // Status 429 means that the rate limit is exceeded or that the sign-in is locked (contract 4.9).
       "429": ["invalid_grant", "temporarily_unavailable"],
     }),
   },

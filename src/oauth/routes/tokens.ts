@@ -11,7 +11,7 @@ import { jsonAnswer } from "../oauth-error.ts";
 
 /**
  * Defines the token, revocation and introspection endpoints (contract 5.1 and 5.5; RFC 7009; RFC 7662). Their forms
- * are read by hand, because schema validation cannot produce the error codes of RFC 6749.
+ * are not validated by a schema, because schema validation cannot produce the error codes of RFC 6749.
  */
 export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: "/oauth", tags: ["OAuth"] })
@@ -34,7 +34,8 @@ export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
         const token = form.required("token");
         const credentials = readCredentials(requestContext.headers, form);
         await revokeToken(deps, token, { credentials, requestContext });
-        // Clients ignore the body (RFC 7009, 2.2), but some libraries accept only a response that is JSON.
+        // Clients ignore the body of a revocation response (RFC 7009, 2.2), but some libraries accept only a response
+        // that is JSON.
         return jsonAnswer({});
       },
       { public: true, detail: REVOKE_DETAIL },

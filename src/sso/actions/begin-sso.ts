@@ -12,16 +12,16 @@ import { findLiveConnection, type LiveConnection } from "../queries/connections.
 import { insertState } from "../queries/sign-ins.ts";
 import { auditSsoError, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** The URL to which the browser is redirected, and the secret for its cookie. */
+/** The URL to which the browser is redirected, and the secret for the browser's cookie. */
 export interface Begun {
   readonly location: string;
-  /** Absent if the sign-in could not start. */
+  /** The secret for the cookie; absent if the sign-in could not start. */
   readonly browser?: string;
 }
 
 /**
- * Handles `GET /auth/sso/redirect`: redirects the browser to the provider, with state, nonce and PKCE (contract
- * 4.13).
+ * Handles `GET /auth/sso/redirect`: redirects the browser to the identity provider, with state, nonce and PKCE
+ * (contract 4.13).
  */
 export async function beginSso(
   deps: SsoDeps,
@@ -38,16 +38,16 @@ export async function beginSso(
 
 interface SsoStart {
   readonly query: Pick<RedirectQuery, "email" | "connection">;
-  /** The secret of a cookie that the browser already has. */
+  /** The secret in the cookie that the browser already has; undefined without a cookie. */
   readonly known: string | undefined;
-  /** The URL that receives the code. It must be one of our own or on the allow-list. */
+  /** The URL that receives the one-time code. It must be a URL of this service or on the allow-list. */
   readonly returnTo: string;
   readonly codeChallenge: string | null;
 }
 
 /**
- * Stores a new state and returns the provider's URL for the browser. If there is no usable provider, it writes an
- * audit row and returns undefined.
+ * Stores a new state and returns the URL of the identity provider for the browser. If there is no usable provider,
+ * the function writes an audit row and returns undefined.
  */
 export async function startSso(
   deps: SsoDeps,
@@ -77,8 +77,8 @@ export async function startSso(
 }
 
 /**
- * Validates the query. The errors may be specific, because the caller wrote the query: they reveal nothing about
- * users or connections.
+ * Validates the query that starts a single sign-on. The errors may be specific, because the caller wrote the query:
+ * they reveal nothing about users or connections.
  */
 export function redirectErrors(
   { config }: Pick<SsoDeps, "config">,
@@ -94,7 +94,7 @@ export function redirectErrors(
   };
 }
 
-/** Finds the connection by its id or by the email's domain, without looking up a user. */
+/** Finds the SSO connection by its id or by the email's domain, without looking up a user. */
 async function findConnectionOf(deps: SsoDeps, query: SsoStart["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
@@ -113,7 +113,7 @@ interface Flow {
   readonly state: string;
 }
 
-/** Builds the authentication request (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3). */
+/** Builds the URL of the authentication request (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3). */
 function authorizationUrl(
   { config }: SsoDeps,
   { endpoint, connection, browser, state }: Flow,

@@ -34,7 +34,7 @@ export function listConnections(
   return queries.listConnections(db, companyId, page);
 }
 
-/** Loads a connection. A malformed id gives the same 404 as a missing one (contract 2.6). */
+/** Loads an SSO connection. A malformed id gives the same 404 as a missing connection (contract 2.6). */
 export async function findConnection(
   { db }: Pick<ConnectionDeps, "db">,
   id: string,
@@ -44,7 +44,7 @@ export async function findConnection(
   return found;
 }
 
-/** Validates the fields of a new connection, or of changes to the connection `ownId`. */
+/** Validates the fields of a new SSO connection, or of changes to the connection `ownId`. */
 export async function connectionErrors(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
   { company_id: companyId, issuer, domains = [] }: ValidParts<NewConnection>,
@@ -65,7 +65,7 @@ export async function connectionErrors(
 }
 
 /**
- * Allows a connection only for a partner or an account: users of the platform never sign in through an identity
+ * Allows an SSO connection only for a partner or an account: users of the platform never sign in through an identity
  * provider (contract 4.13).
  */
 async function companyError(db: Db, id: number): Promise<string | undefined> {
@@ -74,7 +74,10 @@ async function companyError(db: Db, id: number): Promise<string | undefined> {
   return isFit ? undefined : "must be a partner or an account";
 }
 
-/** Creates a connection from a valid body. A domain that another connection took meanwhile gives a 422 too. */
+/**
+ * Creates an SSO connection from a valid body. If another connection has taken one of the email domains meanwhile,
+ * the answer is a 422 too.
+ */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
@@ -151,7 +154,8 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
 }
 
 /**
- * Assigns the domains. Rejects a domain that already has a connection, because `/auth/discover` can name only one.
+ * Assigns email domains to an SSO connection. Rejects a domain that already has a connection, because
+ * `/auth/discover` can name only one.
  */
 async function assignDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
@@ -188,23 +192,22 @@ async function audit(
   });
 }
 
-/** Requires at least two labels, because nobody owns a top-level domain. */
+/** Matches a domain name of at least two labels, because nobody owns a top-level domain. */
 const DOMAIN =
   /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
 
 const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
 
-/** Returns the domain in its ASCII form. */
 function readDomain(text: string): string {
   return emailDomain(`@${text.trim().toLowerCase()}`);
 }
 
-/** Returns the domains in ASCII form, without duplicates and sorted. */
+/** Returns the domains in ASCII form, sorted and without duplicates. */
 function readDomains(texts: readonly string[]): string[] {
   return [...new Set(texts.map(readDomain))].toSorted();
 }
 
-/** Validates each domain. An undefined entry is malformed, which the schema already reports. */
+/** Validates each domain. An undefined entry is malformed; the schema already reports it. */
 function domainErrors(texts: readonly (string | undefined)[]): RuleErrors {
   return Object.fromEntries(
     texts.flatMap((one, index) =>

@@ -17,19 +17,19 @@ export interface SsoDeps {
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS">;
 }
 
-/** The content of the audit row if the step fails. Each step fills it in as it learns more. */
+/** Content of the audit row that is written if the step fails. Each step adds facts as it learns them. */
 export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
   readonly requestContext: RequestContext;
-  /** The connection that the request names, if it names one. */
+  /** The SSO connection that the request names; undefined if it names none. */
   connectionId?: string | undefined;
-  /** The user, once the step knows who it is. */
+  /** The user, as soon as the step has identified the user. */
   actor?: AuditActor | undefined;
 }
 
 /**
- * Runs one step (leg) of the sign-in. If it throws an `SsoError`, the error is audited outside of the step's own
- * transaction, and undefined is returned.
+ * Runs one step (leg) of a single sign-on. If the step throws an `SsoError`, the error is audited outside of the
+ * step's transaction, and undefined is returned.
  */
 export async function auditSsoError<T>(
   { db, clock }: Pick<SsoDeps, "db" | "clock">,
@@ -57,7 +57,7 @@ export async function auditSsoError<T>(
   }
 }
 
-/** Returns the associated data that a client secret is encrypted with (`src/master-key.ts`). */
+/** Returns the associated data with which the client secret of an SSO connection is encrypted (`src/master-key.ts`). */
 export function clientSecretContext({ companyId, id }: { companyId: number; id: string }): string {
   return `sso:${companyId}:${id}`;
 }

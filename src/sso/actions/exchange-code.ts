@@ -36,14 +36,14 @@ interface PresentedCode {
 }
 
 /**
- * Runs in the transaction that consumes the code, with the user's row locked. The code stays used even if this
- * returns an error.
+ * Callback that runs in the transaction that consumes the one-time code, with the user's row locked. The code stays
+ * used even if the callback returns an error.
  */
 type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoError>;
 
 /**
- * Redeems a one-time code and returns the result of `onUser`. If the code is rejected, it writes an audit row and
- * returns undefined.
+ * Redeems a one-time code of a single sign-on and returns the result of `onUser`. If the code is rejected, the
+ * function writes an audit row and returns undefined.
  */
 export async function redeemSsoCode<T>(
   deps: Pick<SsoDeps, "db" | "clock">,
@@ -55,15 +55,16 @@ export async function redeemSsoCode<T>(
   return auditSsoError(deps, attempted, async () => {
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
-    // Thrown after the commit, because a code that was presented stays used, whether the attempt was valid or not.
+    // The error is thrown after the commit, because a code that was presented stays used, whether the attempt was
+    // valid or not.
     if (settled instanceof SsoError) throw settled;
     return settled;
   });
 }
 
 /**
- * Returns the challenge of a verifier, or null without one. A malformed verifier gives the empty string, which is the
- * challenge of no code.
+ * Returns the challenge of a PKCE verifier, or null without a verifier. A malformed verifier gives the empty string,
+ * which is never the challenge of a code.
  */
 function challengeOf(verifier: string | undefined): string | null {
   if (verifier === undefined) return null;
@@ -88,7 +89,7 @@ async function redeem<T>(
   const { id, companyId } = user;
   attempted.actor = { userId: id, companyId, impersonatorId: null };
   attempted.connectionId = known.connectionId;
-  // The user is locked before the code, because a password reset takes the locks in this order.
+  // The user is locked before the one-time code, because a password reset takes the locks in this order.
   const person = await holdPerson(tx, id);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
   const error = codeError(code, { challenge, now });

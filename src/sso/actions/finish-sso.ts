@@ -19,20 +19,20 @@ import {
 import * as queries from "../queries/sign-ins.ts";
 import { auditSsoError, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** Lifetime of the one-time code (contract 4.13). */
+/** Lifetime in ms of the one-time code of a single sign-on (contract 4.13). */
 const CODE_TTL_MS = 60_000;
 
 interface ProviderAnswer {
-  /** The connection id in the path. */
+  /** The id of the SSO connection, from the path of the callback. */
   readonly connectionId: string;
   readonly query: CallbackQuery;
-  /** The secret in the browser's cookie, if it has one. */
+  /** The secret in the browser's cookie; undefined without a cookie. */
   readonly browser: string | undefined;
 }
 
 /**
- * Handles `GET /auth/sso/callback/{connection}`: processes the provider's response and returns the URL for the
- * browser.
+ * Handles `GET /auth/sso/callback/{connection}`: processes the provider's response and returns the URL to which the
+ * browser is redirected.
  */
 export async function finishSso(
   deps: SsoDeps,
@@ -55,7 +55,10 @@ export async function finishSso(
   return location ?? errorUrl(deps.config, returnTo);
 }
 
-/** Consumes the state. It is valid once, in the browser that received it, at the callback of its own connection. */
+/**
+ * Consumes the state of a single sign-on. A state is valid once, in the browser that received it, at the callback of
+ * its own connection.
+ */
 async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<queries.StateRow> {
   const { query, browser, connectionId } = answered;
   const now = deps.clock.now();
@@ -67,7 +70,7 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
     if (consumesState(error)) await queries.consumeState(tx, stateHash, now);
     return { state, error };
   });
-  // Thrown after the commit, so that a used state stays used.
+  // The error is thrown after the commit, so that a used state stays used.
   if (claimed.error !== undefined || claimed.state === undefined)
     throw new SsoError(claimed.error ?? "unknown_state");
   return claimed.state;
@@ -115,7 +118,8 @@ interface Admission {
 }
 
 /**
- * Finds the user, links the user to the provider at the first sign-in, and stores the one-time code for the exchange.
+ * Finds the user of the identity, links the user to the provider at the first sign-in, and stores the one-time code
+ * for the exchange.
  */
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
@@ -123,7 +127,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { issuer } = connection;
   const known = await queries.findLinkedUser(deps.db, { issuer, subject });
   const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
-  // The clock is read again, because the provider may have been slow and the code's minute begins now.
+  // The clock is read again, because the provider may have been slow and the one-time code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
@@ -152,7 +156,10 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
   return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
 }
 
-/** Finds the user with the verified email. Its domain and company must be those of the connection (contract 4.13). */
+/**
+ * Finds the user with the verified email. The domain of the email and the company of the user must belong to the
+ * connection (contract 4.13).
+ */
 async function findNewcomer(
   tx: Tx,
   { issuer, domains, companyId }: LiveConnection,

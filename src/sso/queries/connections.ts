@@ -13,7 +13,7 @@ import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import type { Page } from "../../http/list.ts";
 import type { Connection } from "../model.ts";
 
-/** A connection that can be used now, with its encrypted client secret. */
+/** An SSO connection that can be used now, with its encrypted client secret. */
 export interface LiveConnection extends Connection {
   readonly sealedClientSecret: string;
 }
@@ -21,7 +21,7 @@ export interface LiveConnection extends Connection {
 const { id: connectionId, companyId, issuer, clientId } = ssoConnections;
 const { passwordLogin, isActive, createdAt, updatedAt } = ssoConnections;
 
-/** Selects the columns of a connection without the secret. */
+/** Selects the columns of an SSO connection without the client secret. */
 function connectionColumns(db: DbOrTx) {
   const ownDomains = db
     .select({ domain: ssoDomains.domain })
@@ -41,7 +41,7 @@ function connectionColumns(db: DbOrTx) {
   };
 }
 
-/** Finds a connection that can be used now: it, its company and the company's partner are active. */
+/** Finds an SSO connection that can be used now: the connection, its company and the company's partner are active. */
 export async function findLiveConnection(
   db: DbOrTx,
   by: { id: string } | { domain: string },
@@ -64,7 +64,9 @@ function connectionOfDomain(db: DbOrTx, domain: string) {
   return db.select({ id }).from(ssoDomains).where(eq(ssoDomains.domain, domain));
 }
 
-/** Locks the connection against changes until the commit. Returns false if it is not active any more. */
+/**
+ * Locks the SSO connection against changes until the commit. Returns false if the connection is not active any more.
+ */
 export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
   const rows = await tx
     .select({ id: connectionId })
@@ -74,7 +76,7 @@ export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Lists connections, newest first. */
+/** Lists SSO connections, newest first. */
 export function listConnections(
   db: DbOrTx,
   ownerId: number | undefined,
@@ -99,7 +101,8 @@ export async function findConnection(db: DbOrTx, id: string): Promise<Connection
 }
 
 /**
- * Locks the connection until the commit, so that updates and the deletion of one connection run one after the other.
+ * Locks the SSO connection until the commit, so that updates and the deletion of one connection run one after the
+ * other.
  */
 export async function holdConnection(tx: Tx, id: string): Promise<Connection | undefined> {
   const [row] = await tx
@@ -119,7 +122,7 @@ export async function insertConnection(
 
 type ConnectionColumns = Omit<Connection, "domains" | "companyId" | "createdAt">;
 
-/** Updates a connection. The old secret stays if there is no new one. */
+/** Updates an SSO connection. The old client secret stays if the changes contain no new secret. */
 export async function updateConnection(
   tx: Tx,
   { id, sealedClientSecret, ...row }: ConnectionColumns & { sealedClientSecret: string | null },
@@ -137,7 +140,7 @@ export async function updateConnection(
     .where(eq(connectionId, id));
 }
 
-/** Deletes a connection; foreign keys delete its domains, links, states and codes. */
+/** Deletes an SSO connection; foreign keys delete its domains, links, states and codes. */
 export async function deleteConnection(tx: Tx, id: string): Promise<void> {
   await tx.delete(ssoConnections).where(eq(connectionId, id));
 }
@@ -147,8 +150,8 @@ export async function deleteDomains(tx: Tx, ownerId: string): Promise<void> {
 }
 
 /**
- * Inserts the domains that are free and returns them. They are inserted in sorted order, so that two transactions
- * with overlapping lists cannot deadlock.
+ * Inserts those email domains that have no connection yet, and returns them. They are inserted in sorted order, so
+ * that two transactions with overlapping lists cannot deadlock.
  */
 export async function insertDomains(
   tx: Tx,
@@ -165,7 +168,7 @@ export async function insertDomains(
   return rows.map(({ domain }) => domain);
 }
 
-/** Returns those of the domains that belong to a connection other than `ownId`. */
+/** Returns those of the given email domains that belong to a connection other than `ownId`. */
 export async function domainsOfOthers(
   db: DbOrTx,
   domains: readonly string[],

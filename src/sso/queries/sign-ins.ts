@@ -14,7 +14,10 @@ export async function insertState(db: DbOrTx, state: Omit<State, "consumedAt">):
 
 export type StateRow = StoredState & Pick<State, "returnTo" | "codeChallenge">;
 
-/** Locks the state until the commit. If two callbacks present the same state, the second one sees it used. */
+/**
+ * Locks the state of a single sign-on until the commit. If two callbacks present the same state, the second callback
+ * finds it used.
+ */
 export async function holdState(tx: Tx, stateHash: string): Promise<StateRow | undefined> {
   const [row] = await tx
     .select()
@@ -28,11 +31,11 @@ export async function consumeState(tx: Tx, stateHash: string, now: Date): Promis
   await tx.update(ssoStates).set({ consumedAt: now }).where(eq(ssoStates.stateHash, stateHash));
 }
 
-/** A user with the stored facts that decide about a sign-in. */
+/** A user with the stored facts that decide about a single sign-on. */
 export interface SsoUser extends KnownUser {
   readonly id: number;
   readonly email: string;
-  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  /** The id of the tenant, which is the partner itself or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
 }
 
@@ -99,7 +102,7 @@ export async function findCandidate(
   return row && { ...ssoUserOf(row), isLinked: row.isLinked };
 }
 
-/** Links a user to a subject. Returns false if the subject or the user was linked meanwhile. */
+/** Links a user to the provider's subject. Returns false if the subject or the user was linked meanwhile. */
 export async function insertIdentity(
   tx: Tx,
   { now, ...link }: Omit<typeof ssoIdentities.$inferSelect, "linkedAt"> & { now: Date },
@@ -125,7 +128,7 @@ export async function findCode(db: DbOrTx, hash: string): Promise<CodeRow | unde
   return row;
 }
 
-/** Marks the code as used. Returns true only for the transaction that did it. */
+/** Marks the one-time code as used. Of several concurrent transactions, only the one that marked it gets true. */
 export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<boolean> {
   const { count } = await tx
     .update(ssoCodes)

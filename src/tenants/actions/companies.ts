@@ -11,9 +11,9 @@ import { hasPlan, plansOf } from "../queries/stores.ts";
 import { existing, findRow, type AdminDeps } from "./deps.ts";
 
 const DOMAIN_TAKEN = "is the domain of another partner";
-/** The platform's colour, which a company without a colour of its own gets. */
+/** The platform's brand colour, which a company gets if its request names no colour. */
 const DEFAULT_COLOR = "#1f6feb";
-/** The number of plans that the error about an unknown plan lists. */
+/** The highest number of plan names that the error about an unknown plan lists. */
 const NAMED_PLANS = 20;
 
 export function findCompany(
@@ -39,7 +39,7 @@ export async function newPartnerErrors(
 
 /**
  * Creates a partner from a body that has passed `newPartnerErrors`. If another request has taken the domain since
- * then, the answer is a 422 all the same.
+ * then, the answer is a 422 as well.
  */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
@@ -64,7 +64,8 @@ export async function createPartner(
 }
 
 /**
- * Checks that the partner and the plan exist. `createAccount` does not check again, because neither is ever deleted.
+ * Validates the fields of a new account: the partner and the plan must exist. `createAccount` does not check again,
+ * because partners and plans are never deleted.
  */
 export async function newAccountErrors(
   { db }: { readonly db: Db },
@@ -124,9 +125,9 @@ async function create(
 }
 
 /**
- * Activates or deactivates a company, and the accounts of a partner with it. Both delete every token of their users
- * (contract 10.1). Activation deletes tokens too, because a sign-in that was checked before the deactivation may have
- * got its token after it, and activation would make that token valid.
+ * Activates or deactivates a company and, if it is a partner, its accounts. Both changes delete every token of the
+ * users (contract 10.1). Activation deletes tokens too: a sign-in that was checked before the deactivation may have
+ * received its token afterwards, and activation would make that token valid.
  */
 export async function setCompanyActive(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,

@@ -18,7 +18,10 @@ export interface AdminDeps {
 
 const MAX_ID = 2_147_483_647;
 
-/** Reads the row with the id of the path. Throws `not_found` if it is missing or the id is malformed (contract 2.6). */
+/**
+ * Loads the database row whose id is in the path. Throws `not_found` if the row is missing or the id is malformed
+ * (contract 2.6).
+ */
 export async function findRow<Row>(
   id: string | undefined,
   read: (id: number) => Promise<Row | undefined>,
@@ -29,7 +32,10 @@ export async function findRow<Row>(
   return row;
 }
 
-/** Returns a row that must exist, because this transaction has written it or holds its lock. */
+/**
+ * Narrows the type of a database row that must exist, because this transaction has written it or holds its lock.
+ * Throws if it does not.
+ */
 export function existing<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error("A row that this transaction has written is missing.");
   return row;

@@ -28,8 +28,9 @@ const LINK_TAKEN = "is connected to this store already";
 const SLUG_TAKEN = "is the slug of another provider";
 
 /*
- * Each `create…` takes a body that has passed the `new…Errors` of the same name. Unique indexes decide between requests
- * that run at the same time: the later one is answered 422, as if the check had found the conflict.
+ * Creates plans, stores, providers, and connections of stores to review sites. Each `create…` takes a body that has
+ * passed the `new…Errors` of the same name. Unique indexes decide between requests that run at the same time: the
+ * later request gets a 422, as if the check had found the conflict.
  */
 
 export async function newPlanErrors(
@@ -75,7 +76,7 @@ export async function newStoreErrors(
   return { account_id: isUnknown ? ACCOUNT_UNKNOWN : undefined };
 }
 
-/** Creates a store. The account exists, because `newStoreErrors` has found it and accounts are never deleted. */
+/** Creates a store. Its account exists, because `newStoreErrors` has found it and accounts are never deleted. */
 export async function createStore(
   { db, clock }: WritingDeps,
   { principal, requestContext }: Caller,
@@ -182,7 +183,10 @@ export async function createProvider(
   }
 }
 
-/** Replaces the secret of a provider. From the commit on, a report that was signed with the old secret is rejected. */
+/**
+ * Replaces the secret of a provider. From the commit on, an event that the provider signed with the old secret is
+ * rejected.
+ */
 export async function rotateProviderSecret(
   { db, clock, box }: SealingDeps,
   { principal, requestContext }: Caller,

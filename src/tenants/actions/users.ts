@@ -43,8 +43,8 @@ export async function newUserErrors(
 }
 
 /**
- * Creates a user, and mails an invitation if the body has no password. `body` has passed `newUserErrors`. If another
- * request has taken the email since then, the answer is a 422 all the same.
+ * Creates a user, and mails an invitation if the body has no password. The body must have passed `newUserErrors`. If
+ * another request has taken the email since then, the answer is a 422 as well.
  */
 export async function createUser(
   deps: AdminDeps,
@@ -81,8 +81,8 @@ export async function createUser(
 }
 
 /**
- * Mails a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user or one with
- * a password, because the link would not work.
+ * Mails the user a new invitation, which invalidates the previous one. Throws `not_invitable` for an inactive user
+ * and for a user with a password, because the link would not work.
  */
 export async function inviteAgain(
   deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
@@ -100,9 +100,9 @@ export async function inviteAgain(
 }
 
 /**
- * Refuses a change that would lock all administrators or owners out. Throws `last_super_admin` for the last active
- * super-admin, and `last_owner` for the last active owner of a partner. An operator may remove the last owner, and
- * can appoint another.
+ * Prevents a change that would leave no administrator or owner. Throws `last_super_admin` for the last active
+ * super-admin, and `last_owner` for the last active owner of a partner. An operator may remove the last owner,
+ * because an operator can appoint another.
  */
 async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
   const isLast = async () => {
@@ -114,7 +114,7 @@ async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, compan
     throw new Problem("last_owner");
 }
 
-/** Changes the role of a partner's user. Tokens stay valid, because each request reads the role again. */
+/** Changes the role of a partner's user. The user's tokens stay valid, because each request reads the role again. */
 export async function setUserRole(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -133,7 +133,10 @@ export async function setUserRole(
   });
 }
 
-/** Deactivates a user and deletes all their tokens (contract 10.1). Throws `last_super_admin` or `last_owner`. */
+/**
+ * Deactivates a user and deletes all tokens of the user (contract 10.1). Throws `last_super_admin` or `last_owner` if
+ * nobody else has that role.
+ */
 export async function deactivateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -173,7 +176,7 @@ export async function activateUser(
   });
 }
 
-/** Removes the sign-in lock (contract 4.8) before it expires. */
+/** Removes a user's sign-in lock (contract 4.8) before it expires. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, requestContext }: Caller,
@@ -194,7 +197,7 @@ export async function unlockUser(
   });
 }
 
-/** Returns the partner of the caller. The access rule of the route admits only a partner's users. */
+/** Returns the id of the caller's partner. The access rule of the route must admit only users of a partner. */
 export function partnerOf({ partnerId }: Pick<Principal, "partnerId">): number {
   if (partnerId === null) throw new Problem("forbidden");
   return partnerId;
@@ -211,7 +214,7 @@ export function listTeam(
 }
 
 /**
- * Finds a user of the caller's own partner. For any other user, also one of the partner's accounts, it records
+ * Finds a user of the caller's partner. For any other user, even a user of the partner's accounts, it audits
  * AUTHZ_DENIED and throws `forbidden`, because a partner manages only its own users (contract 3.9 and 10.5).
  */
 export async function findTeammate(
@@ -236,7 +239,7 @@ export function newTeammateErrors(
   return newUserErrors(deps, { ...body, company_id: partnerOf(principal) });
 }
 
-/** Creates a user of the caller's partner without a password: the invited person chooses it. */
+/** Creates a user of the caller's partner without a password, because the invited person chooses the password. */
 export function inviteTeammate(deps: AdminDeps, caller: Caller, body: NewTeammate): Promise<User> {
   return createUser(deps, caller, { ...body, company_id: partnerOf(caller.principal) });
 }

@@ -45,7 +45,7 @@ function companyOf({ storeIds, storeNames, ...row }: CompanyRow, type: Company["
   return { ...row, type, stores: storeIds.map((id, i) => ({ id, name: storeNames[i] ?? "" })) };
 }
 
-/** Lists companies, the newest first. */
+/** Lists companies, newest first. */
 export async function companiesOf(
   db: DbOrTx,
   type: Company["type"],
@@ -131,7 +131,7 @@ export async function insertStores(
   if (rows.length > 0) await tx.insert(stores).values(rows);
 }
 
-/** Returns false if the company is already in that state. */
+/** Activates or deactivates a company. Returns false if the company is already in that state. */
 export async function setCompanyActive(
   tx: Tx,
   { id, type }: Pick<Company, "id" | "type">,
@@ -145,7 +145,7 @@ export async function setCompanyActive(
   return count > 0;
 }
 
-/** Returns the ids of a company and, if it is a partner, of its accounts. They are deactivated together. */
+/** Returns the ids of a company and, if it is a partner, of its accounts. These companies are deactivated together. */
 export async function treeOf(tx: Tx, wanted: number): Promise<number[]> {
   const { id, partnerId } = companies;
   const rows = await tx

@@ -31,8 +31,8 @@ import {
 const { subscriptions, rows, counted } = STATE_LIMITS;
 
 /**
- * Reads the state of all dispatchers and queues from PostgreSQL alone, so that it needs no dispatcher (contract
- * 10.4).
+ * Reads the state of all dispatchers and queues from PostgreSQL alone, so that it can be shown while no dispatcher
+ * runs (contract 10.4).
  */
 export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherState> {
   const [processes, ownedShards, heads, blocked, disabled, counts] = await Promise.all([
@@ -46,7 +46,8 @@ export async function dispatcherState(db: DbOrTx, at: Date): Promise<DispatcherS
   return { at, dispatchers: processes, shards: ownedShards, heads, blocked, disabled, counts };
 }
 
-// These states are literals, because the planner uses a partial index only if the statement repeats its condition.
+// The states are literals in the SQL, because the planner uses a partial index only if the statement repeats its
+// condition.
 const isWaiting = sql`${outbox.state} = 'waiting'`;
 const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
 const isQueued = sql`${mails.state} = 'queued'`;
@@ -67,7 +68,7 @@ function shards(db: DbOrTx): Promise<ShardRow[]> {
 
 const headsStatement = statement({
   name: "headsOfOutbox",
-  // Drizzle's builder has no recursive `with`.
+  // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
   params: { limit: value("integer") },
   columns: {
     shard: webhookSubscriptions.shard,
@@ -85,14 +86,17 @@ const headsStatement = statement({
      cross join lateral (${firstQueued()}) e`,
 });
 
-/** Reads the first queued event of each subscription by one index probe, however long the queue is. */
+/**
+ * Reads the first queued event of each subscription with one index probe per subscription, so the cost does not
+ * depend on the length of the queue.
+ */
 function queueHeads(db: DbOrTx): Promise<HeadRow[]> {
   return db.run(headsStatement, { limit: subscriptions + 1 });
 }
 
 /**
- * Reads entries that wait for a retry and block the events behind them. Tests are left out, because they block
- * nothing.
+ * Reads outbox entries that wait for a retry and block the events behind them. Test events are left out, because they
+ * block no other event.
  */
 async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
@@ -117,7 +121,7 @@ async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
 }
 
-/** Reads disabled subscriptions, the most recently disabled first. */
+/** Reads disabled webhook subscriptions, the most recently disabled first. */
 async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
   const { id, partnerId, label, disabledAt, disabledReason } = webhookSubscriptions;
   const { consecutiveFailureCount: failures } = webhookSubscriptions;
@@ -136,7 +140,7 @@ async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
 
 const countOfQueues = statement({
   name: "countOfQueues",
-  // Drizzle's builder has no recursive `with`.
+  // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
   params: { limit: value("integer") },
   columns: { entries: value("bigint") },
   text: ({ limit }) => sql`
@@ -165,14 +169,14 @@ async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
 }
 
 /**
- * The year 10000 in ms. The rank by age is the distance from the oldest event to this instant, so that an older event
- * has the higher rank, as a deeper queue has.
+ * The year 10000 in ms since 1970. The rank by age is the time from the oldest event to this instant, so that an
+ * older event gives a higher rank, as a longer queue does.
  */
 const LAST_MS = sql.raw("253402300800000");
 
 const ranked = statement({
   name: "backlogs.ranked",
-  // Drizzle's builder has no recursive `with`.
+  // Raw SQL, because Drizzle's query builder does not support a recursive `with`.
   params: {
     byAge: value("boolean"),
     afterRank: nullable(value("bigint")),
@@ -230,8 +234,8 @@ const ranked = statement({
 });
 
 /**
- * Lists subscriptions by the depth or the age of their queues, the worst first (contract 10.4). The queues change
- * while a client pages, so a row may occur twice or not at all.
+ * Lists subscriptions by the length or the age of their queues, the worst first (contract 10.4). The queues change
+ * while a client reads page after page, so a subscription may occur twice or not at all.
  */
 export function listBacklogs(
   db: DbOrTx,

@@ -16,7 +16,7 @@ import type {
   StoreReviewSiteQuery,
 } from "../store-model.ts";
 
-/** Lists plans, the newest first. */
+/** Lists plans, newest first. */
 export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
   const { id, name, features } = planTable;
   return db
@@ -50,7 +50,7 @@ const store = {
   partnerId: stores.partnerId,
 };
 
-/** Lists stores, the newest first. */
+/** Lists stores, newest first. */
 export function storesOf(
   db: DbOrTx,
   { account_id: accountId, partner_id: partnerId }: StoreFilter,
@@ -84,7 +84,7 @@ function selectLinks(db: DbOrTx) {
     .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId));
 }
 
-/** Lists connections of stores to review sites, the newest first. */
+/** Lists connections of stores to review sites, newest first. */
 export function storeReviewSitesOf(
   db: DbOrTx,
   { account_id: accountId, store_id: storeId }: StoreReviewSiteQuery,
@@ -122,7 +122,10 @@ export async function isLinked(
   return rows.length > 0;
 }
 
-/** Inserts a connection. Both axes count as connected until the provider reports a failure. */
+/**
+ * Inserts a connection of a store to a review site. Both of its states, pull and push, start as connected until the
+ * provider reports a failure.
+ */
 export async function insertStoreReviewSite(
   tx: Tx,
   { id: storeId, accountId, partnerId }: Store,
@@ -142,7 +145,7 @@ export function isLinkTaken(error: unknown): boolean {
 
 const { id, slug, name } = reviewSites;
 
-/** Lists providers, the newest first. */
+/** Lists providers, newest first. */
 export function providersOf(db: DbOrTx, page: Page): Promise<Provider[]> {
   return db
     .select({ id, slug, name })

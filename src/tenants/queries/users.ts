@@ -10,7 +10,7 @@ import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 
-/** Computes in SQL the same digest as `emailDigest` in src/auth/email.ts. */
+/** SQL expression for the digest of a user's email, equal to that of `emailDigest` in src/auth/email.ts. */
 const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
 
 function selectUsers(db: DbOrTx) {
@@ -40,12 +40,15 @@ function selectUsers(db: DbOrTx) {
     .leftJoin(signInLocks, eq(signInLocks.emailDigest, digestOfEmail));
 }
 
-/** The number of users that one page of a search by text reads, because no index finds parts of names. */
+/**
+ * The highest number of users that one page of a text search reads. The search scans users one by one, because no
+ * index finds parts of names.
+ */
 const READ_FOR_TEXT = 20_000;
 
 /**
- * Lists users, the newest first. A search by text reads at most `READ_FOR_TEXT` users, and `end` then says where it
- * stopped.
+ * Lists users, newest first. A text search reads at most `READ_FOR_TEXT` users; `end` is then the key of the last
+ * user that it read.
  */
 export async function usersOf(
   db: DbOrTx,
@@ -124,8 +127,9 @@ export function isEmailTaken(error: unknown): boolean {
 }
 
 /**
- * Locks the active users of a company with a role. All callers lock in the order of ids. So if two users deactivate
- * each other at the same time, there is no deadlock, and the second transaction finds that its user is the last one.
+ * Locks the active users of a company who have a role. All callers lock them in the order of their ids. So if two
+ * users deactivate each other at the same time, there is no deadlock, and the second transaction finds that its user
+ * is the last one.
  */
 export async function holdActive(
   tx: Tx,
@@ -141,8 +145,8 @@ export async function holdActive(
 }
 
 /**
- * Sets whether a user is active. Waits for transactions that issue tokens to the user. Returns false if the user is
- * already in that state.
+ * Activates or deactivates a user. The statement waits for transactions that issue tokens to the user. Returns false
+ * if the user is already in that state.
  */
 export async function setUserActive(
   tx: Tx,
@@ -157,7 +161,7 @@ export async function setUserActive(
   return count > 0;
 }
 
-/** Returns false if the user already has that role. */
+/** Changes the role of a user. Returns false if the user already has that role. */
 export async function setUserRole(
   tx: Tx,
   id: number,

@@ -10,15 +10,15 @@ export interface AdminRouteDeps extends AdminDeps {
 }
 
 export const administrating = superAdmin();
-/** Access rule of administrative routes that write, apart from `provisioning` (contract 3.10). */
+/** Access rule of administrative routes that write (contract 3.10), except those that use `provisioning`. */
 export const changing = inPerson(administrating);
 /**
- * Access rule for plans, stores and their connections. Nothing of these can sign in, so a job may create them with a
- * personal access token.
+ * Access rule for routes that create plans, stores and connections of stores. None of these can sign in, so a script
+ * may create them with a personal access token.
  */
 export const provisioning = firstHand(administrating);
 
-/** Makes an Elysia instance at a path below `/admin`, such as `/users`, or at `/admin` itself. */
+/** Creates an Elysia instance for routes at a path below `/admin`, such as `/users`, or at `/admin` itself. */
 export function adminRoutesBase<const P extends `/${string}` | "">(
   { checks }: Pick<AdminRouteDeps, "checks">,
   path: P,

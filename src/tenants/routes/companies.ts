@@ -27,7 +27,7 @@ import {
 import { companiesOf } from "../queries/companies.ts";
 import { administrating, type AdminRouteDeps, adminRoutesBase, changing } from "./base.ts";
 
-/** Serves the name of a company of any type (contract 10.1). */
+/** Defines the route that returns the name of a company of any type (contract 10.1). */
 export function companyRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "")
     .macro(loads("company", ({ params }) => nameOfCompany(deps, params["id"])))
@@ -43,11 +43,11 @@ export function companyRoutes(deps: AdminRouteDeps) {
     });
 }
 
-/** Descriptions that the routes of partners and of accounts share. */
+/** Sentences that the descriptions of the routes for partners and for accounts share. */
 const ACTIVATING = "Its users sign in again; tokens of before stay ended.";
 const DEACTIVATING = "Ends every token of its users, and of a partner's accounts, at once.";
 
-/** Serves the partners (contract 10). */
+/** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
 }
@@ -127,7 +127,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
     );
 }
 
-/** Serves the accounts of partners (contract 10). */
+/** Defines the administrative routes for accounts of partners (contract 10). */
 export function accountRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
 }

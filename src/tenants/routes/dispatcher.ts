@@ -24,7 +24,10 @@ export interface DispatcherRouteDeps extends AdminRouteDeps {
   readonly streams: EventStreams;
 }
 
-/** Serves the state of the delivery process, once and as a stream, and the backlogs (contract 10.4). */
+/**
+ * Defines the routes that return the state of the dispatchers, once or as a stream, and the list of backlogs
+ * (contract 10.4).
+ */
 export function dispatcherRoutes(deps: DispatcherRouteDeps) {
   return adminRoutesBase(deps, "")
     .get("/dispatcher", async () => showState(deps), {
@@ -81,7 +84,9 @@ async function showState({ db, clock }: Pick<DispatcherRouteDeps, "db" | "clock"
   return showDispatcher(await dispatcherState(db, clock.now()));
 }
 
-/** Sends the state every two seconds, until the signal aborts or the caller may no longer read it. */
+/**
+ * Sends the state of the dispatchers every two seconds, until the signal aborts or the caller may no longer read it.
+ */
 async function streamState(
   deps: DispatcherRouteDeps,
   { sink, requestContext }: { readonly sink: EventSink; readonly requestContext: RequestContext },
@@ -93,7 +98,10 @@ async function streamState(
   }
 }
 
-/** Checks again while a stream is open, because the token may be revoked or the role taken away meanwhile. */
+/**
+ * Returns whether the caller of an open stream may still read it. The token may have been revoked or the role changed
+ * since the stream was opened.
+ */
 async function stillMayRead(
   { authenticator }: Pick<DispatcherRouteDeps, "authenticator">,
   requestContext: RequestContext,

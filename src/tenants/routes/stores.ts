@@ -31,7 +31,10 @@ import {
   provisioning,
 } from "./base.ts";
 
-/** Serves plans, stores, and the connections of stores to review sites (contract 10.1 and 10.2). */
+/**
+ * Defines the administrative routes for plans, stores, and the connections of stores to review sites (contract 10.1
+ * and 10.2).
+ */
 export function storeRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(planRoutes(deps)).use(ownStoreRoutes(deps)).use(linkRoutes(deps));
 }
@@ -156,7 +159,10 @@ function linkRoutes(deps: AdminRouteDeps) {
     );
 }
 
-/** Serves the providers, which are the review sites that report events, and rotates their secrets (contract 10.2). */
+/**
+ * Defines the administrative routes for providers, which are the review sites that report events, and for the
+ * rotation of their secrets (contract 10.2).
+ */
 export function providerAdminRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/providers")
     .macro(loads("provider", ({ params }) => actions.findProvider(deps, params["id"])))

@@ -41,7 +41,7 @@ interface TeamAccess {
   readonly managing: Access;
 }
 
-/** Serves the users of the partner itself (contract 10.5). */
+/** Defines the routes for the users of the caller's partner (contract 10.5). */
 function teamRoutes(deps: PartnerRouteDeps, access: TeamAccess) {
   return new Elysia()
     .use(teamListRoutes(deps, access))
@@ -178,10 +178,13 @@ export interface PartnerRouteDeps extends AdminDeps {
 }
 
 const reading = partnerAdmin("*");
-/** Access rule for changes of the team: an owner in person, because these decide about access to the partner. */
+/**
+ * Access rule for changes of a partner's team: an owner in person, because the changes decide about access to the
+ * partner.
+ */
 const managing = inPerson(partnerOwner());
 
-/** Serves a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */
+/** Defines the routes for a partner's own team, accounts, stores, audit log and tokens (contract 10.5). */
 export function partnerRoutes(deps: PartnerRouteDeps) {
   return new Elysia({ name: "partner" })
     .use(teamRoutes(deps, { reading, managing }))
@@ -194,7 +197,7 @@ function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
   return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] }).use(checks);
 }
 
-/** Serves the accounts of the partner and their stores. */
+/** Defines the routes that list the accounts of the caller's partner and the stores of these accounts. */
 function companyRoutes(deps: PartnerRouteDeps) {
   return base(deps)
     .get(
@@ -237,7 +240,10 @@ function companyRoutes(deps: PartnerRouteDeps) {
     );
 }
 
-/** Serves the audit log of the partner and its accounts. A `company_id` of another partner finds no rows. */
+/**
+ * Defines the route for the audit log of the caller's partner and its accounts. A `company_id` of another partner
+ * finds no rows.
+ */
 function auditRoutes(deps: PartnerRouteDeps) {
   return base(deps).get(
     "/audit-log",
@@ -259,7 +265,7 @@ function auditRoutes(deps: PartnerRouteDeps) {
   );
 }
 
-/** Serves the tokens of the partner's users that exist independently of a sign-in. */
+/** Defines the routes for those tokens of the partner's users that exist outside of a sign-in session. */
 function tokenRoutes(deps: PartnerRouteDeps) {
   return base(deps)
     .macro(

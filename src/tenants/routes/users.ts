@@ -9,7 +9,7 @@ import * as actions from "../actions/users.ts";
 import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
 import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
-/** Serves the users of all companies (contract 10.1). */
+/** Defines the administrative routes for the users of all companies (contract 10.1). */
 export function userRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
 }
