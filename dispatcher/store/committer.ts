@@ -27,7 +27,7 @@ type CommitDeps = RunnerDeps & { readonly store: CommitStore };
 const RECORDS_PER_COMMIT = 512;
 /** Fewer records wait for more, because a commit of one record costs PostgreSQL nearly as much as one of this many. */
 const WORTH_A_COMMIT = SEND_AHEAD;
-/** The longest wait for more records; contract 7.4 lets a commit trail by 10 ms. */
+/** The longest wait for more records. */
 const GATHER_MS = 8;
 /**
  * A subscription with this many records in one group sends faster than its records are committed. Groups do not wait for

@@ -17,7 +17,7 @@ export const discoverBody = Type.Object({ email }, { ...closed, title: "Discover
 export const discoverAnswer = Type.Object(
   {
     methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
-    password: Type.Boolean(),
+    password: Type.Boolean({ description: "Whether passwords are accepted." }),
     sso: Type.Boolean(),
     /**
      * The URL that the browser opens to sign in through the identity provider; null if no identity

@@ -26,8 +26,8 @@ const EVENTS = {
     review_updated: "The reviewer changed the rating or the text of a review.",
     review_removed: "A review disappeared from its site.",
     profanity_detected: "A new or changed review contains profanity.",
-    review_flagged: "The account flagged a review for a check.",
-    flag_status_changed: "The flag of a review moved to another status.",
+    review_flagged: "The account flagged a review.",
+    flag_status_changed: "The status of a review's flag changed.",
     review_assigned: "A review was assigned to a user.",
     note_added: "A user added an internal note to a review.",
   },
@@ -36,11 +36,11 @@ const EVENTS = {
     response_updated: "The account changed its response to a review.",
     response_deleted: "The account deleted its response to a review.",
     homeowner_notified_of_response:
-      "The reviewer was to be told of a posted response; metadata.native_email says what became of the mail.",
+      "A posted response is announced to the reviewer by mail; metadata.native_email has the result of the mail.",
   },
   posting: {
     response_post_succeeded: "The review site published a response.",
-    response_post_failed: "The review site did not take a response.",
+    response_post_failed: "The review site failed to publish a response.",
   },
   connection: {
     review_pull_connected: "Review collection from a site works again.",
@@ -49,7 +49,7 @@ const EVENTS = {
     response_post_disconnected: "Posting responses to a site stopped working.",
   },
   test: {
-    "webhook.test": "A test that the partner asked for; sent whatever the filter says.",
+    "webhook.test": "A test that the partner requested; no filter applies to it.",
   },
 };
 

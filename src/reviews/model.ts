@@ -120,6 +120,16 @@ export type ReviewQuery = Static<typeof reviewQuery>;
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const nullableId = Type.Union([Type.Integer(), Type.Null()]);
+const nullableInstant = Type.Union([instantAnswer(), Type.Null()]);
+
+/** The actor of an event, in webhook bodies and in the history of a review (contract 8.5). */
+export const EventActor = Type.Object(
+  { type: literals(["user", "system"]), id: nullableId, name: Type.String() },
+  {
+    title: "EventActor",
+    description: "The user who acted, or the review site as `system`.",
+  },
+);
 
 export const ReviewObject = Type.Object(
   {
@@ -132,11 +142,11 @@ export const ReviewObject = Type.Object(
     rate: Type.Integer(),
     reviewer: nullableText,
     content: Type.String(),
-    reviewed_at: Type.String(),
-    removed_at: nullableText,
+    reviewed_at: instantAnswer(),
+    removed_at: nullableInstant,
     response: Type.Union([
       Type.Object(
-        { body: Type.String(), user_id: nullableId, responded_at: nullableText },
+        { body: Type.String(), user_id: nullableId, responded_at: nullableInstant },
         { title: "ReviewResponse" },
       ),
       Type.Null(),
@@ -146,8 +156,8 @@ export const ReviewObject = Type.Object(
       Type.Null(),
     ]),
     assigned_user_id: nullableId,
-    created_at: Type.String(),
-    updated_at: Type.String(),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
   },
   { title: "Review" },
 );
@@ -188,9 +198,10 @@ const HistoryObject = Type.Object({
   id: Type.Integer(),
   event_id: Type.String(),
   event: Type.String(),
-  actor: Type.Unknown(),
-  metadata: Type.Unknown(),
-  occurred_at: Type.String(),
+  // The columns have no static type; every event is recorded with values of these shapes.
+  actor: Type.Unsafe<unknown>(EventActor),
+  metadata: Type.Unsafe<unknown>(Type.Record(Type.String(), Type.Unknown())),
+  occurred_at: instantAnswer(),
 });
 
 export const ReviewWithHistory = Type.Composite(

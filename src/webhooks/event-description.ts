@@ -13,16 +13,19 @@ import { exampleBodyOf, FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
 const SIGNATURE =
   "`sha256=` and 64 hex digits: the HMAC-SHA256 of the exact bytes of the body, with the subscription's secret as text. Compare in constant time, before parsing.";
 const HEADERS: readonly (readonly [name: string, description: string, isOptional?: true])[] = [
-  ["X-SVC-Event", "The event's value."],
-  ["X-SVC-Delivery", "The event's id: the same at every attempt, so that a repeat is known."],
-  ["X-SVC-Attempt", "1 to 4."],
+  ["X-SVC-Event", "Event value."],
+  [
+    "X-SVC-Delivery",
+    "Id of the event: equal at every attempt, so that a receiver recognises repeats.",
+  ],
+  ["X-SVC-Attempt", "Number of the attempt, 1 to 4."],
   ["X-SVC-Signature", SIGNATURE],
   [
     "X-SVC-Signature-Previous",
-    "The same with the former secret, in the grace period of a rotation.",
+    "Signature with the previous secret, during the grace period of a rotation.",
     true,
   ],
-  ["X-SVC-Test", "`1` on a test that the partner asked for.", true],
+  ["X-SVC-Test", "`1` on a test event.", true],
 ];
 
 /** Describes the POSTs to subscribers, as the `webhooks` part of the OpenAPI document (contract 7 and 8). */
@@ -35,8 +38,12 @@ export const describeEvents: DescribeWebhooks = (components) => {
       description,
       schema: { type: "string" },
     };
-  components.schemas["Event"] = unionOf(FULL_BODIES, "A body in full.", components);
-  components.schemas["MinimalEvent"] = unionOf(MINIMAL_BODIES, "A minimal body.", components);
+  components.schemas["Event"] = unionOf(FULL_BODIES, "Full body of an event.", components);
+  components.schemas["MinimalEvent"] = unionOf(
+    MINIMAL_BODIES,
+    "Minimal body of an event.",
+    components,
+  );
   return {
     event: { post: operation("Event", "receiveEvent", "Receive an event in full", "full") },
     minimalEvent: {
@@ -62,8 +69,8 @@ function unionOf(
 }
 
 const DESCRIPTIONS = {
-  full: "Sent to a subscription's `webhook_url`. Any 2xx within 15 seconds settles it; 410 fails it at once; anything else is tried again after 60, 300 and 1,800 seconds.",
-  minimal: "Where `payload_mode` is `minimal`; answered like one in full.",
+  full: "Sent to a subscription's `webhook_url`. A 2xx within 15 seconds settles the event and 410 fails it at once; after anything else it is sent again after 60, 300 and 1,800 seconds.",
+  minimal: "Sent if `payload_mode` is `minimal`. Responses count as for a full event.",
 } as const;
 
 function operation(
@@ -89,8 +96,8 @@ function operation(
       },
     },
     responses: {
-      "2XX": { description: "The event was accepted." },
-      "410": { description: "The endpoint is gone: no further attempt." },
+      "2XX": { description: "The event is delivered." },
+      "410": { description: "The endpoint is gone; no further attempt follows." },
     },
   };
 }

@@ -6,7 +6,7 @@ import { FIELDS } from "../http/openapi/fields.ts";
 import type { Json } from "../http/openapi/schemas.ts";
 import { instantAnswer } from "../http/text.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../outbox/event.ts";
-import { FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
+import { EventActor, FLAG_STATUSES, type Metadata, NATIVE_EMAILS } from "../reviews/model.ts";
 import { eventId, orNull } from "./model.ts";
 
 /*
@@ -22,14 +22,9 @@ const identity = {
   event_id: eventId,
   occurred_at: instantAnswer(),
 };
-const partner = withId("EventPartner", "The partner whose event it is.");
+const partner = withId("EventPartner", "The partner that receives the event.");
 const common = { ...identity, delivered_at: instantAnswer(), partner };
 const store = withId("EventStore", "The store.");
-
-const actor = Type.Object(
-  { type: literals(["user", "system"]), id: orNull(Type.Integer()), name: text },
-  { title: "EventActor", description: "Who did it: a user, or a review site as `system`." },
-);
 
 const review = Type.Object(
   {
@@ -41,7 +36,7 @@ const review = Type.Object(
     rate: Type.Integer({ minimum: 1, maximum: 5 }),
     reviewer: orNull(text),
   },
-  { title: "EventReview", description: "The review, as it was when it happened." },
+  { title: "EventReview", description: "The review at the time of the event." },
 );
 
 const reviewSite = Type.Object(
@@ -50,11 +45,11 @@ const reviewSite = Type.Object(
     review_site_id: Type.Integer(),
     name: text,
     connection_status: literals(["connected", "disconnected"], {
-      description: "Of the event's axis.",
+      description: "Status of the event's axis.",
     }),
-    disconnect_reason: orNull(text, { description: "The code of the reason, or null." }),
+    disconnect_reason: orNull(text, { description: "Error code; null if connected." }),
   },
-  { title: "EventReviewSite", description: "The store's link to the review site." },
+  { title: "EventReviewSite", description: "The store's connection to the review site." },
 );
 
 type ReviewEvent = Exclude<keyof Metadata, "response_post_succeeded" | "response_post_failed">;
@@ -67,14 +62,16 @@ const METADATA: Readonly<Record<ReviewEvent, Readonly<Record<string, TSchema>>>>
   review_received: reviewText,
   review_updated: {
     changed: Type.Array(text, {
-      description: "The fields that differ: rate, reviewer, content, reviewed_at.",
+      description: "Names of the changed fields: rate, reviewer, content, reviewed_at.",
     }),
     ...reviewText,
-    restored: Type.Boolean({ description: "Whether it had been removed." }),
+    restored: Type.Boolean({ description: "Whether the review had been removed before." }),
   },
   review_removed: {},
   profanity_detected: {
-    words: Type.Array(text, { description: "Those that were not there before." }),
+    words: Type.Array(text, {
+      description: "Profane words that an earlier version did not contain.",
+    }),
   },
   review_flagged: { reason: text },
   flag_status_changed: { from: flagStatus, to: flagStatus, native_email },
@@ -87,8 +84,8 @@ const METADATA: Readonly<Record<ReviewEvent, Readonly<Record<string, TSchema>>>>
 };
 
 const testMetadata = Type.Object(
-  { test: Type.Literal(true, { description: "A test that the partner asked for." }) },
-  { title: "TestMetadata", description: "The mark of a test." },
+  { test: Type.Literal(true, { description: "Always true." }) },
+  { title: "TestMetadata", description: "Metadata of a test event." },
 );
 
 function metadataOf(event: string): TSchema {
@@ -103,8 +100,8 @@ function titleOf(event: string): string {
 }
 
 const reviewBody = Type.Object(
-  { ...common, actor, review },
-  { title: "ReviewEventBody", description: "What the bodies of all review events say." },
+  { ...common, actor: EventActor, review },
+  { title: "ReviewEventBody", description: "Fields that all review events share." },
 );
 
 function reviewEvent(value: string, description: string): TSchema {
@@ -118,9 +115,9 @@ const siteBody = Type.Object(
     store,
     review_site: reviewSite,
     error_code: orNull(text),
-    reason: orNull(text, { description: "In words that an end user may read." }),
+    reason: orNull(text, { description: "Explanation for end users; null if connected." }),
   },
-  { title: "SiteEventBody", description: "What the bodies of all events of a review site say." },
+  { title: "SiteEventBody", description: "Fields that all site-connection events share." },
 );
 const valuesOf = (category: "posting" | "connection") =>
   CATALOG.filter((one) => one.category === category).map((one) => one.value);
@@ -134,11 +131,14 @@ const postingEvent = siteEvent(
     review_id: Type.Integer(),
     review_history_id: Type.Integer(),
   },
-  { title: "PostingEvent", description: "A response was posted, or was not." },
+  { title: "PostingEvent", description: "The review site published a response, or failed to." },
 );
 const connectionEvent = siteEvent(
   { event: literals(valuesOf("connection")), axis: literals(["pull", "post"]) },
-  { title: "ConnectionEvent", description: "An axis of a review site was connected or lost." },
+  {
+    title: "ConnectionEvent",
+    description: "An axis of a review site was connected or disconnected.",
+  },
 );
 
 function fullBody({ value, category, description }: (typeof CATALOG)[number]): TSchema {
@@ -163,7 +163,7 @@ const minimalReview = Type.Object(
     review: withId("EventReviewId", "The review."),
     review_history_id,
   },
-  { title: "MinimalReviewEvent", description: "Says that a review is to be fetched again." },
+  { title: "MinimalReviewEvent", description: "Names the review to fetch again." },
 );
 const minimalSite = Type.Object(
   {
@@ -173,12 +173,12 @@ const minimalSite = Type.Object(
     store,
     review_site: Type.Object(
       { store_review_site_id: Type.Integer() },
-      { title: "EventReviewSiteId", description: "The store's link to the review site." },
+      { title: "EventReviewSiteId", description: "The store's connection to the review site." },
     ),
     axis: literals(["pull", "post"]),
     review_history_id,
   },
-  { title: "MinimalSiteEvent", description: "Says that a connection is to be fetched again." },
+  { title: "MinimalSiteEvent", description: "Names the connection to fetch again." },
 );
 
 /** Bodies of a subscription with `payload_mode: minimal`. */

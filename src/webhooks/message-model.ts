@@ -57,7 +57,7 @@ export const MessageObject = Type.Object(
     event_id: Type.String(),
     event: Type.String(),
     sequence: Type.Integer({ description: "Sequence of its last round." }),
-    state: literals(DELIVERY_STATES),
+    state: literals(DELIVERY_STATES, { description: "State of the event's last round." }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
     review_id: orNull(Type.Integer()),
@@ -101,7 +101,9 @@ export const messageFilters = {
   external_review_id: Type.Optional(storableText([1, EXTERNAL_ID_CHARS])),
   event: Type.Optional(literals(CATALOG.map((one) => one.value))),
   event_id: Type.Optional(ulidText()),
-  state: Type.Optional(literals(DELIVERY_STATES)),
+  state: Type.Optional(
+    literals(DELIVERY_STATES, { description: "State of the event's last round." }),
+  ),
   outcome: Type.Optional(literals(ATTEMPT_OUTCOMES)),
   status: Type.Optional(
     Type.String({

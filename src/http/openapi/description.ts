@@ -37,7 +37,7 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
         tags: ["Documents"],
         operationId: "getOpenapiYaml",
         summary: "Get this document as YAML",
-        description: "The same, word for word.",
+        description: "The same document in YAML.",
         responses: {
           "200": {
             description: "The document.",
@@ -137,7 +137,7 @@ const MEANINGS: Readonly<Record<Scope, string>> = {
   "reviews:read": "Read reviews.",
   "reviews:write": "Answer, flag, assign and note reviews.",
   "webhooks:read": "Read subscriptions and deliveries.",
-  "webhooks:write": "Make, change, test and repeat them.",
+  "webhooks:write": "Create, change, test and delete subscriptions; redeliver events.",
   "clients:write": "Manage OAuth clients.",
   impersonate: "Act as the owner of an account.",
 };
@@ -152,11 +152,12 @@ function securitySchemes(serverRoot: string): JsonObject {
       type: "http",
       scheme: "bearer",
       bearerFormat: "JWT",
-      description: "A personal access token, or one from a sign-in.",
+      description: "A personal access token, or a token from a sign-in.",
     },
     oauth: {
       type: "oauth2",
-      description: "A token that a client was given. `password` is for first-party clients only.",
+      description:
+        "A token issued to an OAuth client. The `password` flow is for first-party clients only.",
       flows: {
         authorizationCode: { authorizationUrl: `${serverRoot}/oauth/authorize`, ...flow },
         password: flow,
@@ -165,14 +166,15 @@ function securitySchemes(serverRoot: string): JsonObject {
     client: {
       type: "http",
       scheme: "basic",
-      description: "`client_id` and `client_secret` of an OAuth client; or both in the form.",
+      description:
+        "`client_id` and `client_secret` of an OAuth client, which may also be form fields.",
     },
     provider: {
       type: "apiKey",
       in: "header",
       name: "X-Provider-Signature",
       description:
-        "`sha256=` and the hex HMAC of the exact body, with the secret of the review site.",
+        "`sha256=` and the hex HMAC-SHA256 of the exact body, keyed with the secret of the review site.",
     },
   };
 }
@@ -206,41 +208,41 @@ function objectOf(value: JsonObject, change: (one: Json) => Json): JsonObject {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, change(one)]));
 }
 
-/** The version of the OpenAPI description, incremented with every change of it; see docs/openapi-changelog.md. */
-const VERSION = "1.2.0";
+/** The version of the description, incremented with every change of it; see docs/openapi-changelog.md. */
+const VERSION = "1.3.0";
 
-const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
-Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
-Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); every counted answer carries \`RateLimit-*\`, which says what is left.
-Every answer carries \`X-Request-Id\`, taken over from the request where that sent up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
-A body that an operation does not ask for is refused all the same if it is too long (413), of another type (415) or no JSON (400).
-Any operation may be answered 500 \`internal_error\`: the fault is ours, and a repeat may go through.
-A path or a header longer than about 16,000 bytes, or more than 150 headers, is answered 431 without a body, and the connection ends.
-The scopes of an operation are what the token has to cover; \`*\` covers all.`;
+const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every invalid field at once.
+Instants are ISO 8601 with offset and milliseconds. A list returns \`data\` and \`next_cursor\`; send the latter as \`cursor\` to get the next page, and no \`cursor\` to get the first.
+The rate limit is 600 requests a minute per user or, without a token, 1,200 per address (300 where passwords and codes are checked). Every counted response has \`RateLimit-*\` headers with the rest of the limit.
+Every response has an \`X-Request-Id\`. It repeats that of the request if that has up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+An operation without a body still rejects one that is too long (413), of another type (415) or not JSON (400).
+Any operation may return 500 \`internal_error\`: the server failed, and a retry may succeed.
+A path or a header longer than about 16,000 bytes, or more than 150 headers, gets 431 without a body, and the connection closes.
+A token needs the scopes that an operation lists; \`*\` covers all.`;
 
 const REQUEST_ID = "01JWNB9PR0ZV8X2D3F4G5H6J7K";
 
 const PROBLEM: JsonObject = {
   type: "object",
-  description: "What every error under the base URL looks like.",
+  description: "Error response of every operation under the base URL.",
   required: ["message", "code", "request_id"],
   properties: {
-    message: { type: "string", description: "For people." },
-    // The schema has no `enum`, because generated clients must accept error codes that are added later.
+    message: { type: "string", description: "Message for people." },
+    // There is no `enum`: generated clients must accept codes that are added later.
     code: {
       type: "string",
-      description: "For programs; each status has its own in its description.",
+      description: "Error code for programs; the description of each status lists its codes.",
     },
     request_id: {
       type: "string",
-      description: "Also in `X-Request-Id`; name it when you ask for help.",
+      description: "Id of the request, also in `X-Request-Id`; quote it in support requests.",
     },
   },
   examples: [{ message: "Not found.", code: "not_found", request_id: REQUEST_ID }],
 };
 
 const VALIDATION_PROBLEM: JsonObject = {
-  description: "A problem with the fields of a request.",
+  description: "Error response for invalid fields of a request.",
   allOf: [
     { $ref: "#/components/schemas/Problem" },
     {
@@ -249,7 +251,7 @@ const VALIDATION_PROBLEM: JsonObject = {
       properties: {
         errors: {
           type: "object",
-          description: "Every bad field, as `events.3.review.rate`, with what is wrong with it.",
+          description: "Error messages by field path, such as `events.3.review.rate`.",
           additionalProperties: { type: "array", items: { type: "string" } },
         },
       },
@@ -270,13 +272,13 @@ const header = (description: string, type = "string"): JsonObject => ({
   schema: { type },
 });
 const HEADERS: Record<string, Json> = {
-  RateLimitLimit: header("How many requests may come at once.", "integer"),
-  RateLimitRemaining: header("How many are left at this moment.", "integer"),
-  RateLimitReset: header("Seconds until the limit is whole again.", "integer"),
-  RateLimitPolicy: header("How many a minute come back, and the limit."),
-  RetryAfter: header("Seconds to wait before the next try.", "integer"),
-  Allow: header("The methods of the path."),
-  WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
+  RateLimitLimit: header("Maximum burst of requests.", "integer"),
+  RateLimitRemaining: header("Requests left now.", "integer"),
+  RateLimitReset: header("Seconds until the full limit is available again.", "integer"),
+  RateLimitPolicy: header("Requests restored per minute, and the burst."),
+  RetryAfter: header("Seconds to wait before a retry.", "integer"),
+  Allow: header("Methods that the path supports."),
+  WwwAuthenticate: header("`Bearer`; under `/oauth`, `Basic` if the client used it."),
 };
 
 /** The tags of operations, in the order in which the API reference shows them. */
@@ -285,13 +287,16 @@ const TAGS = [
     name: "Webhooks",
     description: "Subscriptions of a partner, their deliveries and their health.",
   },
-  { name: "Partner", description: "What a partner does with its accounts and clients." },
-  { name: "Reviews", description: "Reviews of an account, and what its people do about them." },
+  { name: "Partner", description: "A partner's team, accounts, clients and tokens." },
+  {
+    name: "Reviews",
+    description: "Reviews of an account, with responses, flags, notes and assignments.",
+  },
   { name: "Self-service", description: "Sessions and tokens of the signed-in user." },
-  { name: "Administration", description: "For the platform's own administrators." },
-  { name: "Review sites", description: "What the pullers of review sites report." },
+  { name: "Administration", description: "Operations of the platform's super-admins." },
+  { name: "Review sites", description: "Events reported by the pullers of review sites." },
   { name: "OAuth clients", description: "Clients that sign users in." },
   { name: "Sign-in", description: "Signing in and out, tokens, passwords." },
-  { name: "OAuth", description: "RFC 6749 and its companions." },
+  { name: "OAuth", description: "OAuth 2.0 endpoints (RFC 6749, 7009 and 7662)." },
   { name: "Documents", description: "Public documents at the root of the server." },
 ] as const;

@@ -267,15 +267,25 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
 export function errorResponse(codes: readonly ProblemCode[]): JsonObject {
   const problems = codes.map((code) => new Problem(code));
   const [status = 0] = problems.map((one) => one.status);
-  const schema = {
-    $ref: `#/components/schemas/${status === 422 ? "ValidationProblem" : "Problem"}`,
-  };
+  const content: JsonObject = codes.includes("account_locked")
+    ? { schema: { anyOf: ["ValidationProblem", "Problem"].map(referenceTo) }, example: LOCKED }
+    : { schema: referenceTo(status === 422 ? "ValidationProblem" : "Problem") };
   return {
     description: problems.map(({ code, message }) => `\`${code}\`: ${message}`).join(" "),
     ...headersOf(status),
-    content: { "application/json": { schema } },
+    content: { "application/json": content },
   };
 }
+
+const referenceTo = (schema: string) => ({ $ref: `#/components/schemas/${schema}` });
+
+/** Example of a locked sign-in, whose response has `errors` although it is not a 422 (contract 4.9). */
+const LOCKED: JsonObject = {
+  message: new Problem("account_locked").message,
+  code: "account_locked",
+  request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  errors: { email: ["is locked after too many wrong passwords; try again in 60 s"] },
+};
 
 /**
  * References the response headers of a status. The introduction of the document describes headers that all responses

@@ -547,6 +547,22 @@ describe("driven by its own document", () => {
   });
 });
 
+test("a locked sign-in has the field errors that its description names", async () => {
+  const attempt = { email: "nobody@locked.test", password: "wrong password" };
+  for (let wrong = 0; wrong < 5; wrong += 1)
+    await world.api.call("POST", "/login", { body: attempt });
+  const answer = await world.api.call("POST", "/login", { body: attempt });
+  expect([answer.status, answer.body["code"]]).toEqual([429, "account_locked"]);
+  const listed = ofApi().find(({ path }) => path === `${BASE_PATH}/login`);
+  const content = Object.fromEntries(
+    listed === undefined ? [] : responsesOf(listed.operation),
+  )[429];
+  const { schema = {} } = content?.content?.["application/json"] ?? {};
+  const [locked = {}] = (schema["anyOf"] ?? []) as Schema[];
+  expect(locked).toEqual({ $ref: "#/components/schemas/ValidationProblem" });
+  expectFit(locked, answer.body, "a locked sign-in");
+});
+
 describe("operations that create, change and end records", () => {
   /** Makes a request that must succeed, and checks its response against the description. */
   async function done(
