@@ -45,7 +45,7 @@ export interface CheckContext extends Fields {
 }
 
 /**
- * Macros with which a route declares its checks. The checks run in a fixed order (contract 2.7):
+ * Macros with which a route declares its checks. The checks run in a fixed order (contract 2.6):
  * 1. status 413, while the body is read
  * 2. status 401 and 403, by `access`
  * 3. status 415 and 400, for the syntax of the body
