@@ -1,8 +1,8 @@
 import { sql, type SQL } from "drizzle-orm";
 
 /**
- * Selects a live token with everything that its use depends on (contract 4.3). The bearer check and the event stream
- * share it. Every join is by primary key. No row is returned in these cases:
+ * Selects a live token with the rows of all tables that its validity depends on (contract 4.3). The bearer check and
+ * the event stream share this query. Every join is by primary key. No row is returned in these cases:
  * - the token was revoked;
  * - the user, the company or its partner is inactive;
  * - the impersonator is no active admin of the account's partner any more, or, for a portal link, of the platform.
@@ -29,7 +29,7 @@ export function liveBearer(jti: SQL): SQL {
         else i.company_id = p.id and i.role in ('partner_owner', 'partner_admin') end))`;
 }
 
-/** Selects the live tokens among `jtis`, an array. */
+/** Selects the live tokens among `jtis`, an array of token ids. */
 export function liveBearers(jtis: SQL): SQL {
   return sql`
     select b.* from unnest((select ${jtis}::text[])) as given(jti)

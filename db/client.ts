@@ -7,11 +7,11 @@ import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
 import { statement } from "./statement.ts";
 
-/** A pool of connections. */
+/** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db extends Session {
   /**
-   * Runs `work` in one transaction, which is committed as a whole or not at all. It runs again if PostgreSQL rolls it
-   * back because of a deadlock, so `work` must do nothing but statements.
+   * Runs `work` in one transaction. The transaction runs again if PostgreSQL rolls it back because of a deadlock or
+   * an outdated prepared statement, so `work` must do nothing but run statements.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
@@ -19,14 +19,14 @@ export interface Db extends Session {
 
 interface TransactionOptions {
   /**
-   * Set if the first statements of the transaction only read or take locks. They are then sent together with the
-   * begin, without waiting for its answer. If the begin failed, they would run outside the transaction. Statements
-   * that are sent after any answer are inside.
+   * Set if the first statements of the transaction only read or take locks. They are then sent together with `begin`,
+   * without waiting for its answer, which saves a round trip. If `begin` failed, they would run outside of the
+   * transaction, so they must not write. Statements that are sent after any answer run inside the transaction.
    */
   readonly readsFirst?: boolean;
 }
 
-/** An open transaction. */
+/** An open transaction; all its statements run on one connection. */
 export interface Tx extends Session {
   readonly inTransaction: true;
   /**
@@ -44,7 +44,7 @@ export interface RawTx extends Tx, Raw {}
 /** A pool or a transaction, for statements that can run on both. */
 export type DbOrTx = Session;
 
-/** The longest time to connect to one host, unless the pool's deadline is shorter. */
+/** The time limit for connecting to one database host, unless the pool's deadline is shorter. */
 const CONNECT_TIMEOUT_S = 5;
 const KEEP_ALIVE_S = 10;
 /**
@@ -57,15 +57,18 @@ const MAX_PIPELINE = 16;
 interface ConnectOptions {
   readonly max: number;
   readonly name: string;
-  /** Limits of statements; absent in scripts and tests. */
+  /** Time limits of the statements; absent in scripts and tests. */
   readonly limits?: Limits;
-  /** Idle time after which a connection is closed; absent, connections stay open. */
+  /** Idle time in seconds after which a connection is closed. If absent, connections stay open. */
   readonly idleS?: number;
-  /** Server settings for each connection. A pooler ignores them, because its sessions are shared. */
+  /** Settings of the PostgreSQL session of each connection. A pooler ignores them, because its sessions are shared. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Set for a pool that only runs transactions: its statements are sent without waiting for the previous answer. */
+  /**
+   * Set for a pool that only runs transactions: each statement is sent without waiting for the answer to the previous
+   * one.
+   */
   readonly isPipelined?: boolean;
-  /** Collects figures and slow statements of the process' pools. */
+  /** Collects the metrics and the slow statements of all pools of the process. */
   readonly watches?: PoolWatches;
   /** Called with the rows of each declared statement before its caller gets them. */
   readonly onRows?: OnRows;
@@ -73,10 +76,7 @@ interface ConnectOptions {
   readonly onStatement?: (text: string, parameters: readonly unknown[]) => void;
 }
 
-/**
- * Writes JSON parameters as they are, because the query builder serialises them itself. Values that are read are
- * parsed.
- */
+/** Sends JSON parameters unchanged, because Drizzle has serialised them already. JSON that is read is parsed. */
 const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   to: oid,
   from: [oid],
@@ -85,8 +85,8 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
 });
 
 /**
- * Parses timestamps. JavaScript reads the years 1 to 99 of `0001-01-01 00:00:00.123+00` as years of the 20th century,
- * unless the text is ISO 8601.
+ * Parses timestamps of PostgreSQL. JavaScript reads the years 1 to 99 of `0001-01-01 00:00:00.123+00` as years of the
+ * 20th century, unless the text is ISO 8601, so such a text is converted first.
  */
 const instants: postgres.PostgresType<Date> = {
   to: 1184,
@@ -96,7 +96,10 @@ const instants: postgres.PostgresType<Date> = {
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
-/** Makes driver options that its types do not declare; `deadline` and `at_begin` come from its patch (db/patches). */
+/**
+ * Makes options of the PostgreSQL driver that its types do not declare; `deadline` and `at_begin` come from our patch
+ * of the driver (db/patches).
+ */
 function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
   const session = { application_name: name, TimeZone: "UTC" };
   const isOurs = !isPooled(url);
@@ -118,8 +121,8 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
 }
 
 /**
- * Whether the address announces a pooler, which may use another session for each transaction. A pooler that is not
- * announced is detected at the connection and rejected.
+ * Whether the database address announces a pooler, which may run each transaction in another session. A pooler that
+ * is not announced is detected when a connection is made, and rejected.
  */
 export function isPooled(url: string): boolean {
   return /[?&]prepare=false(&|$)/.test(url);
@@ -138,7 +141,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
     onnotice: () => {},
     ...(onStatement && { debug: (_, text, parameters) => onStatement(text, parameters) }),
     types: {
-      // Ids and sequences stay far below 2^53.
+      // Ids and sequences stay far below 2^53, so a `number` represents every bigint exactly.
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
       json: jsonAsText(114),
       jsonb: jsonAsText(3802),
@@ -157,7 +160,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
               watching,
             );
             const tx = { inTransaction: true as const, runLast };
-            // The object keeps the driver from awaiting the items of an array.
+            // The object keeps the driver from awaiting the items of an array that `work` returns.
             return { result: await work(Object.assign(sessionOver(sql, watching), tx)) };
           }, given.readsFirst);
         } finally {
@@ -185,11 +188,11 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
 
 const anyAnswer = statement({
   name: "ping",
-  // Selects from no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder cannot express a `select` without a table.
   text: () => fragment`select`,
 });
 
-/** Resolves if the database answers. */
+/** Runs a statement; resolves if the database answers, and rejects otherwise. */
 export async function ping(db: Db): Promise<void> {
   await db.run(anyAnswer, {});
 }

@@ -6,8 +6,8 @@ import { deliveryAttempts } from "./schema/attempts.ts";
 import { companies, users } from "./schema/companies.ts";
 
 /**
- * Works like `inArray`, with the values as one parameter, so that the statement text is the same for any number of
- * them.
+ * Matches a column against a list, like Drizzle's `inArray`. The list is one array parameter, so that the statement
+ * text is the same for any number of values.
  */
 export function anyOf<C extends PgColumn>(
   column: C,
@@ -46,23 +46,23 @@ export function instantBefore(
   return sql`(${at}, ${id}) < (${instant}, ${last})`;
 }
 
-/** Matches rows in which one of the columns contains the text, ignoring case. No index helps. */
+/** Matches rows in which one of the columns contains the text, ignoring case. No index supports this search. */
 export function someHas(columns: readonly PgColumn[], wanted: string): SQL {
   const texts = sql.join([...columns], sql`, `);
   return sql`position(lower(${wanted}) in lower(concat_ws(E'\\n', ${texts}))) > 0`;
 }
 
-/** A subselect of the query builder with one column. */
+/** A Drizzle subselect with exactly one column. */
 interface OneColumn<T> extends SQLWrapper {
   readonly _: { readonly result: readonly Readonly<Record<string, T>>[] };
 }
 
-/** Converts a subselect into an array. */
+/** Converts a subselect into a PostgreSQL array of the selected values. */
 export function arrayOf<T>(subselect: OneColumn<T>): SQL<T[]> {
   return sql`array${subselect}`.mapWith((values: T[]) => values);
 }
 
-// Conditions on attempts, in the form that their indexes require.
+// The following conditions on delivery attempts have the form that the indexes of the table require.
 
 /**
  * Matches the attempts of an event. Their index contains the first 15 characters of the event id: its time and 25
@@ -73,8 +73,8 @@ export function isAttemptOf(eventId: SQLWrapper, wanted: SQLWrapper): SQL {
 }
 
 /**
- * Matches the hash of subscription and event value. The index of ended days contains this hash; the query also
- * compares both values.
+ * Matches the hash of subscription id and event value that the index of ended days contains. Different values may
+ * have the same hash, so the caller also compares both values.
  */
 export function hashOfValue(subscriptionId: string, event: SQL): SQL {
   const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
@@ -83,8 +83,8 @@ export function hashOfValue(subscriptionId: string, event: SQL): SQL {
 }
 
 /**
- * Returns the id of the nth newest matching row, at which a search that may read n rows ends; undefined if there are
- * fewer.
+ * Returns the id of the nth newest matching row; undefined if there are fewer rows. A search that may read n rows
+ * ends at this id.
  */
 export async function nthId(
   db: DbOrTx,
@@ -102,7 +102,7 @@ export async function nthId(
   return row?.id;
 }
 
-/** The partner above an account. Join it with a left join, because other companies have no partner. */
+/** The company of the partner above an account. Join it with a left join, because other companies have no partner. */
 export const partners = alias(companies, "partners");
 
 export const isPartnerOfCompany = eq(partners.id, companies.partnerId);

@@ -1,13 +1,13 @@
-/** SQLSTATE of a unique violation. */
+/** Whether an error has the SQLSTATE of a unique violation. */
 export const isUniqueViolation = hasCode("23505");
 
-/** SQLSTATE of a transaction that was rolled back because of a deadlock. */
+/** Whether an error has the SQLSTATE of a transaction that was rolled back because of a deadlock. */
 export const isDeadlock = hasCode("40P01");
 
-/** SQLSTATE of a statement that waited longer than `lock_timeout`. */
+/** Whether an error has the SQLSTATE of a statement that waited for a lock longer than `lock_timeout`. */
 export const isLockTimeout = hasCode("55P03");
 
-/** SQLSTATE of a missing privilege. */
+/** Whether an error has the SQLSTATE of a missing privilege. */
 export const isForbidden = hasCode("42501");
 
 /** Code of the driver's patch: the session lost this prepared statement, or its result type has changed. */
@@ -21,7 +21,7 @@ export const isStatementOutdated = hasCode(STATEMENT_OUTDATED);
  */
 const STORE_STATES = /^(08|28|3D000|40|53|57|58|55P03|25006|25P03|25P04)/;
 
-/** Error codes of the driver and of its socket. */
+/** Codes of errors of the driver and of its socket that are failures of the database or of the connection to it. */
 const STORE_CODES = new Set([
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",
@@ -55,7 +55,10 @@ export function isStoreFailure(error: unknown): boolean {
   return SQLSTATE.test(code) && STORE_STATES.test(code);
 }
 
-/** Whether a pooler was detected behind an address that does not announce one with `prepare=false`. */
+/**
+ * Whether an error says that a pooler was detected behind an address that does not announce a pooler with
+ * `prepare=false`.
+ */
 export function isPoolerFound(error: unknown): boolean {
   if (fieldOf(error, "code") === "POOLER_FOUND") return true;
   // PgBouncer rejects most settings in the startup message of a session.

@@ -1,34 +1,44 @@
-/** Limits of the statements of a pool, by the purpose of the pool. */
+/** Time limits in milliseconds for the statements of a connection pool, by the purpose of the pool. */
 export interface Limits {
-  /** The longest wait for a lock. */
+  /** The longest wait for a lock (`lock_timeout`). */
   readonly lockMs: number;
-  /** The longest statement. The server cancels it and keeps the connection. */
+  /**
+   * The longest duration of a statement (`statement_timeout`). The server then cancels the statement and keeps the
+   * connection.
+   */
   readonly statementMs: number;
   /** The longest idle time inside a transaction. The server then ends the session, which releases its locks. */
   readonly idleMs: number;
   /**
-   * The longest wait for an answer, after which the client closes the connection, and for a free connection. It is
-   * longer than `statementMs`, so that a living server cancels the statement first.
+   * The longest wait for the server's answer, after which the client closes the connection; also the longest wait for
+   * a free connection. The deadline is longer than `statementMs`, so that a working server cancels the statement
+   * first.
    */
   readonly deadlineMs: number;
 }
 
 export const LIMITS = {
-  /** Sign-in and all reads. */
+  /** The pool for sign-in and all reads. */
   requests: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
-  /** Transactions that lock the sequence of a subscription; other writers of the same partner wait for them. */
+  /**
+   * The pool for transactions that lock the sequence of a subscription. Its limits are short, because other writers
+   * of the same partner wait for these transactions.
+   */
   writerPool: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
   readiness: { lockMs: 1_000, statementMs: 1_500, idleMs: 2_000, deadlineMs: 2_000 },
   dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
-  /** Statements of leases end before a lease that is not renewed expires. */
+  /** The pool for leases of dispatchers. Its statements end before a lease that is not renewed expires. */
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
-  /** A chunk of a maintenance job may take long, because no request waits for it. */
+  /** The pool for maintenance jobs. A chunk of a job may take long, because no request waits for it. */
   maintenance: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
-  /** Building the index of a day of attempts. */
+  /** The pool that builds the index of a day of attempts, which may take an hour. */
   indexing: { lockMs: 2_000, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
 } as const satisfies Record<string, Limits>;
 
-/** Makes the server notice a lost client soon, so that its session does not hold locks for long. */
+/**
+ * Network settings with which the server notices a lost client soon, so that the client's session does not hold locks
+ * for long.
+ */
 const NETWORK = {
   tcp_keepalives_idle: "10",
   tcp_keepalives_interval: "5",
@@ -46,10 +56,11 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
 }
 
 /**
- * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from the
- * time when the tables were small. Without these settings it would still read a whole table that has grown since, or
- * compile a statement that only seems expensive. Without bitmap scans an index is read in its order and stops at the
- * limit of the statement, with any estimate of the planner.
+ * Planner settings of each session. A prepared statement keeps its plan for the life of its connection, often from
+ * the time when the tables were small. Without these settings such a plan would still read a whole table that has
+ * grown since, or PostgreSQL would compile a statement that only seems expensive. Without bitmap scans PostgreSQL
+ * reads an index in its order and stops at the limit of the statement, regardless of the number of rows that the
+ * planner estimates.
  */
 export const PLANNER = {
   enable_seqscan: "off",
@@ -58,12 +69,15 @@ export const PLANNER = {
   random_page_cost: "1.1",
 };
 
-/** Startup settings of a session. */
+/** Returns the settings that a session gets in the startup message of its connection. */
 export function startSettings(limits: Limits): Readonly<Record<string, string>> {
   return { ...ofServer(limits), ...NETWORK };
 }
 
-/** Settings for a pooler, whose sessions are shared: they are local to a transaction and sent with its begin. */
+/**
+ * Returns the settings for connections through a pooler. Its sessions are shared, so the settings are local to a
+ * transaction and are sent with its `begin`.
+ */
 export function beginSettings(limits: Limits): string {
   const settings = Object.entries({ ...ofServer(limits), ...PLANNER });
   return settings.map(([name, value]) => `; set local ${name} = ${value}`).join("");

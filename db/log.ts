@@ -5,13 +5,15 @@ import { outboxOffsets, outboxSkips } from "./schema/outbox.ts";
 import { instant, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
- * The log of a subscription consists of the rows of review_history with its number, in the order of their sequence.
- * Rows after `settled_through` of its offset are to be delivered. The offset only grows. An event that it passes
- * before it is settled gets a row in `outbox`.
+ * The log of a subscription consists of the rows of `review_history` that belong to the subscription, in the order of
+ * their sequence. Rows after the subscription's offset (`settled_through` in `outbox_offsets`) are still to be
+ * delivered. The offset only grows. An event that the offset passes before the event is settled gets a row in
+ * `outbox`.
  */
 
 /**
- * The number of rows that one statement writes or deletes, so that it holds its locks for some tens of milliseconds.
+ * The number of rows that one statement writes or deletes, so that the statement holds its locks for some tens of
+ * milliseconds.
  */
 export const CHUNK = 1_000;
 
@@ -22,7 +24,10 @@ export function skippedThrough(subscriptionId: SQL): SQL {
   return sql`coalesce((select skipped_through from outbox_offsets where subscription_id = ${subscriptionId}), 0)`;
 }
 
-/** The columns of a new `outbox` row for an event `h` of the log. `s` is the subscription. */
+/**
+ * The columns of a new `outbox` row for an event of the log. In `LOGGED_VALUES`, `h` is the row of the event in
+ * `review_history`, and `s` is the subscription.
+ */
 export const LOGGED_COLUMNS = sql.raw(
   "shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at",
 );
@@ -32,7 +37,7 @@ export const LOGGED_VALUES = sql.raw(
 
 const passing = statement({
   name: "log.pass",
-  // Moves the offset and inserts the rows of the passed events in one statement.
+  // Raw SQL, because one statement moves the offset and inserts the `outbox` rows of the passed events.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
   text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
@@ -68,7 +73,7 @@ export async function passLogged(
 
 const skipping = statement({
   name: "log.skip",
-  // The skipped range starts after the offset as it was before the update.
+  // Raw SQL, because the skipped range starts after the value that the offset had before the update.
   params: {
     subscriptionId: outboxOffsets.subscriptionId,
     through: outboxSkips.last,
@@ -96,8 +101,9 @@ export async function skipQueued(tx: Tx, skip: ValuesOf<typeof skipping.params>)
 }
 
 /*
- * Fragments of statements about the queue of a subscription: the rows of `outbox` and the events of its log after the
- * offset. Each is a bounded walk of an index. `s` is the subscription, with its id, shard and number.
+ * SQL fragments for statements that read the queue of a subscription: the rows of `outbox` and the events of its log
+ * after the offset. Each fragment reads a bounded part of an index. In them `s` is the subscription, with its id,
+ * shard and number.
  */
 
 const rows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s.id and o.skipped_at is null
@@ -105,10 +111,10 @@ const rows = sql`from outbox o where o.shard = s.shard and o.subscription_id = s
 const logged = sql`from review_history h where h.subscription_number = s.number
                      and h.sequence > (select settled_through from outbox_offsets where subscription_id = s.id)`;
 
-/** A limit beyond any number of rows. */
+/** A limit above any number of rows, for reads without a limit. */
 export const NO_LIMIT = 2 ** 31 - 1;
 
-/** Selects the first entry: its sequence, recorded_at, due_at and state. */
+/** Selects the first entry of the queue: its sequence, recorded_at, due_at and state. */
 export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
   select * from (
     (select o.sequence, o.recorded_at, o.due_at, o.state ${rows} and ${isOrdered} order by o.sequence limit 1)
@@ -116,22 +122,22 @@ export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
     (select h.sequence, h.recorded_at, null, 'pending' ${logged} order by h.sequence limit 1)) first
    order by sequence limit 1`;
 
-/** Selects all entries in no order: recorded_at and state. */
+/** Selects all entries of the queue, unordered: their recorded_at and state. */
 export const allQueued = sql`
   select o.recorded_at, o.state ${rows} union all select h.recorded_at, 'pending' ${logged}`;
 
-/** Excludes tests, because they do not hold back other entries. */
+/** Excludes test events, because they do not hold back other entries. */
 export const NO_TEST = sql`not o.is_test`;
 
 /**
- * Selects the length of the queue as a scalar subquery. It is exact up to `limit` rows and `limit` events of the log.
- * Beyond that each number of the sequence counts as an entry, so that a queue of a million costs as much as one of
- * `limit`.
+ * Selects the length of the queue as a scalar subquery. The length is exact up to `limit` rows and `limit` events of
+ * the log. Beyond that each sequence number counts as an entry, so that counting a queue of a million entries costs
+ * as much as counting `limit` entries.
  */
 export function queueLength(limit: number): SQL {
   const most = sql.raw(String(limit));
-  // The limit is a subquery, which the planner cannot estimate, so it walks the index instead of sorting the whole
-  // queue.
+  // The limit is a subquery, which the planner cannot estimate, so the planner walks the index instead of sorting the
+  // whole queue.
   const length = (sequence: SQL, from: SQL, last: SQL) => sql`(
     select c.entries + case when c.entries < ${most} then 0 else greatest(0, coalesce(${last}, c.last) - c.last) end
       from (select count(*) as entries, max(n) as last
@@ -142,8 +148,9 @@ export function queueLength(limit: number): SQL {
 }
 
 /**
- * Makes common table expressions of a recursive `with`; the last one is `queues` (shard, subscription_id). It contains
- * the subscriptions with entries in the shards of `asked` (shard), about `limit` per shard.
+ * Makes the common table expressions of a `with recursive`. The last one, `queues` (shard, subscription_id), contains
+ * the subscriptions with queued entries in the shards that the caller's expression `asked` (shard) lists, about
+ * `limit` per shard.
  */
 export function queuesOf(limit: SQL): SQL {
   return sql`with_rows as (

@@ -18,8 +18,8 @@ export class ForeignSchemaError extends Error {
 
 /**
  * Migrates a database to the current schema, also behind a pooler. A database that a later version has migrated
- * further stays unchanged. Several processes may call it at once: one works, the others wait. Throws a
- * ForeignSchemaError if the migrations of the database differ.
+ * further stays unchanged. If several processes call this at the same time, one migrates and the others wait. Throws
+ * a ForeignSchemaError if the migrations of the database differ from those of this version.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
@@ -42,18 +42,18 @@ export async function migrate(databaseUrl: string): Promise<void> {
 }
 
 /**
- * The lock timeout of a try. A change that waits for its lock blocks all later statements on the table, so it gives up
- * and tries again.
+ * The lock timeout of one try in milliseconds. A schema change that waits for its lock blocks all later statements on
+ * the table, so it gives up soon and tries again.
  */
 const LOCK_MS = 1_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** The longest time for all tries; a transaction of hours is not waited for. */
+/** The time limit in milliseconds for all tries. A transaction that holds the lock for hours is not waited for. */
 const PATIENCE_MS = 300_000;
 
 /**
- * Runs `work` in a transaction. After a lock timeout it repeats all of it, after a pause in which other statements can
- * run. Throws the error of the last try after five minutes.
+ * Runs `work` in a transaction. After a lock timeout it repeats all of `work`, after a pause in which other
+ * statements can run. Throws the error of the last try after five minutes.
  */
 export async function withPatience<T>(
   db: RawDb,
@@ -133,7 +133,10 @@ export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   }
 }
 
-/** Compares two histories. In the same line, the shorter one is the beginning of the longer one. */
+/**
+ * Compares two histories of migrations. If both belong to the same line of versions, the shorter history is the
+ * beginning of the longer one.
+ */
 export function compareSchemas(applied: readonly number[], own: readonly number[]): SchemaState {
   const common = Math.min(applied.length, own.length);
   for (let i = 0; i < common; i++) if (applied[i] !== own[i]) return { kind: "foreign" };
@@ -143,8 +146,8 @@ export function compareSchemas(applied: readonly number[], own: readonly number[
 }
 
 /**
- * Returns the action that is needed before a process can use this database; undefined if none is needed, or if the
- * schema is hidden.
+ * Returns an error message with the action that is needed before a process can use this database; undefined if no
+ * action is needed, or if the schema is hidden.
  */
 export async function schemaError(db: Raw): Promise<string | undefined> {
   const state = await schemaState(db);

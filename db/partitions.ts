@@ -12,7 +12,10 @@ const DAY_MS = 86_400_000;
 /** The number of days after today for which partitions are created. */
 const PARTITION_DAYS_AHEAD = 7;
 
-/** Rows that one statement moves out of the default partition, and the limit of moved rows for one new partition. */
+/**
+ * The most rows that one statement moves out of the default partition, and the most rows that the default partition
+ * may have for a day whose partition is created.
+ */
 const MOVED_AT_ONCE = 5_000;
 export const MOVED_AT_MOST = 100_000;
 
@@ -26,14 +29,14 @@ export function ulidFloor(at: Date): string {
 /** Lists the daily partitions of delivery_attempts, the oldest first. */
 const dailyPartitions = statement({
   name: "partitions.daily",
-  // The columns come from the catalog, which the schema does not declare.
+  // Raw SQL, because the columns come from PostgreSQL's catalog, which the Drizzle schema does not declare.
   columns: {
     name: value("text"),
-    /** The server's estimate of its rows; negative if it was never analysed. */
+    /** The server's estimate of the number of rows in the partition; negative if the partition was never analysed. */
     estimate: value("double precision"),
-    /** Hours since the end of its day, by Postgres' clock. */
+    /** Hours since the end of the partition's day, by PostgreSQL's clock. */
     endedHours: value("double precision"),
-    /** Whether it has the index by event value (`indexEndedDays`). */
+    /** Whether the partition has the index by event value (`indexEndedDays`). */
     isIndexed: value("boolean"),
   },
   text: () => sql`
@@ -97,7 +100,7 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
 
 const defaultRows = statement({
   name: "partitions.countDefaultRows",
-  // The query builder does not know the default partition as a table.
+  // Raw SQL, because the Drizzle schema does not declare the default partition as a table.
   params: {
     days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
   },
@@ -115,15 +118,15 @@ async function countDefaultRows(db: RawDb, partitions: readonly DayPartition[]) 
 }
 
 /**
- * Creates one partition with the rows that the default partition has of its day. Returns false if another process
- * created it, or if the locks are not available. The partition is built and filled as a separate table, which blocks
- * nobody; other sessions see the rows in their old place until the commit. Attaching it needs an exclusive lock on the
- * default partition, for which readers of the whole table wait.
+ * Creates one partition and moves the rows of its day from the default partition into it. Returns false if another
+ * process created the partition, or if the locks are not available. The partition is built and filled as a separate
+ * table, which blocks nobody; other sessions see the rows in their old place until the commit. Attaching the table
+ * needs an exclusive lock on the default partition, for which readers of the whole table wait.
  */
 async function makePartition(db: RawDb, partition: DayPartition): Promise<boolean> {
   const { name, from, to } = partition;
   const made = await underLocks(db, async (tx) => {
-    // Several processes may find the same missing partition.
+    // Several processes may find the same missing partition, so they create partitions one after the other.
     await waitForTurn(tx, "partitions");
     if ((await tx.run(dailyPartitions, {})).some((one) => one.name === name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
@@ -136,7 +139,7 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
       retryLocks(`lock table only delivery_attempts in share update exclusive mode;
                  lock table delivery_attempts_default in access exclusive mode;`),
     );
-    // Rows that were inserted meanwhile.
+    // Moves the rows of this day that other sessions have inserted into the default partition meanwhile.
     await moveDefaultRows(tx, partition);
     await tx.sql.unsafe(
       `alter table delivery_attempts attach partition ${name} for values from ('${from}') to ('${to}')`,
@@ -160,17 +163,21 @@ async function moveDefaultRows(tx: RawTx, { name, from, to }: DayPartition): Pro
 }
 
 /**
- * Creating or dropping a partition waits this long for a lock, for at most `LOCK_TRIES` tries, because all later
- * readers and writers of the table queue behind it. If a dump holds the table for minutes, the next call tries again.
+ * The time in milliseconds that creating or dropping a partition waits for a lock, in each of at most `LOCK_TRIES`
+ * tries. The wait is short, because all later readers and writers of the table queue behind it. If a dump holds the
+ * table for minutes, the next call tries again.
  */
 const LOCK_MS = 100;
 const LOCK_TRIES = 5;
 const PAUSE_S = 0.05;
-/** Limit of one statement here, which moves a few thousand rows, on a loaded server. */
+/**
+ * The time limit of one statement in a transaction that creates or drops a partition: enough to move a few thousand
+ * rows on a loaded server.
+ */
 const STATEMENT_MS = 60_000;
 
 const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
-/** Settings of a transaction that creates or drops a partition. */
+/** The timeouts of a transaction that creates or drops a partition. */
 const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
 /** Runs `work` in a transaction; undefined if a lock is not available in time. */
@@ -201,7 +208,7 @@ function retryLocks(statements: string): string {
   end $$`;
 }
 
-/** The limit of the count for a partition without an estimate. */
+/** The most rows that are counted in a partition for which the server has no estimate. */
 const COUNTED = 10_000;
 
 /**
@@ -237,7 +244,7 @@ async function countUpTo(tx: RawTx, name: string) {
 
 const expiredAttempts = statement({
   name: "partitions.deleteExpiredDefaultRows",
-  // The query builder does not know the default partition as a table.
+  // Raw SQL, because the Drizzle schema does not declare the default partition as a table.
   params: { floor: deliveryAttempts.id, limit: value("bigint") },
   text: ({ floor, limit }) => sql`
     delete from delivery_attempts_default where ctid = any (array(
@@ -245,8 +252,8 @@ const expiredAttempts = statement({
 });
 
 /**
- * Deletes up to `limit` rows older than `days`, by Postgres' clock, from the default partition. They are there because
- * no partition existed for their day while they were written.
+ * Deletes up to `limit` rows older than `days`, by PostgreSQL's clock, from the default partition. Such rows exist
+ * because no partition existed for their day when they were written.
  */
 export async function deleteExpiredStrays(db: RawDb, days: number, limit: number): Promise<number> {
   const now = await serverTime(db);
@@ -261,24 +268,25 @@ export async function deleteExpiredStrays(db: RawDb, days: number, limit: number
 const DAYS_AT_ONCE = 4;
 
 /**
- * A hash of both texts replaces both, which would double the size of the index; `hashOfValue` queries it. An ended day
- * is no longer written to, so its pages need no free space.
+ * The index contains a hash of subscription id and event value, because the two texts would double its size;
+ * `hashOfValue` queries the hash. An ended day is no longer written to, so the pages of the index need no free space.
  */
 const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
 
 /**
- * An attempt belongs to the day of its start and is written after its end, so the margin covers attempts that end
- * after midnight. A later insert, after an outage of Postgres, waits until the index is built. A day that already has
- * the older index with both texts (`_of_event`) keeps it.
+ * The hours after the end of a day before its index is built. An attempt belongs to the day of its start and is
+ * written after its end, so the margin covers attempts that end after midnight. A later insert, after an outage of
+ * PostgreSQL, waits until the index is built. A day that already has the older index with both texts (`_of_event`)
+ * keeps it.
  */
 const MARGIN_HOURS = 1;
 
 /**
- * Creates the index by event value on the newest ended days that lack it. Returns the names of their partitions. A day
- * that is being written to is left for the next call.
+ * Creates the index by event value on the newest ended days that lack it. Returns the names of their partitions. A
+ * day that is being written to is left for the next call.
  *
- * It does not use `concurrently`, which would wait for every older transaction, such as a dump of hours, and would
- * leave an invalid index when it gives up. Only inserts into an ended day wait here.
+ * The index is not built `concurrently`: such a build would wait for every older transaction, such as a dump of
+ * hours, and would leave an invalid index when it gives up. Only inserts into an ended day wait here.
  */
 export async function indexEndedDays(db: RawDb): Promise<string[]> {
   const made: string[] = [];

@@ -7,17 +7,20 @@ interface Slow {
   readonly report: (slow: { pool: string; statement: string; duration_ms: number }) => void;
 }
 
-/** The logged length of a statement of the query builder. */
+/** The number of characters that are logged of a statement that Drizzle's query builder has made. */
 const TEXT_SHOWN = 120;
 
-/** The figures of one pool of connections. */
+/** Counts the waits for a connection and the slow statements of one connection pool. */
 export class PoolWatch {
   readonly pool: string;
-  /** The highest number of connections. */
+  /** The highest number of connections of the pool. */
   readonly size: number;
   /** Transactions that are waiting for a connection. */
   waiting = 0;
-  /** The number of transactions that have asked for a connection, and their total waiting time. */
+  /**
+   * The number of transactions that have got a connection of the pool, and the total time in ms that they waited for
+   * it.
+   */
   waited = 0;
   waitedMs = 0;
   slow = 0;
@@ -46,7 +49,7 @@ export class PoolWatch {
     };
   }
 
-  /** Runs a statement and measures it. A slow one is counted and logged by its name or text. */
+  /** Runs a statement and measures its duration. A slow statement is counted, and logged by its name or text. */
   async time<T>(statement: string, run: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
     try {
@@ -66,12 +69,12 @@ export class PoolWatch {
   }
 }
 
-/** The pools of a process. */
+/** The watches of all connection pools of a process. */
 export class PoolWatches {
   readonly pools: PoolWatch[] = [];
   readonly #slow: Slow;
 
-  /** Takes the limit of slow statements; with 0, no statement counts as slow. */
+  /** `slowMs` is the duration from which a statement counts as slow; with 0, no statement counts as slow. */
   constructor(slowMs: number, report: Slow["report"]) {
     this.#slow = { slowMs: slowMs === 0 ? Infinity : slowMs, report };
   }

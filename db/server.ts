@@ -5,12 +5,12 @@ import { onlyRow, instant, statement, value } from "./statement.ts";
 
 const clockOfServer = statement({
   name: "serverTime",
-  // Selects from no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder cannot express a `select` without a table.
   columns: { now: instant },
   text: () => sql`select clock_timestamp() as now`,
 });
 
-/** Reads Postgres' clock, which decides about the age of data. */
+/** Reads PostgreSQL's clock, which decides about the age of data. */
 export async function serverTime(db: DbOrTx): Promise<Date> {
   return onlyRow(await db.run(clockOfServer, {})).now;
 }
@@ -19,7 +19,7 @@ const LOCK = (job: unknown) => sql`hashtext('reviewrelay:' || ${job})`;
 
 const taking = statement({
   name: "turn.take",
-  // An advisory lock belongs to no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder selects from tables only, and an advisory lock belongs to no table.
   params: { job: value("text") },
   columns: { isMine: value("boolean") },
   text: ({ job }) => sql`select pg_try_advisory_xact_lock(${LOCK(job)}) as "isMine"`,
@@ -27,7 +27,7 @@ const taking = statement({
 
 const waiting = statement({
   name: "turn.wait",
-  // An advisory lock belongs to no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder selects from tables only, and an advisory lock belongs to no table.
   params: { job: value("text") },
   text: ({ job }) => sql`select from pg_advisory_xact_lock(${LOCK(job)})`,
 });
@@ -44,7 +44,8 @@ export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise
 
 const write = statement({
   name: "ready.write",
-  // Writes to the write-ahead log only, where nothing has to be cleaned up. The builder cannot express it.
+  // Raw SQL for a function that Drizzle's query builder cannot express. It writes to the write-ahead log only, so
+  // that nothing has to be cleaned up.
   columns: { readOnly: value("text") },
   text: () => sql`
     select current_setting('transaction_read_only') as "readOnly"
@@ -53,26 +54,29 @@ const write = statement({
 
 const littleMemory = statement({
   name: "ready.littleMemory",
-  // A setting belongs to no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder selects from tables only, and a setting belongs to no table.
   text: () => sql`select from set_config('work_mem', '64kB', true)`,
 });
 
 const spill = statement({
   name: "ready.spill",
-  // Produces more data than `work_mem` allows, so that it is written to a temporary file. This fails if the disk is
-  // full.
+  // Raw SQL that produces more data than `work_mem` allows, so that PostgreSQL writes a temporary file. This fails if
+  // the disk is full.
   columns: { rows: value("bigint") },
   text: () => sql`
     with much as materialized (select repeat('x', 1000) as text from generate_series(1, 200))
     select count(*) as rows from much`,
 });
 
-/** The shortest interval between two writes of the probe, because anyone may call `/readyz` at any rate. */
+/**
+ * The shortest interval in milliseconds between two writes of the probe, because anyone may call `/readyz` at any
+ * rate.
+ */
 const ONCE_IN_MS = 500;
 
 /**
- * Returns a probe that fails unless the database accepts a write now, as on a standby or with a full disk. Concurrent
- * calls share one write, and its result is reused for `ONCE_IN_MS`.
+ * Returns a probe that fails if the database cannot write now, for example because it is a standby or its disk is
+ * full. Concurrent calls share one write, and its result is reused for `ONCE_IN_MS`.
  */
 export function writable(db: Db): () => Promise<void> {
   let probe: Promise<void> | undefined;

@@ -31,16 +31,19 @@ type Builder = Omit<
   "execute" | "transaction" | "query" | "refreshMaterializedView" | "$cache" | "_"
 >;
 
-/** Conversions that the driver does not have by default. */
+/**
+ * The server types that our options of the driver convert to JavaScript, besides those that the driver converts by
+ * default.
+ */
 type DriverTypes = { bigint: number };
 export type Transaction = postgres.TransactionSql<DriverTypes>;
 
 /**
  * A connection for both kinds of queries: those of Drizzle's query builder, which run when they are awaited, and
- * declared SQL statements, which are sent at once.
+ * declared SQL statements, which are sent immediately.
  */
 export interface Session extends Builder {
-  /** Runs a declared statement. */
+  /** Runs a declared SQL statement (db/statement.ts). */
   run<P extends Shapes, C extends Shapes>(
     statement: Statement<P, C>,
     values: ValuesOf<P>,
@@ -49,7 +52,9 @@ export interface Session extends Builder {
   runBuilt<R>(query: BuiltQuery, values: Readonly<Record<string, unknown>>): Promise<R>;
 }
 
-/** Adds the driver itself, for scripts, tests and partitions, which the query builder cannot express. */
+/**
+ * Gives access to the driver itself, for scripts, tests and partitions, which Drizzle's query builder cannot express.
+ */
 export interface Raw {
   readonly sql: postgres.ISql<DriverTypes>;
 }
@@ -58,15 +63,18 @@ export type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
 const dialect = new PgDialect();
 
 /**
- * The highest number of parameters of a prepared query. Beyond it the query lists rows, and its text is rarely
- * repeated.
+ * The highest number of parameters of a prepared query. A query with more parameters lists rows, and its text is
+ * rarely repeated.
  */
 const MAX_PREPARED_PARAMETERS = 64;
 
 type NoRelations = Record<string, never>;
 type Answer<R> = { execute: R; all: unknown; values: unknown };
 
-/** Prepares the queries of the builder on the server, once per connection and text, as the driver does with `sql`. */
+/**
+ * Prepares the queries of Drizzle's builder on the server, once per connection and text, as the driver does with
+ * `sql`.
+ */
 class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
   readonly #watch: PoolWatch;
 
@@ -126,14 +134,14 @@ export function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, watchi
 type BuiltQuery = Parameters<PgSession["prepareQuery"]>;
 
 type Recording = PgDatabase<PostgresJsQueryResultHKT>;
-/** A query of the builder. */
+/** A Drizzle query that can be prepared. */
 interface Preparable<R> {
   prepare(name: string): { execute(): Promise<R> };
 }
 
 /**
- * Builds a query once instead of at every call, which would cost up to 50 µs. It is for queries that run with every
- * request or sign-in.
+ * Builds a Drizzle query once instead of at every call, which would cost up to 50 µs. This is for queries that run
+ * with every request or sign-in.
  */
 export function prepared<P extends Shapes, R>(
   params: P,
@@ -145,7 +153,7 @@ export function prepared<P extends Shapes, R>(
   return (connection, values) => connection.runBuilt<R>(made.built, encoded(params, values));
 }
 
-/** Encodes values for the driver. Drizzle's placeholders would also encode nulls, and fail. */
+/** Encodes parameter values for the driver. Drizzle's placeholders would also encode nulls, and fail. */
 function encoded(params: Shapes, values: Readonly<Record<string, unknown>>) {
   const result: Record<string, unknown> = {};
   for (const name in params) {
@@ -155,7 +163,7 @@ function encoded(params: Shapes, values: Readonly<Record<string, unknown>>) {
   return result;
 }
 
-/** A session without a connection; it records the query that it is asked to prepare. */
+/** A Drizzle session without a connection; it records the query that Drizzle asks it to prepare. */
 class Recorder extends PgSession<PostgresJsQueryResultHKT> {
   prepareQuery<T extends PreparedQueryConfig>(...built: BuiltQuery): PgPreparedQuery<T> {
     return new Recorded<T>(built);

@@ -3,19 +3,19 @@ import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
 import type postgres from "postgres";
 
 /*
- * Statements written as SQL: those that the query builder cannot express, and those that are measured hot. Each is
- * declared once, with its parameters and columns, and a comment says why it does not use the query builder.
+ * Statements written as SQL: those that Drizzle's query builder cannot express, and those that are measured hot. Each
+ * is declared once, with its parameters and columns, and a comment says why it does not use the query builder.
  *
  * The types follow from the schema, and tests/integration/db/statements.test.ts compares every declaration with a
  * server. The text is built when the module is loaded. The driver prepares a statement by name on each connection.
  */
 
-/** The type of a parameter or a result column: that of a column of the schema, or a separate one. */
+/** The type of a parameter or a result column: that of a column of the schema, or a `Value`. */
 export type Shape = PgColumn | Value<unknown>;
 
-/** A type that no column of the schema has in this form. */
+/** A type of a parameter or result column that no column of the schema has in this form. */
 export class Value<T> {
-  /** Never set; it carries the type. */
+  /** Never set at run time; this property only carries the TypeScript type of the value. */
   declare readonly data: T;
   /** The name of the type on the server. */
   readonly type: string;
@@ -31,7 +31,7 @@ interface ValueOptions {
   readonly isNullable: boolean;
   /** The table column that a value comes from, if any. */
   readonly column?: PgColumn;
-  /** The permitted texts. */
+  /** The permitted texts, if the value has only a few. */
   readonly values?: readonly string[];
   /** The fields of the rows that a parameter or a result column contains. */
   readonly fields?: Shapes;
@@ -85,7 +85,7 @@ export function table<F extends Shapes>(fields: F): Value<readonly ValuesOf<F>[]
   return new Value("json", { isNullable: false, fields });
 }
 
-/** Selects columns of the schema as the fields of such a table, under their names in code. */
+/** Selects columns of the schema as the fields of a `table` column, under their names in code. */
 export function selected(columns: Readonly<Record<string, PgColumn>>): SQL {
   const each = Object.entries(columns).map(
     ([name, column]) => sql`${column} as ${sql.identifier(name)}`,
@@ -104,7 +104,7 @@ export type DataOf<S> = Frozen<
 type Frozen<T> = T extends readonly (infer One)[] ? readonly One[] : T;
 
 export type Shapes = Readonly<Record<string, Shape>>;
-/** The values of the parameters, or of a row. */
+/** The TypeScript types of a statement's parameters, or of one row of its result. */
 export type ValuesOf<S extends Shapes> = { readonly [K in keyof S]: DataOf<S[K]> };
 /** The rows of a result; `count` is the number of rows that the statement wrote, or else returned. */
 export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
@@ -112,9 +112,9 @@ export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
 interface Declaration<P extends Shapes, C extends Shapes> {
   /** A name that is unique among all statements. */
   readonly name: string;
-  /** The parameters; absent, there are none. */
+  /** The parameters of the statement; absent if it has none. */
   readonly params?: P;
-  /** The result columns by their names in the text; absent, there are none. */
+  /** The result columns by their names in the text; absent if the statement returns none. */
   readonly columns?: C;
   readonly text: (params: Placeholders<P>) => SQL;
 }
@@ -141,7 +141,7 @@ export type Bind =
 
 const declared: Statement[] = [];
 
-/** Returns the statements of all loaded modules, for the test. */
+/** Returns the statements of all loaded modules, for the test that compares them with a server. */
 export function declaredStatements(): readonly Statement[] {
   return declared;
 }
@@ -153,7 +153,7 @@ type Nothing = Readonly<Record<string, never>>;
 export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
-  // An absent part has the type of an empty object.
+  // A declaration without parameters or columns gets empty objects, which have the declared types.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
     typeof declaration
@@ -176,7 +176,10 @@ function tablesOf(columns: Shapes): Table[] {
 
 export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
 
-/** Object.fromEntries loses the names in its type; they are the keys of `params`. */
+/**
+ * Makes a placeholder for each parameter. The type of Object.fromEntries loses the names, which are the keys of
+ * `params`.
+ */
 export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
@@ -203,7 +206,7 @@ function bindOf(params: Shapes, param: unknown): Bind {
 type Driver = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
 type DriverValues = Parameters<Driver["unsafe"]>[1];
 
-/** Sends a statement: the driver's pool or transaction, or a wrapper. */
+/** The part of the driver that sends a statement: its pool or transaction, or a wrapper around either. */
 export interface StatementClient {
   unsafe<T extends object[]>(
     text: string,
@@ -215,7 +218,7 @@ export interface StatementClient {
 /** Forces preparation: the driver would not prepare a statement without parameters. */
 const PREPARED = { prepare: true, simple: false };
 
-/** Runs a statement on a driver connection. Code that holds a `Db` or `Tx` calls its `run` instead. */
+/** Runs a statement on a driver connection. Code that has a `Db` or `Tx` calls its `run` instead. */
 export function runStatement<P extends Shapes, C extends Shapes>(
   client: StatementClient,
   { text, binds, tables }: Statement<P, C>,

@@ -6,14 +6,14 @@ import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
 
 /**
- * The time that an actor may stay in memory while other subscriptions wait for their turn. Its settings are stale by then
- * and would be read again anyway, so a drop and a new load cost nothing extra.
+ * The time in milliseconds that an actor may stay in memory while other subscriptions wait for their turn. Its
+ * settings are stale by then and would be read again anyway, so a drop and a new load cost nothing extra.
  */
 const TURN_MS = 1_000;
 
 /**
- * The most actors that may wait for their first load: as many as the loader reads at once. Further subscriptions wait by
- * id, because an actor behind thousands of loads would only take memory.
+ * The most actors that may wait for their first load: as many as the loader reads at the same time. Further
+ * subscriptions wait by id, because an actor behind thousands of loads would only take memory.
  */
 const MAX_FRESH = 256;
 
@@ -29,7 +29,7 @@ export class Turns {
     return this.#size;
   }
 
-  /** Appends a subscription; one that waits already keeps its position. */
+  /** Appends a subscription; a subscription that waits already keeps its position. */
   add({ subscriptionId, shard }: Wake): void {
     let members = this.#shards.get(shard);
     if (members === undefined) this.#shards.set(shard, (members = new Set()));
@@ -62,8 +62,9 @@ export class Turns {
 }
 
 /**
- * The actors in memory: one for each subscription that has something to do, up to a limit. The other woken
- * subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as ids only.
+ * The actors in memory: one for each subscription that has entries to send or a batch to dispatch, up to a limit. The
+ * other woken subscriptions wait for their turn, and those with a saturated host are parked. Both kinds are held as
+ * ids only.
  */
 export class Actors {
   readonly #clock: Clock;
@@ -74,12 +75,12 @@ export class Actors {
   readonly #fresh = new Set<Actor>();
   /** The subscriptions that a sweep found; their turn comes after those of `#waitingFirst`. */
   readonly #waiting = new Turns();
-  /** The subscriptions that wait because something just happened to them. */
+  /** The waiting subscriptions that were woken by an event, and not by a sweep. */
   readonly #waitingFirst = new Turns();
   /** The parked subscriptions by their host group (see `Slots`), and the group of each. */
   readonly #parked = new Map<string, Turns>();
   readonly #parkedIn = new Map<string, string>();
-  /** Actors to be queued again when they are dropped; with a host group they are parked in it instead. */
+  /** Actors that will be queued again when they are dropped; with a host group they are parked in it instead. */
   readonly #returning = new Map<Actor, string | undefined>();
 
   constructor(clock: Clock, limits: Limits) {
@@ -108,8 +109,8 @@ export class Actors {
   }
 
   /**
-   * Returns the actor of a woken subscription, or makes one. Returns undefined if the subscription has to wait for its
-   * turn.
+   * Returns the actor of a woken subscription, or makes an actor for it. Returns undefined if the subscription has to
+   * wait for its turn.
    */
   wake(
     wake: Wake,
@@ -131,7 +132,7 @@ export class Actors {
     return actor;
   }
 
-  /** Notes that a load of the actor was answered. */
+  /** Notes that a load of the actor was answered, so that the actor no longer counts as waiting for its first load. */
   loaded(actor: Actor): void {
     this.#fresh.delete(actor);
   }
@@ -144,7 +145,7 @@ export class Actors {
     return next;
   }
 
-  /** The host group in which a subscription is parked. */
+  /** Returns the host group in which a subscription is parked; undefined if it is not parked. */
   parkedIn({ subscriptionId }: Wake): string | undefined {
     return this.#parkedIn.get(subscriptionId);
   }
@@ -164,8 +165,8 @@ export class Actors {
   /** Whether the turn of an actor ends with this event, because other subscriptions wait for theirs. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    // Below the limit the others wait for their first loads only, which this actor does not delay. A drop would only make
-    // it read its entries again.
+    // Below the limit the other subscriptions wait for their first loads only, which this actor does not delay. A
+    // drop would only make it read its entries again.
     if (this.#byId.size < this.#limits.actors) return false;
     if (kind === "postponed") return true;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;
@@ -197,7 +198,7 @@ export class Actors {
     return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
   }
 
-  /** Parks a subscription; one that is parked in this group already keeps its position. */
+  /** Parks a subscription; a subscription that is parked in this group already keeps its position. */
   #park(wake: Wake, group: string): void {
     const former = this.#parkedIn.get(wake.subscriptionId);
     if (former === group) return;

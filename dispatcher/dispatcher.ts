@@ -29,15 +29,15 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  /** Undefined if no mail server is configured: mails wait. */
+  /** Sends mails; undefined if no mail server is configured, so that mails wait. */
   readonly mailer?: Mailer | undefined;
   /** Returns a new ULID for an instant in ms since the epoch, greater than all that it returned before. */
   readonly newUlid: (atMs: number) => string;
-  /** `LIMITS` if absent. */
+  /** The limits of the work in memory; `LIMITS` if absent. */
   readonly limits?: Limits;
 }
 
-/** Everything that can happen to a dispatcher. Each module reports its own events. */
+/** The events that a dispatcher handles. Each module reports its own events. */
 type DispatcherEvent =
   | ScheduleEvent
   | HoldingsEvent
@@ -45,15 +45,18 @@ type DispatcherEvent =
   | CommitEvent
   | { readonly kind: "shutdown_requested" };
 
-/** The time that a shutdown waits for running requests, and then for the records of the requests that it aborted. */
+/**
+ * The time in milliseconds that a shutdown waits for running requests, and then for the records of the requests that
+ * it aborted.
+ */
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
 const POLL_MS = 10;
-/** The pause after a batch dispatch that failed. */
+/** The pause in milliseconds after a batch dispatch that failed. */
 const BATCH_RETRY_MS = 1_000;
 /**
- * The number of subscriptions that leave a host group for each request that ends, so that it drains as fast as it
- * answers.
+ * The number of parked subscriptions that leave a host group for each request that ends, so that the group drains as
+ * fast as its host answers.
  */
 const UNPARKED_AT_ONCE = 2;
 
@@ -115,8 +118,8 @@ export class Dispatcher {
   }
 
   /**
-   * Handles an event now, or after the event that is being handled. Never asynchronous: a delivery waits for no timer
-   * here.
+   * Handles an event now, or after the event that is being handled. The handling is synchronous, so that no delivery
+   * waits for a timer here.
    */
   #put(event: DispatcherEvent): void {
     this.#queue.push(event);
@@ -167,12 +170,16 @@ export class Dispatcher {
     }
   }
 
-  /** Gives the subscription an actor, or wakes the one that it has. It may have to wait for its turn instead. */
+  /**
+   * Wakes the actor of a subscription, or makes an actor for it. If there is no room, the subscription waits for its
+   * turn instead.
+   */
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
       return isServed ? this.#deps.mailer?.wake() : undefined;
-    // Noted even if it has to wait for its turn or the shard is not served any more: the next holder needs it, too.
+    // The subscription is noted even if it has to wait for its turn or its shard is not served any more, because the
+    // next holder of the shard has to learn that attempts are in doubt.
     this.#inDoubt.note(wake);
     if (!isServed) return;
     const group = this.#actors.parkedIn(wake);
@@ -252,8 +259,8 @@ export class Dispatcher {
   }
 
   /**
-   * Stops an actor so that others get its place. Its subscription waits for its turn again, or is parked in a host
-   * group.
+   * Stops an actor so that another subscription gets its place. The actor's subscription waits for its turn again, or
+   * is parked in a host group.
    */
   #sendAway(actor: Actor, group?: string): void {
     if (!this.#actors.has(actor)) return;
@@ -273,7 +280,10 @@ export class Dispatcher {
     void schedule.wake([MAIL_WAKE]);
   }
 
-  /** Discards everything in memory after the lease was lost, because other dispatchers deliver it now. */
+  /**
+   * Discards all actors, requests, loads and records in memory after the lease was lost, because other dispatchers
+   * deliver the entries now.
+   */
   #startOver(): void {
     const { clock, limits = LIMITS } = this.#deps;
     this.#actors = new Actors(clock, limits);
@@ -283,7 +293,7 @@ export class Dispatcher {
     this.#committer.clear();
   }
 
-  /** Waits for the requests under way, then aborts those that take too long and records them as interrupted. */
+  /** Waits for the requests under way, then aborts the requests that take too long and records them as interrupted. */
   async #shutDown(): Promise<void> {
     const { mailer } = this.#deps;
     this.#put({ kind: "shutdown_requested" });

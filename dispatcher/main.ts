@@ -49,9 +49,11 @@ import { openSpans } from "../src/lib/spans.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
-/** The time after which an idle connection is closed. */
+/** The idle time in seconds after which a connection to PostgreSQL is closed. */
 const IDLE_S = 30;
-/** The shorter time for connections of maintenance, because another dispatcher may make the next run. */
+/**
+ * The shorter idle time in seconds for connections of maintenance, because another dispatcher may make the next run.
+ */
 const JOB_IDLE_S = 5;
 
 exitIfFaulty(driverError());
@@ -81,17 +83,18 @@ const open = (
 ) =>
   connect(url, { max: 1, name: `reviewrelay-${role}`, watches, limits: LIMITS[limits], ...more });
 const db = open("dispatcher", "dispatch", { max });
-// Leases and readiness share a single connection, so that a dispatcher can run on two sessions. Work on it can delay
-// the check for crashed dispatchers, which the others make as well, but never the renewal of the own lease.
+// Leases and readiness share a single connection, so that a dispatcher can run on two sessions. Work on this
+// connection can delay the check for crashed dispatchers, which other dispatchers make as well, but never the renewal
+// of the own lease.
 const openSeparate = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
 const ofOwner = { idleS: JOB_IDLE_S, url: config.maintenanceDatabaseUrl };
-/** One pool per kind of work that must not wait for another. */
+/** One connection pool per kind of work that must not wait for another. */
 const pools = {
   db,
   renewals: open("renewals", "leases", {}),
   leases: openSeparate("leases", "leases", {}),
   readiness: openSeparate("ready", "readiness", { idleS: IDLE_S }),
-  // Both are open only while this process runs a maintenance job that uses them.
+  // The connections of these two pools are open only while this process runs a maintenance job that uses them.
   maintenance: open("maintenance", "maintenance", ofOwner),
   indexing: open("indexing", "indexing", ofOwner),
 };
@@ -170,7 +173,8 @@ const jobs = [
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
 ];
-// The loop itself terminates lost sessions of the user of the service.
+// The maintenance loop terminates only the lost sessions of the service's own database user. This job does the same
+// for a separate user of maintenance.
 if (config.maintenanceDatabaseUrl !== config.databaseUrl)
   jobs.push({
     ...eachMinute,

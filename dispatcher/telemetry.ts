@@ -35,7 +35,7 @@ const WORKLOAD: Readonly<Record<string, Shown>> = {
 
 const BOUND = `counted up to ${FIGURES_AT_MOST}`;
 
-/** Gauges of the whole database, equal in every dispatcher. */
+/** Gauges of the whole database, which have equal values in every dispatcher. */
 const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figures) => Reading]>> =
   {
     backlog_entries: [
@@ -57,7 +57,9 @@ const FIGURES: Readonly<Record<string, readonly [help: string, of: (known: Figur
     ],
   };
 
-/** Measures the edges of the dispatcher. Each method wraps a dependency in one that counts. */
+/**
+ * Measures the calls of the dispatcher to other systems. Each method wraps a dependency in one that counts its calls.
+ */
 export class DispatcherMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;
@@ -109,13 +111,13 @@ export class DispatcherMetrics {
     };
   }
 
-  /** Counts attempts to send a mail. */
+  /** Returns a function that counts an attempt to send a mail by its outcome. */
   mails(): (outcome: string) => void {
     const mails = this.#counter("mails_total", "Attempts to send a mail by outcome.");
     return (outcome) => void (mails({ outcome }).value += 1);
   }
 
-  /** Measures the runs of maintenance jobs. */
+  /** Returns a function that counts and times a run of a maintenance job. */
   jobs(): (run: EndedRun) => void {
     const help =
       "Runs of maintenance jobs by this dispatcher, by name and result: succeeded, failed.";
@@ -140,9 +142,9 @@ export class DispatcherMetrics {
       );
   }
 
-  /** Adds the gauges of `FIGURES`. They are left out while PostgreSQL does not answer. */
+  /** Adds the gauges of `FIGURES`. They are left out of a scrape while PostgreSQL does not answer. */
   figures(read: () => Promise<Figures>): void {
-    // Remembered for a second, so that all gauges of one scrape come from one reading.
+    // The reading is cached for a second, so that all gauges of one scrape come from one reading.
     const readIn = remember((_second: number) => read().catch(() => undefined), 1);
     const figures = () => readIn(Math.floor(this.#clock.monotonicMs() / FIGURES_KEPT_MS));
     for (const [name, [help, of]] of Object.entries(FIGURES))

@@ -9,15 +9,16 @@ import { webhookSubscriptions } from "./webhooks.ts";
 export const alertSettings = pgTable("alert_settings", {
   id: bytewise("id").primaryKey(),
   partnerId: companyId("partner_id").notNull().unique("alert_settings_partner_id_key"),
-  /** Null: the partner's owners. */
+  /** The addresses that get the mails; null stands for the partner's owners. */
   recipients: text("recipients").array(),
   kinds: text("kinds").array().notNull(),
   oldestWaitingMinutes: integer("oldest_waiting_minutes").notNull(),
-  /** The shortest interval between two mails; alerts raised meanwhile are collected in the next one. */
+  /** The shortest interval between two mails to a partner; alerts raised meanwhile are collected in the next mail. */
   digestMinutes: integer("digest_minutes").notNull(),
   webhookUrl: text("webhook_url"),
   /**
-   * Sealed with the ids of the partner and of this row as associated data, so that a swapped ciphertext does not open.
+   * The secret that signs the partner's alert POSTs, sealed with the ids of the partner and of this row as associated
+   * data, so that a swapped ciphertext cannot be opened.
    */
   sealedSecret: text("sealed_secret"),
   secretFingerprint: text("secret_fingerprint"),
@@ -39,8 +40,8 @@ export const incidents = pgTable(
     /** A 2xx response after this instant ends the incident. */
     openedAt: instant("opened_at").notNull(),
     /**
-     * The subscription's values at the last check. A difference shows that it was enabled or got a 2xx response in
-     * between.
+     * Columns of the subscription as they were at the last check. A difference from the present values shows that the
+     * subscription was enabled or got a 2xx response in between.
      */
     disabledAt: instant("disabled_at"),
     failures: integer("failures").notNull(),
@@ -80,10 +81,16 @@ export const alerts = pgTable(
     raisedAt: instant("raised_at").notNull(),
     /** The facts at the time of the alert: number of failures, the first and the last one, and the waiting entries. */
     cause: json("cause").notNull(),
-    /** none: not wanted. pending: in the next mail to the partner. queued: that mail is in `mails` since mailed_at. */
+    /**
+     * State of the alert's mail. none: not wanted. pending: part of the next mail to the partner. queued: that mail
+     * was put into `mails` at mailed_at.
+     */
     mailState: text("mail_state", { enum: ["none", "pending", "queued"] }).notNull(),
     mailedAt: instant("mailed_at"),
-    /** none: not wanted. queued: a POST is due at webhook_due_at. sent: got a 2xx response. dead: given up. */
+    /**
+     * State of the alert's POST. none: not wanted. queued: a POST is due at webhook_due_at. sent: the POST got a 2xx
+     * response. dead: all attempts have failed.
+     */
     webhookState: text("webhook_state", { enum: ["none", "queued", "sent", "dead"] }).notNull(),
     webhookAttempt: smallint("webhook_attempt").notNull().default(0),
     webhookDueAt: instant("webhook_due_at"),
@@ -102,9 +109,9 @@ export const mails = pgTable("mails", {
    */
   sealedMessage: text("sealed_message"),
   /**
-   * queued: to be sent at due_at; `attempt` is the number of the next attempt, and a claim postpones due_at. The
-   * mailer moves it to sent when an SMTP server accepts it. It moves it to dead when the server rejects it
-   * permanently, or when the attempts or the time are used up.
+   * State of the mail. queued: to be sent at due_at; `attempt` is the number of the next attempt, and a claim
+   * postpones due_at. The mailer changes queued to sent when an SMTP server accepts the mail. It changes queued to
+   * dead when the server rejects the mail permanently, or when the attempts or the time are used up.
    */
   state: text("state", { enum: ["queued", "sent", "dead"] })
     .notNull()
@@ -115,7 +122,10 @@ export const mails = pgTable("mails", {
   expiresAt: instant("expires_at"),
   createdAt: instant("created_at").notNull(),
   settledAt: instant("settled_at"),
-  /** The last failed attempt, in our own words, because the response of a server may quote the recipient. */
+  /**
+   * The error of the last failed attempt, in our own words, because the response of an SMTP server may quote the
+   * recipient.
+   */
   errorCode: text("error_code"),
   lastError: text("last_error"),
 });

@@ -14,9 +14,9 @@ import { bytes, bytewise, instant } from "./columns.ts";
 type Headers = Readonly<Record<string, string | string[]>>;
 
 /**
- * One row per POST, never updated. Ids are ULIDs of the start, so a day is a range of ids, by which the table is
- * partitioned. The last attempt of an entry, delivered or failed, also keeps the data of the entry that a redelivery
- * needs and review_history lacks (payload_mode, batch_job_id, recorded_at).
+ * One row per POST to a receiver; a row is never updated. Ids are ULIDs of the start of the POST, so a day is a range
+ * of ids, by which the table is partitioned. The last attempt of an entry, delivered or failed, also keeps the data
+ * of the entry that a redelivery needs and review_history lacks (payload_mode, batch_job_id, recorded_at).
  */
 export const deliveryAttempts = pgTable(
   "delivery_attempts",
@@ -34,8 +34,8 @@ export const deliveryAttempts = pgTable(
     statusCode: smallint("status_code"),
     errorCode: text("error_code"),
     /**
-     * Kept for test events and for older attempts; null if the request is composed again from its payload format
-     * (`composer`).
+     * Headers of the request, kept for test events and for older attempts. Null if the request is composed again from
+     * its payload format (`composer`).
      */
     requestHeaders: json("request_headers").$type<Headers>(),
     requestBody: text("request_body"),
@@ -44,13 +44,13 @@ export const deliveryAttempts = pgTable(
     responseTruncated: boolean("response_truncated").notNull(),
     nextAttemptAt: instant("next_attempt_at"),
     /**
-     * The kept connection closed without a byte of a response, and the same request was sent once more on a new one
-     * within the attempt (contract 7.10). The receiver may have got it twice.
+     * Set if a reused connection closed without a byte of a response, and the same request was sent once more on a
+     * new connection within the attempt (contract 7.10). The receiver may have got the request twice.
      */
     resent: boolean("resent").notNull().default(false),
     /**
-     * A dispatcher that died may have started the same attempt without a record of it; this one flags it (contract
-     * 7.4).
+     * Set if a dispatcher that crashed may have made the same attempt without a record, so that this POST may be a
+     * repeat (contract 7.4).
      */
     possiblyRepeated: boolean("possibly_repeated").notNull().default(false),
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }),
@@ -79,11 +79,16 @@ export const attemptStats = pgTable(
   "attempt_stats",
   {
     subscriptionId: bytewise("subscription_id").notNull(),
-    /** The length of the bucket. An hour is the sum of its five-minute buckets, a day the sum of its hours. */
+    /**
+     * The length of the bucket in seconds. An hour is the sum of its five-minute buckets, a day the sum of its hours.
+     */
     stepS: integer("step_s").notNull(),
     bucketAt: instant("bucket_at").notNull(),
     outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
-    /** The bins of duration_ms that occurred, and the count of each; src/webhooks/stats.ts defines the bins. */
+    /**
+     * The bins of duration_ms that occurred, and the number of attempts in each; src/webhooks/stats.ts defines the
+     * bins.
+     */
     bins: smallint("bins").array().notNull(),
     counts: integer("counts").array().notNull(),
   },

@@ -41,7 +41,6 @@ export const companies = pgTable(
   ],
 );
 
-/** Declares a column that references a company. */
 export const companyId = (name: string) => integer(name).references(() => companies.id);
 
 export const stores = pgTable("stores", {
@@ -66,17 +65,19 @@ export const users = pgTable("users", {
       "location_user",
     ],
   }).notNull(),
-  /** Null for users who sign in through an identity provider only. */
+  /**
+   * The hash of the user's password; null for users without a password, such as those that sign in through an
+   * identity provider only.
+   */
   passwordHash: text("password_hash"),
   isActive: boolean("is_active").notNull().default(true),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
 });
 
-/** Declares a column that references a user. */
 export const userId = (name: string) => integer(name).references(() => users.id);
 
-/** The stores of a location user. */
+/** The stores that a location user has access to. */
 export const userStores = pgTable(
   "user_stores",
   {

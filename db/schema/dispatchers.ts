@@ -4,8 +4,8 @@ import { bytewise, instant } from "./columns.ts";
 
 /**
  * The leases of dispatchers. A lease lives while its process renews it. Each renewal increases `renewed_at` even if
- * the clock of the database does not advance. Other dispatchers only see that it changed, and measure the time since
- * then with their own clocks.
+ * the clock of the database does not advance. Other dispatchers only see that the value changed, and measure the time
+ * since then with their own clocks.
  *
  * The dispatcher that expires a lease deletes the row. Every write of a dispatcher first locks its own row, so a
  * process that was declared dead cannot write any more.
@@ -14,21 +14,21 @@ export const dispatchers = pgTable("dispatchers", {
   id: bytewise("id").primaryKey(),
   startedAt: instant("started_at").notNull(),
   renewedAt: instant("renewed_at").notNull(),
-  /** The resident memory of the process at its last renewal; null for a version that is older than the column. */
+  /** The resident memory of the process in MB at its last renewal; null for a version that is older than the column. */
   memoryMb: integer("memory_mb"),
 });
 
-/** The shards; a migration inserts the 64 rows. */
+/** The 64 shards of all subscriptions, each with the dispatcher that holds it. A migration inserts the rows. */
 export const shards = pgTable("shards", {
   id: smallint("id").primaryKey(),
   dispatcherId: bytewise("dispatcher_id").references(() => dispatchers.id, {
     onDelete: "set null",
   }),
-  /** Incremented with each new holder of the shard. */
+  /** The number of claims of the shard; each new holder increments it. */
   epoch: bigint("epoch", { mode: "number" }).notNull().default(0),
   /**
-   * Set if the lease of the holder was expired: it may have sent the first entries of its lanes without a record.
-   * Cleared when a later holder has repeated these entries and releases the shard cleanly.
+   * Set if the lease of the holder was expired: the holder may have sent the first entries of its lanes without a
+   * record. Cleared when a later holder has repeated these entries and releases the shard cleanly.
    */
   orphaned: boolean("orphaned").notNull().default(false),
 });
@@ -43,16 +43,15 @@ export const maintenanceJobs = pgTable("maintenance_jobs", {
   /** The start of the last run, whether it succeeded or not. */
   beganAt: instant("began_at"),
   succeededAt: instant("succeeded_at"),
-  /** The duration of the last run. */
   durationMs: integer("duration_ms"),
-  /** Rows handled by the last run, or so far by the current one. */
+  /** The number of rows that the last run has handled, or the current run so far. */
   rows: bigint("rows", { mode: "number" }).notNull().default(0),
   /** The position from which the next chunk of an unfinished run continues. */
   reached: text("reached"),
-  /** Failed runs since the last success, and the error of the last one. */
+  /** The number of failed runs since the last success, and the error of the last failed run. */
   failures: integer("failures").notNull().default(0),
   lastError: text("last_error"),
-  /** The process that runs the job. Another one takes over when the lease has expired. */
+  /** The process that runs the job. Another process takes over when the lease has expired. */
   holder: text("holder"),
   leasedUntil: instant("leased_until"),
 });
@@ -67,7 +66,7 @@ export const processes = pgTable("processes", {
   role: text("role", { enum: ["api", "dispatcher"] }).notNull(),
   host: text("host").notNull(),
   pid: integer("pid").notNull(),
-  /** Key ids as they occur in sealed values; the first one seals. */
+  /** Ids of the master keys of the process, as they occur in sealed values. The first key seals new values. */
   masterKeys: text("master_keys").array().notNull(),
   seenAt: instant("seen_at").notNull(),
 });

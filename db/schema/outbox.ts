@@ -4,16 +4,16 @@ import { bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
 
 /**
- * The counter of `outbox.sequence`. It is separate from the subscription, so that writers that wait for it wait for
- * nothing else. A writer locks this row until its commit, which makes the sequence gap-free and in commit order.
- * Deleting the subscription deletes the row, so that nothing can be appended afterwards.
+ * The counter of `outbox.sequence`. It is separate from the subscription's row, so that writers that wait for the
+ * counter wait for nothing else. A writer locks this row until its commit, which makes the sequence gap-free and in
+ * commit order. Deleting the subscription deletes the row, so that nothing can be appended afterwards.
  */
 export const outboxSequences = pgTable("outbox_sequences", {
   subscriptionId: bytewise("subscription_id")
     .primaryKey()
     .references(() => webhookSubscriptions.id),
   lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
-  /** The last number of an event in the log. Tests, batches and later rounds have rows in `outbox` instead. */
+  /** The last sequence number of an event in the log. Tests, batches and later rounds have rows in `outbox` instead. */
   lastLogged: bigint("last_logged", { mode: "number" }).notNull().default(0),
   /**
    * The last id of review_history up to which a skip dropped the events that wait for a batch. Maintenance deletes
@@ -22,14 +22,16 @@ export const outboxSequences = pgTable("outbox_sequences", {
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
 });
 
-/** The columns of an entry. */
+/** The columns that describe the event of an entry and its place in the queue. */
 const entry = {
   subscriptionId: bytewise("subscription_id").notNull(),
   sequence: bigint("sequence", { mode: "number" }).notNull(),
   eventId: bytewise("event_id").notNull(),
   event: text("event").notNull(),
   payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-  /** Null for webhook.test, whose body follows from this row alone. */
+  /**
+   * The row of the event in review_history; null for webhook.test, because its body is composed from this row alone.
+   */
   reviewHistoryId: bigint("review_history_id", { mode: "number" }),
   reviewId: integer("review_id"),
   batchJobId: bytewise("batch_job_id"),
@@ -50,15 +52,16 @@ export const outbox = pgTable(
     shard: smallint("shard").notNull(),
     attempt: smallint("attempt").notNull().default(1),
     /**
-     * pending: due as soon as it is the head of its lane. waiting: due for a retry at due_at. The dispatcher changes
-     * both.
+     * State of the entry. pending: due as soon as the entry is the head of its lane. waiting: due for a retry at
+     * due_at. The dispatcher changes state and due_at.
      */
     state: text("state", { enum: ["pending", "waiting"] })
       .notNull()
       .default("pending"),
     dueAt: instant("due_at"),
     /**
-     * Set if the entry was skipped individually; entries up to `skipped_through` of the offset are skipped without it.
+     * Set if this entry was skipped individually. Entries up to `outbox_offsets.skipped_through` count as skipped
+     * without it.
      */
     skippedAt: instant("skipped_at"),
   },
@@ -80,8 +83,9 @@ export const batchEntries = pgTable(
 );
 
 /**
- * A batch in the course of its dispatch: the waiting events up to `through` become entries, chunk by chunk. The last
- * chunk moves the cursor to `opened_at` and deletes the row. Deleting the subscription and a skip delete it as well.
+ * A batch that is being dispatched: the waiting events up to `through` become entries, chunk by chunk. The last chunk
+ * moves the subscription's cursor (`last_batch_dispatched_at`) to `opened_at` and deletes the row. A skip and the
+ * deletion of the subscription delete the row as well.
  */
 export const batchWindows = pgTable("batch_windows", {
   subscriptionId: bytewise("subscription_id")
@@ -91,7 +95,7 @@ export const batchWindows = pgTable("batch_windows", {
   id: bytewise("id").notNull(),
   openedAt: instant("opened_at").notNull(),
   through: bigint("through", { mode: "number" }).notNull(),
-  /** The low watermark: no event below this id is left, so that no chunk walks over deleted rows. */
+  /** The low watermark: no waiting event with a smaller id is left, so that no chunk walks over deleted rows. */
   firstId: bigint("first_id", { mode: "number" }).notNull().default(0),
   /** The review with which the last chunk ended; its remaining events come next. */
   reviewId: integer("review_id"),
@@ -120,7 +124,7 @@ export const outboxSkips = pgTable(
     first: bigint("first", { mode: "number" }).notNull(),
     last: bigint("last", { mode: "number" }).notNull(),
     reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
-    /** The number of entries, if it was counted, as for expired ones. */
+    /** The number of skipped entries; null if they were not counted. Expired entries are counted. */
     entries: integer("entries"),
     skippedAt: instant("skipped_at").notNull(),
   },
@@ -130,8 +134,8 @@ export const outboxSkips = pgTable(
 /**
  * The progress of a subscription's recoveries (contract 6.15), so that a call does not repeat the work of earlier
  * calls. Each event recorded since `since`, up to `through_at` and `through_id`, was settled or queued. The row is
- * valid while the window does not begin earlier, the requested events are the same and nothing was skipped. Events
- * that failed since then are checked by each call.
+ * valid for a later call if its window does not begin earlier, its events are the same and nothing was skipped since.
+ * Events that failed since then are checked by each call.
  */
 export const recoveries = pgTable("recoveries", {
   subscriptionId: bytewise("subscription_id")
@@ -140,9 +144,9 @@ export const recoveries = pgTable("recoveries", {
   since: instant("since").notNull(),
   events: text("events").array().notNull(),
   throughAt: instant("through_at").notNull(),
-  /** An id of review_history. */
+  /** The id of an event in `review_history`; it orders events that were recorded at the same instant. */
   throughId: bigint("through_id", { mode: "number" }).notNull(),
-  /** The values of `outbox_offsets` and `outbox_sequences` at that time. */
+  /** The skip watermarks of `outbox_offsets` and `outbox_sequences` when this row was written. */
   skippedThrough: bigint("skipped_through", { mode: "number" }).notNull(),
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull(),
 });

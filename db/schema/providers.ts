@@ -8,7 +8,10 @@ export const reviewSites = pgTable("review_sites", {
   id: id(),
   slug: text("slug").notNull().unique("review_sites_slug_key"),
   name: text("name").notNull(),
-  /** Sealed with the slug as associated data, so that it opens for no other provider. */
+  /**
+   * The provider's secret, sealed with the slug as associated data, so that the ciphertext cannot be opened for
+   * another provider.
+   */
   sealedSecret: text("sealed_secret").notNull(),
 });
 
@@ -33,8 +36,8 @@ export const storeReviewSites = pgTable(
 );
 
 /**
- * Events of providers that were received. Ids are unique per provider forever (contract 9.1); a repeated one changes
- * nothing.
+ * Events of providers that were received. Ids are unique per provider forever (contract 9.1); an event with a known
+ * id changes nothing.
  */
 export const providerEvents = pgTable(
   "provider_events",

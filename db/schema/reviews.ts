@@ -36,8 +36,8 @@ export const reviews = pgTable(
     responseUserId: userId("response_user_id"),
     respondedAt: instant("responded_at"),
     /**
-     * open and under_review: the flag is open. Other states: it is closed. The account's flag-status action changes
-     * it.
+     * State of the review's flag. open, under_review: the flag is open. Other states: the flag is closed. The
+     * account's flag-status action changes the state.
      */
     flagStatus: text("flag_status", {
       enum: ["open", "under_review", "accepted", "rejected", "withdrawn"],
@@ -84,11 +84,11 @@ export const reviewHistory = pgTable(
      */
     sequence: bigint("sequence", { mode: "number" }),
     subscriptionNumber: integer("subscription_number"),
-    /** The payload mode of that subscription at the time of the event. */
+    /** Whether that subscription had `payload_mode: minimal` at the time of the event. */
     isMinimal: boolean("is_minimal"),
     /**
-     * The number of preceding sequence numbers that are not in the log; null for none. It reveals rows that were
-     * deleted.
+     * The number of sequence numbers directly before this one that never belonged to the log; null for none. A larger
+     * gap in the log reveals that rows were deleted.
      */
     gap: integer("gap"),
   },

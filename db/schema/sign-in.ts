@@ -16,10 +16,10 @@ export const signInLocks = pgTable("sign_in_locks", {
 });
 
 /**
- * The requests for codes of an email in the last 24 h, whether it is known or not: when codes were issued, and when
- * wrong ones were entered. An action that issues or checks a code locks this row until its commit, so that actions see
- * each other. Each budget of an email's codes is a separate row, whose key is the digest of budget name and email
- * (`budgetDigest`).
+ * The requests for codes of an email in the last 24 h, whether the email is known or not: when codes were issued, and
+ * when wrong codes were entered. An action that issues or checks a code locks this row until its commit, so that
+ * actions see each other's changes. Each budget of an email's codes is a separate row; its key is the digest of
+ * budget name and email (`budgetDigest`).
  */
 export const emailCodeLimits = pgTable("email_code_limits", {
   emailDigest: text("email_digest").primaryKey(),
@@ -29,7 +29,8 @@ export const emailCodeLimits = pgTable("email_code_limits", {
 });
 
 /**
- * Wrong codes per email and network in the last 24 h. The row of the email in `emailCodeLimits` is locked meanwhile.
+ * Wrong codes per email and network in the last 24 h. A transaction that uses these rows has locked the email's row
+ * in `emailCodeLimits`.
  */
 export const emailCodeTries = pgTable(
   "email_code_tries",
@@ -43,13 +44,16 @@ export const emailCodeTries = pgTable(
   (t) => [primaryKey({ columns: [t.emailDigest, t.network] })],
 );
 
-/** The last code of an email and purpose. A code with userId null was not sent, unless it is for a signup. */
+/**
+ * The last code that was issued for an email and purpose. A code with userId null was not sent, unless it is for a
+ * signup.
+ */
 export const emailCodes = pgTable(
   "email_codes",
   {
     emailDigest: text("email_digest").notNull(),
     type: text("type", { enum: ["forgot_password", "change_password", "signup"] }).notNull(),
-    /** There is no foreign key: its check would be work that an unknown email does not cause. */
+    /** There is no foreign key, because its check would be work that an unknown email does not cause. */
     userId: integer("user_id"),
     codeMac: text("code_mac").notNull(),
     tries: smallint("tries").notNull(),
@@ -60,7 +64,7 @@ export const emailCodes = pgTable(
   (t) => [primaryKey({ columns: [t.emailDigest, t.type] })],
 );
 
-/** The link with which a user without a password sets the first one. Only the last link of a user is valid. */
+/** The link with which a user without a password sets a first password. Only the last link of a user is valid. */
 export const invitations = pgTable("invitations", {
   userId: userId("user_id").primaryKey(),
   codeHash: text("code_hash").notNull().unique("invitations_code_hash_key"),
@@ -74,7 +78,10 @@ export const ssoConnections = pgTable("sso_connections", {
   companyId: companyId("company_id").notNull(),
   issuer: text("issuer").notNull(),
   clientId: text("client_id").notNull(),
-  /** Sealed with the ids of company and connection as associated data, so that a swapped ciphertext does not open. */
+  /**
+   * The client secret at the identity provider, sealed with the ids of company and connection as associated data, so
+   * that a swapped ciphertext cannot be opened.
+   */
   sealedClientSecret: text("sealed_client_secret").notNull(),
   /** Whether the company's users in these domains may also sign in with a password. */
   passwordLogin: boolean("password_login").notNull(),
@@ -88,14 +95,17 @@ const connectionId = () =>
     .notNull()
     .references(() => ssoConnections.id, { onDelete: "cascade" });
 
-/** A domain belongs to one connection, so that /auth/discover has one answer. */
+/** The email domains of SSO connections. A domain belongs to one connection, so that /auth/discover has one answer. */
 export const ssoDomains = pgTable("sso_domains", {
   /** The domain as in DNS: ASCII, lower case, without a trailing dot. */
   domain: text("domain").primaryKey(),
   connectionId: connectionId(),
 });
 
-/** A user as known to an identity provider. It is matched by issuer and subject only; the email is never used again. */
+/**
+ * A user's identity at an external identity provider. Sign-ins are matched by issuer and subject only; the email is
+ * never used again.
+ */
 export const ssoIdentities = pgTable(
   "sso_identities",
   {
@@ -113,7 +123,7 @@ export const ssoIdentities = pgTable(
   ],
 );
 
-/** An SSO flow whose browser is at the identity provider. */
+/** A single sign-on that is in progress: the user's browser is at the identity provider. */
 export const ssoStates = pgTable("sso_states", {
   stateHash: text("state_hash").primaryKey(),
   connectionId: connectionId(),
@@ -122,7 +132,7 @@ export const ssoStates = pgTable("sso_states", {
   codeChallenge: text("code_challenge"),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** Set once, by the callback. */
+  /** The instant at which the callback used this state; a state can be used once. */
   consumedAt: instant("consumed_at"),
 });
 
@@ -134,6 +144,6 @@ export const ssoCodes = pgTable("sso_codes", {
   codeChallenge: text("code_challenge"),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),
-  /** Set by the first exchange, valid or not, and by a password reset. */
+  /** The instant at which the code was used up: by the first exchange, valid or not, or by a password reset. */
   consumedAt: instant("consumed_at"),
 });

@@ -40,7 +40,7 @@ export const signingKeys = pgTable(
 
 export const oauthClients = pgTable("oauth_clients", {
   clientId: uuid("client_id").primaryKey(),
-  /** Null: a client of the platform itself. */
+  /** The company that owns the client; null for a client of the platform itself. */
   companyId: companyId("company_id"),
   name: text("name").notNull(),
   secretHash: text("secret_hash"),
@@ -50,8 +50,8 @@ export const oauthClients = pgTable("oauth_clients", {
   scopes: text("scopes").array().notNull(),
   grantTypes: text("grant_types").array().notNull(),
   /**
-   * The third-party client whose token created this one. Tokens of that client may change it, those of other clients
-   * not.
+   * The third-party client that created this client with one of its tokens. Tokens of that creator may change this
+   * client; tokens of other clients may not.
    */
   createdBy: uuid("created_by").references((): AnyPgColumn => oauthClients.clientId, {
     onDelete: "set null",
@@ -83,7 +83,7 @@ export const authenticationEvents = pgTable("authentication_events", {
   logoutTime: instant("logout_time"),
 });
 
-/** Live tokens. A JWT is valid only while its row exists, so revoking is deleting (contract 4.3). */
+/** Live tokens. A JWT is valid only while its row exists, so a token is revoked by deleting its row (contract 4.3). */
 export const tokens = pgTable(
   "tokens",
   {
@@ -103,7 +103,10 @@ export const tokens = pgTable(
     clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "cascade" }),
     familyId: bytewise("family_id").references(() => authenticationEvents.id),
     impersonatorId: userId("impersonator_id"),
-    /** The token that created this one, for a portal session or an impersonation; both end together. */
+    /**
+     * The token that created this token, for a portal session or an impersonation. Deleting the parent deletes this
+     * token.
+     */
     parentJti: bytewise("parent_jti").references((): AnyPgColumn => tokens.jti, {
       onDelete: "cascade",
     }),
@@ -114,12 +117,15 @@ export const tokens = pgTable(
       .notNull()
       .references(() => signingKeys.kid),
     name: text("name"),
-    /** The dashboard token, which can be shown again. Sealed with its jti and user as associated data. */
+    /** The token of the dashboard, sealed with its jti and user as associated data, so that it can be shown again. */
     sealedToken: text("sealed_token"),
     issuedAt: instant("issued_at").notNull(),
     expiresAt: instant("expires_at"),
     lastUsedAt: instant("last_used_at"),
-    /** Set when a refresh token is redeemed. The row stays until it expires, so that a replay is detected. */
+    /**
+     * The instant at which a refresh token was redeemed. The row stays until it expires, so that a replay is
+     * detected.
+     */
     redeemedAt: instant("redeemed_at"),
   },
   (t) => [

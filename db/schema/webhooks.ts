@@ -8,12 +8,12 @@ export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",
   {
     id: bytewise("id").primaryKey(),
-    /** Identifies the subscription in `review_history` in fewer bytes than the id. */
+    /** A number that identifies the subscription in `review_history` in fewer bytes than the id. */
     number: integer("number")
       .generatedAlwaysAsIdentity()
       .unique("webhook_subscriptions_number_key"),
     partnerId: companyId("partner_id").notNull(),
-    /** The shard, one of 64, in which it is delivered; chosen at creation. */
+    /** The shard, one of 64, that the subscription belongs to; chosen at creation. */
     shard: smallint("shard").notNull(),
     label: text("label").notNull(),
     webhookUrl: text("webhook_url").notNull(),
@@ -24,13 +24,14 @@ export const webhookSubscriptions = pgTable(
     suppressNativeNotifications: boolean("suppress_native_notifications").notNull(),
     ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
     /**
-     * active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable. active, disabled →
-     * deleted: delete.
+     * State of the subscription. active → disabled: the dispatcher at the 20th permanent failure in a row, or the
+     * disable action. disabled → active: the enable action. active, disabled → deleted: the delete action.
      */
     state: text("state", { enum: ["active", "disabled", "deleted"] }).notNull(),
     consecutiveFailureCount: integer("consecutive_failure_count").notNull().default(0),
     /**
-     * Sealed with the ids of partner and subscription as associated data, so that a swapped ciphertext does not open.
+     * The secret that signs deliveries, sealed with the ids of partner and subscription as associated data, so that a
+     * swapped ciphertext cannot be opened.
      */
     sealedSecret: text("sealed_secret").notNull(),
     secretFingerprint: text("secret_fingerprint").notNull(),
@@ -45,7 +46,8 @@ export const webhookSubscriptions = pgTable(
     deletedAt: instant("deleted_at"),
   },
   (t) => [
-    // The slot (contract 6.2). This index enforces it, not a check before the insert.
+    // A partner has one subscription per slot (contract 6.2). This index enforces that, because concurrent requests
+    // could pass a check before the insert.
     uniqueIndex("webhook_subscriptions_slot")
       .on(t.partnerId, t.deliveryKind)
       .where(sql`state <> 'deleted'`),

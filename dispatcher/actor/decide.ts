@@ -1,6 +1,8 @@
 import { addMs } from "../../src/lib/clock.ts";
 
-/** The number of attempts per event and round: one at once, and one after each of the three delays (contract 7.7). */
+/**
+ * The number of attempts per event and round: one immediately, and one after each of the three delays (contract 7.7).
+ */
 export const ATTEMPTS = 4;
 /** The number of permanent failures in a row that disables a subscription (contract 6.3). */
 export const DISABLE_AFTER_FAILURES = 20;
@@ -11,7 +13,7 @@ export type Decision =
   /** The entry is due `delayMs` after the end of the attempt. The clock of PostgreSQL determines the instant. */
   | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "failed" }
-  /** We aborted the attempt. That is no failure of the receiver, and the same attempt is made again. */
+  /** The dispatcher aborted the attempt. That is no failure of the receiver, and the same attempt is made again. */
   | { readonly kind: "interrupted" };
 
 /** The result of a POST: any 2xx, 410, another status, a failure without a response, or an abort by us. */
@@ -44,13 +46,17 @@ const POSTPONE_MS = 1_000;
 const POSTPONE_MAX_MS = 30_000;
 
 /**
- * Returns the delay after a failure of our own, which does not count (contract 7.8), if `before` others preceded it.
+ * Returns the delay before an entry is sent again after a failure on our side, if `before` such failures preceded it.
+ * These failures do not count as attempts (contract 7.8).
  */
 export function postponeMs(before: number): number {
   return Math.min(POSTPONE_MS * 2 ** before, POSTPONE_MAX_MS);
 }
 
-/** Returns the next due time on the grid of a batch subscription. Missed ticks merge into one (contract 7.14). */
+/**
+ * Returns the first due time of a batch subscription after `now`, on the grid of `intervalMs` that `dueAt` lies on.
+ * Missed due times merge into one batch (contract 7.14).
+ */
 export function nextBatchAt(dueAt: Date, intervalMs: number, now: Date): Date {
   const missed = Math.floor((now.getTime() - dueAt.getTime()) / intervalMs);
   return addMs(dueAt, (Math.max(0, missed) + 1) * intervalMs);

@@ -12,7 +12,10 @@ export type BodySource =
 /** A delivery that is due to a subscription: an event of its log, or a row of `outbox`. */
 export interface Entry {
   readonly sequence: number;
-  /** The entry was read from the log. If the offset has passed it since, it has a row in `outbox` now. */
+  /**
+   * True if the entry was read from the log instead of `outbox`. If the offset has passed the entry since, the entry
+   * has a row in `outbox` now.
+   */
   readonly isLogged: boolean;
   readonly eventId: string;
   readonly event: string;
@@ -22,9 +25,9 @@ export interface Entry {
   readonly batchJobId: string | null;
   readonly recordedAt: Date;
   readonly round: number;
-  /** The number of its next POST, 1 to 4. */
+  /** The number of the entry's next POST, 1 to 4. */
   readonly attempt: number;
-  /** The earliest instant of its next POST; null means at once. */
+  /** The earliest instant of the entry's next POST; null means immediately. */
   readonly dueAt: Date | null;
   /** `missing`: the `review_history` row of the entry does not exist, so its body cannot be composed. */
   readonly source: BodySource | { readonly kind: "missing" };
@@ -46,18 +49,18 @@ export interface Subscription {
   readonly secret: string;
   /** The former secret during the grace period of a rotation. */
   readonly previousSecret: string | null;
-  /** Null for a subscription with immediate delivery. */
+  /** The due time of the next batch; null for a subscription with immediate delivery. */
   readonly nextBatchAt: Date | null;
 }
 
-/** A query of an actor for its settings and next entries. */
+/** A query for the settings and next entries of a subscription, sent by its actor. */
 export interface LoadRequest {
-  /** The id of the subscription. */
+  /** The id of the subscription that the actor belongs to. */
   readonly id: string;
   readonly shard: number;
   /** The generation of the actor when it sent the request. The actor ignores results of an older generation. */
   readonly generation: number;
-  /** Only entries above this sequence are read. Tests are always read. */
+  /** Only entries above this sequence number are read. Tests are always read. */
   readonly after: number;
   /** The most entries to read, besides tests; 0 reads the settings and tests only. */
   readonly limit: number;
@@ -73,25 +76,25 @@ export interface Loaded {
         readonly subscription: Subscription;
         readonly entries: readonly Entry[];
         readonly tests: readonly Entry[];
-        /** The last sequence of the subscription that was assigned. */
+        /** The last sequence number that was assigned in the subscription. */
         readonly lastSequence: number;
       }
     | undefined;
 }
 
-/** Everything that can happen to an actor. */
+/** The events that an actor handles. */
 export type ActorEvent =
-  /** PostgreSQL may have something new, or a wait is over. */
+  /** PostgreSQL may have new entries for the actor, or a wait is over. */
   | { readonly kind: "woken" }
   /** The delay of a `recheck` has passed. */
   | { readonly kind: "rechecked" }
   | { readonly kind: "loaded"; readonly loaded: Loaded }
-  /** The send was not begun. `isEnded`: its subscription is not active any more. */
+  /** A send did not begin. `isEnded`: the subscription is not active any more. */
   | { readonly kind: "unsent"; readonly lane: string; readonly isEnded: boolean }
-  /** The send failed on our side, before anything reached the receiver. */
+  /** A send failed on our side, before any byte reached the receiver. */
   | { readonly kind: "postponed"; readonly lane: string; readonly until: Date }
   | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
-  /** The record of the attempt is committed. `active`: the subscription is still active. */
+  /** The attempt record of a send is committed. `active`: the subscription is still active. */
   | {
       readonly kind: "committed";
       readonly lane: string;
@@ -100,7 +103,10 @@ export type ActorEvent =
     }
   /** The dispatch of the due batch has succeeded or failed. */
   | { readonly kind: "batched" }
-  /** The actor has to stop: the process shuts down, releases the shard, or needs the place of the actor. */
+  /**
+   * The actor has to stop: the process shuts down, releases the shard, or needs the actor's place for another
+   * subscription.
+   */
   | { readonly kind: "stopped" };
 
 /** An action that the dispatcher performs for an actor. */
@@ -113,17 +119,17 @@ export type Effect =
       readonly subscription: Subscription;
       /** A dispatcher that crashed may have made this attempt before. */
       readonly possiblyRepeated: boolean;
-      /** The instant at which the subscription was read; see `isFresh`. */
+      /** The instant at which the subscription's settings were read; see `isFresh`. */
       readonly readAt: Date;
     }
-  /** Dispatches the due batch. */
+  /** Dispatches the due batch of the subscription. */
   | { readonly kind: "batch" }
   /**
-   * Reports `rechecked` after a delay. A planned wake would not do: an actor that loads often does not need it by then,
-   * but would take it for something new and plan another one.
+   * Reports `rechecked` after a delay. A planned wake (`sleep`) would not do: an actor that loads often no longer
+   * needs the wake when it comes, but would take it for news and plan another wake.
    */
   | { readonly kind: "recheck"; readonly afterMs: number }
-  /** Plans a wake for an instant. */
+  /** Plans a wake of the subscription for an instant. The wake comes even if the actor was dropped meanwhile. */
   | { readonly kind: "sleep"; readonly until: Date }
   /** Drops the actor from memory. The next wake loads it again. */
   | { readonly kind: "drop" };

@@ -6,7 +6,10 @@ import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
  * shards repeats these attempts, and their records say that they are possible repeats (contract 7.4).
  */
 
-/** The contract counts one entry under way and 16 uncommitted (7.4); a lane has one fewer of them at a time. */
+/**
+ * The most entries of a lane that a crashed dispatcher may have sent without a record. Contract 7.4 counts one entry
+ * under way and 16 uncommitted entries; a lane in fact has one fewer of them at a time.
+ */
 const PER_LANE = SEND_AHEAD + 1;
 /**
  * The size of a first load that shows every entry of a lane which may have been sent, even behind a head that waits.
@@ -19,9 +22,9 @@ export const IN_DOUBT_LOAD = PER_LANE + 1;
 const MAX_LANES = 32 * MAX_UNRECORDED;
 
 interface SeenLane {
-  /** The number of entries that were marked. */
+  /** The number of entries of the lane that were marked as in doubt. */
   marked: number;
-  /** The sequence of the last entry that a load showed. */
+  /** The sequence number of the last entry of the lane that a load has shown. */
   last: number;
 }
 
@@ -32,15 +35,18 @@ interface SeenLane {
 export class InDoubtAttempts {
   /** The instant at which this process took the shard over. */
   readonly takenOverAt: Date;
-  /** The ordering at the first load. Later changes of the setting are ignored, so that the lanes stay the same. */
+  /**
+   * The subscription's ordering at the first load. Later changes of the setting are ignored, so that the lanes stay
+   * the same.
+   */
   ordering: Subscription["ordering"] | undefined;
-  /** The last sequence at the first load; entries above it cannot have been sent. */
+  /** The last sequence number at the first load; entries above it cannot have been sent by the crashed dispatcher. */
   lastSequence: number | undefined;
-  /** The lanes that loads have shown, by name; undefined before the first load and after the last one that counts. */
+  /** The lanes that loads have shown, by name; undefined before the first load and once loads have shown every lane. */
   lanes: Map<string, SeenLane> | undefined;
   /** The sequences of the entries that may have been sent, until a repeat of them is recorded. */
   readonly marked = new Set<number>();
-  /** Loads have shown every lane, so no further entry is marked. */
+  /** True once loads have shown every lane, so that no further entry is marked. */
   isComplete = false;
 
   constructor(takenOverAt: Date) {
@@ -74,7 +80,7 @@ export function complete(inDoubt: InDoubtAttempts): void {
   inDoubt.lanes = undefined;
 }
 
-/** Notes that no attempt is in doubt any more: everything sent from now on was recorded after the takeover. */
+/** Notes that no attempt is in doubt any more: every entry that is sent from now on was recorded after the takeover. */
 export function resolve(inDoubt: InDoubtAttempts): void {
   complete(inDoubt);
   inDoubt.marked.clear();
@@ -100,9 +106,15 @@ interface DroppedActor {
 
 interface InDoubtShard {
   readonly takenOverAt: Date;
-  /** The first sweep of the shard has ended, so every subscription with entries from before the takeover is known. */
+  /**
+   * True once the first sweep of the shard has ended, so that every subscription with entries from before the
+   * takeover is known.
+   */
   isSwept: boolean;
-  /** Undefined for a subscription that had no actor yet: as many as wait for their turn may be known by id only. */
+  /**
+   * The attempts in doubt by subscription. Undefined for a subscription that had no actor yet, because thousands of
+   * subscriptions may wait for their turn, and an id takes less memory.
+   */
   readonly bySubscription: Map<string, InDoubtAttempts | undefined>;
 }
 
@@ -117,7 +129,7 @@ export class InDoubtShards {
       this.#shards.set(shard, { takenOverAt, isSwept: false, bySubscription: new Map() });
   }
 
-  /** Notes that a sweep has woken every subscription of these shards that has something due. */
+  /** Notes that a sweep has woken every subscription of these shards that has a due entry or batch. */
   swept(shards: readonly number[]): void {
     for (const id of shards) {
       const shard = this.#shards.get(id);
@@ -133,7 +145,7 @@ export class InDoubtShards {
     shard.bySubscription.set(subscriptionId, undefined);
   }
 
-  /** Returns the attempts in doubt of a subscription that `note` was called for. */
+  /** Returns the attempts in doubt of a subscription that `note` has registered. */
   of({ subscriptionId, shard: id }: SubscriptionKey): InDoubtAttempts | undefined {
     const shard = this.#shards.get(id);
     if (!shard?.bySubscription.has(subscriptionId)) return undefined;
@@ -146,8 +158,9 @@ export class InDoubtShards {
   }
 
   /**
-   * Resolves the attempts of a dropped actor that has nothing left to send. Until the first sweep has ended they stay known
-   * as resolved: an event that is recorded after the takeover and wakes the subscription meanwhile is no possible repeat.
+   * Resolves the attempts of a dropped actor that has nothing left to send. Until the first sweep of the shard has
+   * ended, the subscription stays known as resolved: an event that is recorded after the takeover and wakes the
+   * subscription meanwhile is no possible repeat.
    */
   dropped({ id, shard: shardId, inDoubt, lanes, subscription, stopping }: DroppedActor): void {
     if (inDoubt === undefined) return;

@@ -3,15 +3,15 @@ import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./event.ts";
 
 /**
- * The number of uncommitted attempts at which a lane stops sending (contract 7.4). While an entry is under way at most
- * one fewer are uncommitted, so a crash repeats no more entries than this.
+ * The number of uncommitted attempts at which a lane stops sending (contract 7.4). While an entry is under way at
+ * most one fewer are uncommitted, so a crash repeats at most this many entries of a lane.
  */
 export const SEND_AHEAD = 16;
 
 /**
  * The most attempts of one subscription, over all its lanes, that are under way or wait for their commit (contract
- * 7.4). With a lane per review SEND_AHEAD alone limits nothing: while commits are held up, the subscription would send
- * everything, and a crash would repeat it.
+ * 7.4). With a lane per review SEND_AHEAD alone limits nothing: while commits are delayed, the subscription would
+ * send all its entries, and a crash would repeat them.
  */
 export const MAX_UNRECORDED = 128;
 
@@ -24,17 +24,17 @@ export class Lane {
   readonly reviewId: number | null;
   readonly queue: Entry[] = [];
   sending = false;
-  /** The sequence of the entry that is under way or was sent last. */
+  /** The sequence number of the entry that is under way or was sent last. */
   sent = 0;
-  /** The number of answered entries without a committed record. */
+  /** The number of entries of the lane that were answered, but have no committed attempt record yet. */
   uncommitted = 0;
-  /** The last attempt did not succeed, so nothing is sent until its record is committed. */
+  /** True if the last attempt did not succeed, so that the lane sends nothing until its attempt record is committed. */
   halted = false;
   /** The instant of the retry of the entry that halted the lane, if there is one. */
   retryAt: Date | undefined;
-  /** The instant until which the head waits. The entries behind it are read again afterwards. */
+  /** The instant until which the head of the lane waits. The entries behind the head are read again afterwards. */
   waitingUntil: Date | undefined;
-  /** A load left this lane out while it was busy, so PostgreSQL may have more entries of it. */
+  /** True if a load left this lane out while the lane was busy, so that PostgreSQL may have more entries of it. */
   unseen = false;
 
   constructor(name: string, { isTest, reviewId }: Entry) {
@@ -56,7 +56,7 @@ export function laneName(ordering: Subscription["ordering"], entry: Entry): stri
   return ordering === "review" ? `review:${entry.reviewId}` : MAIN;
 }
 
-/** Whether an entry is queued, under way or uncommitted. A wait for a retry is not work. */
+/** Whether an entry of the lane is queued, under way or uncommitted. A wait for a retry is not work. */
 export function hasWork(lane: Lane): boolean {
   return lane.sending || lane.halted || lane.uncommitted > 0 || lane.queue.length > 0;
 }
@@ -68,12 +68,12 @@ export function countUnrecorded(lanes: Iterable<Lane>): number {
   return count;
 }
 
-/** Whether the next entry has to wait for one that is under way or uncommitted. */
+/** Whether the next entry of the lane has to wait for an entry that is under way or uncommitted. */
 export function isBlocked(lane: Lane): boolean {
   return lane.sending || lane.halted || lane.uncommitted >= SEND_AHEAD;
 }
 
-/** Applies the decision about the entry that was under way. */
+/** Applies the decision about the attempt that was under way to its lane. */
 export function takeDecision(lane: Lane, decision: Decision, now: Date): void {
   lane.sending = false;
   lane.uncommitted += 1;

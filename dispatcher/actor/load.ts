@@ -3,24 +3,27 @@ import { IN_DOUBT_LOAD } from "./in-doubt.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 
-/** The shortest interval at which wakes of an actor with a full queue look for test events. */
+/** The shortest interval in milliseconds at which wakes of an actor with a full queue look for test events. */
 const RECHECK_MS = 100;
 
-/** The number of reviews that wait for a retry at which the whole subscription waits, because its endpoint is down. */
+/**
+ * If this many reviews of a subscription wait for a retry, the whole subscription waits, because its endpoint is
+ * down.
+ */
 const MAX_WAITING_LANES = 256;
 
 export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
-  /** `recheck`: the decision is made again after RECHECK_MS. */
+  /** The kind of the next load. `recheck`: the decision is made again after RECHECK_MS. */
   readonly kind: "none" | "recheck" | "load";
-  /** Whether more entries have to be read as soon as there is room. */
+  /** Whether more entries have to be read as soon as the actor has room. */
   readonly more: boolean;
   /** The most entries to load, besides tests; 0 loads the settings and tests only. */
   readonly limit: number;
 }
 
-/** Plans a load if there is room and PostgreSQL may have more, or if the settings are stale. */
+/** Requests a load if the actor has room and PostgreSQL may have more entries, or if the settings are stale. */
 export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
@@ -66,7 +69,7 @@ export function decideLoad(state: LoadState): LoadPlan {
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
   return {
     kind: "load",
-    // The entries that the wake announced follow those in the full queue. They are read when there is room.
+    // The entries that the wake announced follow those in the full queue. They are read when the queue has room.
     more: more || (wanted && isFull),
     limit: hasRoom ? Math.max(state.capacity - state.queued, state.freeReviews) : 0,
   };
@@ -77,7 +80,7 @@ function loadState(actor: Actor, now: Date) {
   const { loadedAt } = actor;
   let queued = 0;
   let waiting = 0;
-  // Counted by review, so that slow reviews with many queued entries do not keep out the others.
+  // The room is counted by review, so that slow reviews with many queued entries do not keep out the others.
   let freeReviews = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
   for (const lane of actor.lanes.values()) {
     queued += lane.queue.length;
@@ -85,11 +88,11 @@ function loadState(actor: Actor, now: Date) {
     if (lane.kind === "review" && hasWork(lane)) freeReviews -= 1;
   }
   return {
-    /** A load would show entries again that are under way. */
+    /** True if a load would show entries again that are under way. */
     repeats: wouldRepeat(actor),
-    /** A wake came since the last load began. */
+    /** True if a wake came since the last load began. */
     wanted: actor.wanted,
-    /** The last load was cut off at its limit. */
+    /** True if the last load was cut off at its limit. */
     more: actor.more,
     /** The number of entries in the queues of all lanes. */
     queued,
@@ -97,18 +100,18 @@ function loadState(actor: Actor, now: Date) {
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     /** The number of reviews that may be sent besides those with a lane. */
     freeReviews,
-    /** The endpoint is down. The entries behind the waiting ones are read when the waits are over. */
+    /** True if the endpoint is down. The entries behind the waiting ones are read when the waits are over. */
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
-    /** The last load was answered less than RECHECK_MS ago. */
+    /** True if the last load was answered less than RECHECK_MS ago. */
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
-    /** An entry is queued, and the settings are too old for a send. */
+    /** True if an entry is queued, and the settings are too old for a send. */
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
   };
 }
 
 /**
- * Returns the limit of the first load. After a takeover it covers all entries of a lane that may have been sent,
- * because a later load may show other lanes.
+ * Returns the limit of the actor's first load. After a takeover the limit covers all entries of a lane that may have
+ * been sent, because a later load may show other lanes.
  */
 function firstCapacity({ inDoubt, capacity }: Actor): number {
   return inDoubt === undefined ? Math.min(FIRST_LOAD, capacity) : IN_DOUBT_LOAD;
@@ -116,8 +119,8 @@ function firstCapacity({ inDoubt, capacity }: Actor): number {
 
 /**
  * Whether a load would show entries that are under way and therefore still unsettled in PostgreSQL. After the queues
- * were discarded the cursor does not exclude them, and neither do lanes of another ordering. The load follows when they
- * have ended.
+ * were discarded the cursor does not exclude these entries, and neither do lanes of another ordering. The load
+ * follows when the entries have ended.
  */
 function wouldRepeat(actor: Actor): boolean {
   for (const lane of actor.lanes.values()) {
@@ -128,12 +131,15 @@ function wouldRepeat(actor: Actor): boolean {
   return false;
 }
 
-/** Whether the queues were discarded since this request: its result may lack the entries that were in them. */
+/**
+ * Whether the actor's queues were discarded since this load was requested: its result may lack the entries that were
+ * in the queues.
+ */
 export function isOutdated({ generation }: LoadRequest, actor: Actor): boolean {
   return generation !== actor.generation;
 }
 
-/** Makes a request for the settings only. */
+/** Makes a load request that reads the settings only. */
 export function settingsRequest(actor: Actor): LoadRequest {
   return loadRequest(actor, 0);
 }

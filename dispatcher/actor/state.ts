@@ -5,15 +5,18 @@ import type { Lane } from "./lane.ts";
 /** The most entries that an actor holds in memory. */
 export const MAX_QUEUED = 64;
 /**
- * The limit of the first load of an actor. Often the head waits or the subscription is disabled, and more entries would
- * be read in vain.
+ * The limit of the first load of an actor. Often the head of the queue waits or the subscription is disabled, and
+ * more entries would be read in vain.
  */
 export const FIRST_LOAD = 4;
-/** The most requests at once of a subscription with a lane per review. */
+/** The most simultaneous requests of a subscription with a lane per review. */
 export const PARALLEL_REVIEWS = 8;
 /** The most test events that a load returns. */
 export const MAX_TESTS = 16;
-/** The age at which a URL or secret is read again before it is used (contract 7.12: read at each attempt). */
+/**
+ * The age in milliseconds at which a URL or secret is read again before it is used (contract 7.12: read at each
+ * attempt).
+ */
 const SETTINGS_MAX_AGE_MS = 1_000;
 
 export class Actor {
@@ -24,27 +27,30 @@ export class Actor {
   readonly lanes = new Map<string, Lane>();
   /** The number of entries that the actor may hold now: its share of the memory. */
   capacity = MAX_QUEUED;
-  /** The highest sequence that was put into the main lane. */
+  /** The highest sequence number that was put into the main lane; the next load reads the entries after it. */
   cursor = 0;
-  /** Counts how often the queues were discarded. The result of a load from before that is ignored. */
+  /**
+   * The number of times that the queues were discarded. The result of a load that began before the last time is
+   * ignored.
+   */
   generation = 0;
   loading = false;
   batching = false;
-  /** A `recheck` is under way. */
+  /** True while a `recheck` is under way. */
   rechecking = false;
-  /** A wake came since the last load began, so PostgreSQL may have more than that load showed. */
+  /** True if a wake came since the last load began, so that PostgreSQL may have more entries than that load showed. */
   wanted = false;
-  /** The last load was cut off at its limit. */
+  /** True if the last load was cut off at its limit. */
   more = false;
-  /** The last load returned the most tests, all of them due, so there may be more. */
+  /** True if the last load returned the most tests, all of them due, so that there may be more tests. */
   moreTests = false;
   /** The number of sends in a row that failed on our side. */
   postponed = 0;
-  /** The instant of the planned wake; undefined once a wake came. */
+  /** The instant of the planned wake; undefined once any wake came. */
   plannedFor: Date | undefined;
   /** The attempts that a crashed holder of the shard may have made; undefined if no holder crashed. */
   readonly inDoubt: InDoubtAttempts | undefined;
-  /** The actor sends nothing new, because it will be dropped. */
+  /** True if the actor sends nothing new, because it will be dropped. */
   stopping = false;
 
   constructor(id: string, shard: number, inDoubt?: InDoubtAttempts) {
@@ -59,7 +65,7 @@ export function isFresh(readAt: Date, now: Date): boolean {
   return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
 }
 
-/** Whether a lane dates from before a change of the ordering. */
+/** Whether a lane was made before a change of the subscription's ordering. */
 export function isForeign(lane: Lane, { subscription }: Actor): boolean {
   if (subscription === undefined || lane.kind === "test") return false;
   return (lane.kind === "review") !== (subscription.ordering === "review");

@@ -15,11 +15,11 @@ import {
 
 /*
  * Each subscription has one actor: a state machine without I/O. `step` takes an event and returns the effects to
- * perform, both for the dispatcher and for the simulation. PostgreSQL has everything that matters, so an actor with
- * nothing to do is dropped, and a wake loads it again.
+ * perform, both for the dispatcher and for the simulation. PostgreSQL stores all state that must survive, so an actor
+ * with nothing to do is dropped, and a wake loads it again.
  */
 
-/** The most test events of a subscription that are under way at once. */
+/** The most test events of a subscription that are under way at the same time. */
 const PARALLEL_TESTS = 4;
 
 /** Applies one event to the actor and returns the effects to perform. */
@@ -51,7 +51,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "batched":
       actor.batching = false;
       actor.wanted = true;
-      // The load that follows shows when the next batch is due.
+      // Clears the due time that has passed; the load that follows shows when the next batch is due.
       if (actor.subscription) actor.subscription = { ...actor.subscription, nextBatchAt: null };
       break;
     case "stopped":
@@ -112,7 +112,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = new Lane(name, entry)));
-  // Every load shows all tests, so a test that has a lane is known already.
+  // Every load shows all tests, so a test that has a lane is queued already.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
@@ -129,7 +129,7 @@ function takeUnsent(actor: Actor, event: ActorEvent & { kind: "unsent" }): void 
 }
 
 /**
- * Makes a lane wait after a failure of our own. PostgreSQL does not know this wait, so the actor stays in memory:
+ * Makes a lane wait after a failure on our side. PostgreSQL does not know this wait, so the actor stays in memory:
  * otherwise a sweep would make it try again sooner.
  */
 function takePostponed(actor: Actor, name: string, until: Date): void {
@@ -202,7 +202,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   return effects;
 }
 
-/** Ends the waits that are over. A load follows, because such a lane is read again from its head. */
+/** Ends the waits of lanes that are over. A load follows, because such a lane is read again from its head. */
 function expireWaits(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
@@ -213,7 +213,7 @@ function expireWaits(actor: Actor, now: Date): void {
 
 /**
  * Makes a lane wait while its head is due later. After a change of the ordering, entries behind the head may be due
- * later as well; that counts when it is their turn.
+ * later as well; such an entry makes the lane wait when it becomes the head.
  */
 function parkHeads(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {

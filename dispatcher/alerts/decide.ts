@@ -1,7 +1,7 @@
 import type { TroubleKind } from "../../src/outbox/mail.ts";
 import type { SeenRow } from "./queries.ts";
 
-/** The present state of a subscription. */
+/** The present state of a subscription, from which its alerts are decided. */
 export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings">;
 export type OpenIncident = SeenRow["open"][number];
 
@@ -10,7 +10,7 @@ export interface AlertDecision {
   readonly ended?: "recovered" | "enabled" | "deleted";
   /** Alerts of the ended incident: its end, or a disabling that was undone before any check saw it. */
   readonly closing?: readonly ("disabled" | "recovered")[];
-  /** A new incident. A 2xx after `since` ends its trouble. */
+  /** The new incident, if one begins. A 2xx response after `since` ends it. */
   readonly begins?: { readonly since: Date; readonly follows: boolean };
   /** Alerts of the new incident if one begins, otherwise of the open one. */
   readonly raised: readonly TroubleKind[];
@@ -46,7 +46,8 @@ export function decideAlerts(
     ...(open.isTold && { closing: ["recovered"] }),
   };
   const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
-  // Only a 2xx, or an enable of an active subscription, lowers the count. Later failures begin a new incident.
+  // Only a 2xx, or an enable of an active subscription, lowers the count of failures. Later failures begin a new
+  // incident.
   if (hasCounted && now.failures < open.failures)
     return {
       ...(hasSucceeded ? recovered : { ended: "enabled" }),
@@ -65,8 +66,8 @@ function reachedKinds(
   oldestMs: number,
 ): TroubleKind[] {
   const levels = LEVELS.filter((one) => failures >= one).map((one) => `failures_${one}` as const);
-  // The events of a disabled subscription are held: they wait for an enable and not for the receiver. Disabling by hand
-  // raises no alert.
+  // The events of a disabled subscription are held: they wait for an enable and not for the receiver. Disabling by a
+  // user raises no alert.
   if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];
   const waits = oldestAt !== null && oldestAt.getTime() <= oldestMs;
   return [

@@ -19,7 +19,7 @@ export interface Cause {
 
 type ReportedFailure = Omit<Failure, "at"> & { readonly at: string };
 
-/** Describes the present run of permanent failures, or the retries if there is none. */
+/** Describes the cause of an alert: the present run of permanent failures, or the retries if there is no such run. */
 async function causeOf(
   tx: Tx,
   { id, failures, oldestAt }: Pick<SeenRow, "id" | "failures" | "oldestAt">,
@@ -97,7 +97,7 @@ async function write(
     const cause = kinds.length === 0 ? {} : await causeOf(tx, { ...one, failures: counted });
     return kinds.map((kind) => ({ kind, incidentId: id, cause }));
   };
-  // An incident that an enable has ended is reported with the failures from before.
+  // An incident that an enable has ended is reported with the number of failures from before the enable.
   const before = ended === "enabled" ? (open?.failures ?? 0) : failures;
   const alerts = [
     ...(await make(closing, open?.id ?? "", before)),

@@ -19,7 +19,7 @@ export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
 
 const LOOK_S = 5;
 const MINUTE_MS = 60_000;
-/** The most subscriptions, or partners, of one transaction. */
+/** The most subscriptions, or partners, that one transaction handles. */
 const AT_ONCE = 100;
 
 /**
@@ -38,7 +38,7 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
     raised.push(...made);
   });
-  // A mail of an earlier check may have waited for its digest.
+  // Alerts of earlier checks may still wait for the next mail to their partner.
   const partnerIds = [...unmailed, ...raised.map(({ partnerId }) => partnerId)];
   await inBatches({ log, stop, field: "partner_id" }, partnerIds, async (group) => {
     if (await db.transaction((tx) => mailAlerts(tx, deps, { partnerIds: group, at })))
@@ -48,7 +48,8 @@ export async function lookForTrouble(deps: LookDeps, everywhere: boolean, stop: 
 }
 
 /**
- * Does work in groups. A group that fails is halved until only the failing item is left, so that the others succeed.
+ * Runs `work` for groups of items. A group that fails is halved until only the failing item is left, so that the
+ * others succeed.
  */
 async function inBatches<T extends string | number>(
   { log, stop, field }: Pick<LookDeps, "log"> & { stop: AbortSignal; field: string },
@@ -113,7 +114,9 @@ interface PostDeps {
   readonly config: { readonly serverRoot: string };
 }
 
-/** Makes due POSTs until none is left. Each has four attempts, like a delivery (contract 7.7). */
+/**
+ * Makes the due alert POSTs until none of them is left. Each alert has four attempts, like a delivery (contract 7.7).
+ */
 export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const claimed = await claimPosts(deps.db, deps.clock.now());
@@ -135,7 +138,7 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
     log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });
     await movePost(db, alert, move);
   } catch (error) {
-    // The claim expires, and the attempt is made again.
+    // The claim of the alert expires, and the attempt is made again.
     log.warn("alert.post_failed", { ...fields, ...errorFields(error) });
   }
 }

@@ -49,7 +49,10 @@ export async function mailAlerts(
   return mails.length > 0;
 }
 
-/** Whether a mail is due. The disabling of a subscription does not wait for the digest, because it stops deliveries. */
+/**
+ * Whether a mail to the partner is due. The disabling of a subscription does not wait for the digest, because it
+ * stops deliveries.
+ */
 function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
   const { settings, lastMailedAt } = rows[0] ?? {};
   const { digestMinutes } = settings ?? ALERT_DEFAULTS;
@@ -74,7 +77,7 @@ function recipientsOf(
 
 export interface Recipient extends MailBrand {
   readonly email: string;
-  /** Null for an address that does not belong to a user. */
+  /** The name of the recipient; null for an address that does not belong to a user. */
   readonly name: string | null;
 }
 
@@ -87,9 +90,9 @@ export type MailedAlert = Omit<
 interface Words {
   readonly subject: (label: string) => string;
   readonly says: (alert: MailedAlert) => string;
-  /** Absent: `REMEDY`. */
+  /** The advice of the mail; `REMEDY` if absent. */
   readonly advice?: string;
-  /** Absent: `LOOK`. */
+  /** The text of the mail's link; `LOOK` if absent. */
   readonly link?: string;
 }
 
@@ -195,7 +198,7 @@ function leadOf(alerts: readonly MailedAlert[]): MailedAlert {
 const byTime = (a: MailedAlert, b: MailedAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
 const gravity = ({ kind }: MailedAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
-/** Formats an instant, which is always in UTC. */
+/** Formats an instant as text in UTC; its offset is always zero. */
 const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
 
 function inWords(failure: Cause["first_failure"]): string | undefined {

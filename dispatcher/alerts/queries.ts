@@ -21,17 +21,17 @@ import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { addMs } from "../../src/lib/clock.ts";
 
-// Checks run all the time, so their statements are raw SQL: the cost follows the subscriptions in trouble and not all
-// subscriptions.
+// Checks run all the time, so their statements are raw SQL: the cost follows the number of subscriptions in trouble,
+// not of all subscriptions.
 
-/** The attempt number of a head that has failed twice: its third attempt is next. */
+/** The next attempt number of a lane's head that has failed twice. */
 const RETRYING_FROM = 3;
-/** The most heads that can wait, because an actor reads no more then. */
+/** The most lane heads of a subscription that can wait, because an actor reads no more entries then. */
 const HEADS_AT_MOST = 256;
 
 const trouble = statement({
   name: "alerts.trouble",
-  // Raw SQL because it jumps recursively from one subscription with waiting entries to the next.
+  // Raw SQL, because the statement jumps recursively from one subscription with waiting entries to the next.
   params: { everywhere: value("boolean") },
   columns: { troubled: list(webhookSubscriptions.id), unmailed: list(alerts.partnerId) },
   text: ({ everywhere }) => sql`
@@ -68,10 +68,10 @@ const trouble = statement({
 
 /**
  * Finds the subscriptions that fail, wait for a retry or are disabled, and those with an open incident. `everywhere`
- * adds those that had a backlog at the last count, at most ten minutes ago. A disabled one is left out if its incident
- * has the disabling already, because nothing changes until an enable or a delete.
+ * adds those that had a backlog at the last count, at most ten minutes ago. A disabled subscription is left out if
+ * its incident has the alert about the disabling already, because nothing changes until an enable or a delete.
  *
- * The subscriptions of a partner are adjacent, so that one mail has the alerts of all. Also returns the partners that
+ * The subscriptions of a partner are adjacent, so that one mail has all their alerts. Also returns the partners that
  * have alerts to be mailed.
  */
 export async function findTrouble(db: DbOrTx, everywhere: boolean) {
@@ -83,13 +83,13 @@ const SEEN = {
   partnerId: webhookSubscriptions.partnerId,
   state: webhookSubscriptions.state,
   failures: webhookSubscriptions.consecutiveFailureCount,
-  /** The time of the 20th failure, which disabled it; null if it was disabled by hand. */
+  /** The time of the 20th failure, which disabled the subscription; null if a user disabled it. */
   disabledAt: webhookSubscriptions.disabledAt,
-  /** The head of a lane has failed twice and waits for its third or fourth attempt. */
+  /** Whether the head of a lane has failed twice and waits for its third or fourth attempt. */
   isRetrying: value("boolean"),
   /** The time at which the oldest queued event was recorded. */
   oldestAt: nullable(outbox.recordedAt),
-  /** The time of the last 2xx. */
+  /** The time of the last 2xx response. */
   lastSuccessAt: nullable(webhookSubscriptions.createdAt),
   /** The open incident, if any, with the state of the subscription at the last check. */
   open: table({
@@ -100,7 +100,7 @@ const SEEN = {
     isTold: incidents.isTold,
     kinds: list(alerts.kind),
   }),
-  /** The settings of the partner; empty if the defaults apply. */
+  /** The alert settings of the partner; empty if the defaults apply. */
   settings: table({
     kinds: alertSettings.kinds,
     oldestWaitingMinutes: alertSettings.oldestWaitingMinutes,
@@ -111,7 +111,7 @@ export type SeenRow = ValuesOf<typeof SEEN>;
 
 const seen = statement({
   name: "alerts.see",
-  // Raw SQL because it looks each table up by its key, once per subscription.
+  // Raw SQL, because the statement looks each table up by its key, once per subscription.
   params: {
     ids: list(webhookSubscriptions.id),
     retryingFrom: outbox.attempt,
@@ -166,7 +166,7 @@ export async function updateIncident(tx: Tx, id: string, set: Partial<NewInciden
   await tx.update(incidents).set(set).where(eq(incidents.id, id));
 }
 
-/** Inserts alerts; each kind exists once per incident, and present rows stay. */
+/** Inserts alerts. Each kind exists once per incident, so an alert that exists already stays unchanged. */
 export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<void> {
   if (rows.length > 0)
     await tx
@@ -175,7 +175,10 @@ export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<v
       .onConflictDoNothing();
 }
 
-/** Reads the last attempts with this outcome for an alert, the newest first. The literal matches the partial index. */
+/**
+ * Reads the last attempts with this outcome for an alert, the newest first. The outcome is a literal in the SQL,
+ * because only then PostgreSQL uses the partial index.
+ */
 export function lastFailures(
   tx: Tx,
   id: string,
@@ -238,12 +241,15 @@ export function partnersOf(tx: Tx, partnerIds: readonly number[]) {
 
 export type PartnerRow = Awaited<ReturnType<typeof partnersOf>>[number];
 
-/** The most POSTs under way at once. */
+/** The most alert POSTs that are under way at the same time. */
 const POSTS_AT_ONCE = 16;
-/** The time of a claim, longer than a POST may take. After it another process repeats the attempt under the same id. */
+/**
+ * The duration of a claim in milliseconds, longer than a POST may take. After it another process repeats the attempt
+ * under the same id.
+ */
 const CLAIM_MS = 60_000;
 
-/** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another one sends them after that. */
+/** Claims due alert POSTs for `CLAIM_MS`. If this process dies, another process sends them after that. */
 export async function claimPosts(db: Db, at: Date) {
   const due = db
     .select({ id: alerts.id })

@@ -12,7 +12,7 @@ import type { BodySource, Entry, SendableEntry, Subscription } from "../actor/ev
 import type { AttemptRecord } from "../store/attempt-queries.ts";
 import type { DeliveryRequest, PostResult } from "./deliver.ts";
 
-/** A signed request, with the values that its record stores. */
+/** A signed request, with the values that its attempt record stores. */
 export interface SignedRequest extends DeliveryRequest {
   readonly body: string;
   /** The signature as hex digits. */
@@ -81,7 +81,9 @@ function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): Eve
   };
 }
 
-/** Returns the axis by the name of the event, as in contract 8.3. */
+/**
+ * Returns the axis of a connection (pull or post) that an event is about, from the name of the event (contract 8.3).
+ */
 function axisOf(event: string): Axis | null {
   if (event.startsWith("review_pull_")) return "pull";
   return event.startsWith("response_post_") ? "post" : null;
@@ -107,7 +109,7 @@ function siteOf(event: string, axis: Axis) {
   };
 }
 
-/** A POST as it was made, before its result. */
+/** The facts of a POST that are known before its result. */
 interface Posted extends Pick<
   AttemptRecord,
   "id" | "shard" | "subscriptionId" | "startedAt" | "endedMs" | "possiblyRepeated"

@@ -6,15 +6,18 @@ import { readExcerpt } from "../http/excerpt.ts";
 
 export interface DeliveryRequest {
   readonly url: string;
-  /** All headers except `Host` and `Content-Length`. */
+  /** All headers of the request except `Host` and `Content-Length`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The signed bytes, or the text that was signed as UTF-8. */
+  /** The signed body: bytes, or the text that was signed as UTF-8. */
   readonly body: string | Uint8Array;
 }
 
 interface Measured {
   readonly durationMs: number;
-  /** The request was sent a second time within this attempt, because a kept connection had died without a response. */
+  /**
+   * True if the request was sent a second time within this attempt, because a reused connection had died without a
+   * response.
+   */
   readonly resent: boolean;
 }
 
@@ -22,7 +25,7 @@ interface Answered extends Measured {
   readonly statusCode: number;
   readonly responseHeaders: Readonly<Record<string, string>>;
   readonly responseExcerpt: string;
-  /** The excerpt is shorter than the body. */
+  /** True if the excerpt of the response is shorter than the response body. */
   readonly responseTruncated: boolean;
 }
 
@@ -44,7 +47,7 @@ interface DeliverDeps {
 }
 
 export function createDeliver({ clock, client }: DeliverDeps): Deliver {
-  // The syntax of a URL is checked once per process. Its addresses are checked at each connection.
+  // The syntax of a URL is checked once per process. The addresses of its host are checked at each connection.
   const check = remember(
     (url: string) => checkWebhookUrl(url, client.settings.policy),
     MAX_URLS_KEPT,
@@ -82,7 +85,7 @@ async function classifyResponse(
   return { kind, errorCode: "http_status", ...answered };
 }
 
-/** The time for which an attempt is evidence about our own network. */
+/** The time in milliseconds for which an attempt is evidence about our own network. */
 const WINDOW_MS = 10_000;
 const MIN_HOSTS = 20;
 const MIN_PARTNERS = 10;
@@ -102,7 +105,10 @@ export function isOurNetwork(
 
 const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls", "timeout"]);
 
-/** Whether an attempt failed before the request was sent. A later failure is about the receiver. */
+/**
+ * Whether an attempt failed before the request was sent, which may be the fault of our own network. A later failure
+ * is about the receiver.
+ */
 export function isUnreached(result: PostResult): boolean {
   return result.kind === "failed" && !result.reached && BEFORE_CONNECTION.has(result.errorCode);
 }
@@ -115,7 +121,7 @@ interface Seen {
 
 /** Remembers for each host of the last 10 s whether its last attempt reached it. */
 export class Reach {
-  /** The last attempt of each host, oldest first. */
+  /** The last attempt to each host, oldest first. */
   readonly #seen = new Map<string, Seen>();
   #unreached = 0;
   isOurs = false;
@@ -136,7 +142,7 @@ export class Reach {
     return this.isOurs;
   }
 
-  /** Counts up to `MIN_PARTNERS`. */
+  /** Counts the partners of the remembered attempts, up to `MIN_PARTNERS`. */
   #countPartners(): number {
     const partners = new Set<number>();
     for (const { partnerId } of this.#seen.values()) {

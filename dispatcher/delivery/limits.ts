@@ -3,40 +3,45 @@ export type Limits = Readonly<typeof LIMITS>;
 
 export const LIMITS = {
   /**
-   * Requests at once to hosts with a last response within a second, and as many again to all other hosts: hosts that
-   * hang take no slot from hosts that answer.
+   * The most simultaneous requests to hosts with a last response within a second, and as many again to all other
+   * hosts, so that hosts that hang take no slot from hosts that answer.
    */
   requests: 1_024,
   /**
-   * Requests at once to one host and port, for all subscriptions that point there. A partner has two subscriptions of
-   * 12 requests each, so its share needs no separate limit.
+   * The most simultaneous requests to one host and port, for all subscriptions that point there. A partner has two
+   * subscriptions of 12 requests each, so its share needs no separate limit.
    */
   requestsPerHost: 64,
   /**
-   * Requests that wait in memory for one host. Beyond them the host is saturated, and further subscriptions are parked.
+   * The most requests that wait in memory for one host. Beyond them the host is saturated, and further subscriptions
+   * are parked.
    */
   waitingPerHost: 64,
-  /** Requests that wait in memory for all hosts together that are not known to answer within a second. */
+  /** The most requests that wait in memory for all hosts together that are not known to answer within a second. */
   waitingSlow: 256,
   /**
-   * Subscriptions in memory; further ones wait for their turn as ids only. There are as many as there can be requests,
-   * plus a quarter that load or wait, so that subscriptions which hang leave room for the others.
+   * The most subscriptions in memory; further ones wait for their turn as ids only. The limit is the number of
+   * possible requests plus a quarter for subscriptions that load or wait, so that subscriptions that hang leave room
+   * for the others.
    */
   actors: 2_560,
-  /** Entries in memory, shared equally by the subscriptions. At 1.5 KB each they take 100 MB. */
+  /** The most entries in memory, shared equally by the subscriptions. At 1.5 KB each they take 100 MB. */
   entries: 65_536,
 };
 
-/** Descriptors for the stores, the resolver, metrics, logs and short-lived files. */
+/** File descriptors for PostgreSQL, Redis, the resolver, metrics, logs and short-lived files. */
 const OWN = 128;
-/** Idle connections per possible request, if descriptors are scarce. */
+/** The number of idle connections per possible request, if file descriptors are scarce. */
 const IDLE_SHARE = 0.5;
 /** The most idle connections: one per actor, so that a subscription in memory finds its connection open. */
 const MAX_IDLE = LIMITS.actors;
-/** The fewest requests per speed of hosts with which a dispatcher is useful. */
+/** The fewest simultaneous requests to fast hosts, and as many to slow hosts, with which a dispatcher is useful. */
 const MIN_REQUESTS = 32;
 
-/** Returns the descriptors that a dispatcher needs for `requests` of each speed and their idle connections. */
+/**
+ * Returns the number of file descriptors that a dispatcher needs for `requests` requests to fast hosts, as many to
+ * slow hosts, and their idle connections.
+ */
 function needed(requests: number): number {
   return OWN + Math.ceil(2 * requests * (1 + IDLE_SHARE));
 }
@@ -44,17 +49,17 @@ function needed(requests: number): number {
 export const WANTED_DESCRIPTORS = needed(LIMITS.requests);
 export const MIN_DESCRIPTORS = needed(MIN_REQUESTS);
 
-/** Returns the limits of a process with this number of descriptors; undefined if they are too few to start. */
+/** Returns the limits of a process with this number of file descriptors; undefined if they are too few to start. */
 export function budgetOf(descriptors: number) {
   if (descriptors < MIN_DESCRIPTORS) return undefined;
   const affordable = Math.floor((descriptors - OWN) / (2 * (1 + IDLE_SHARE)));
   const requests = Math.min(LIMITS.requests, affordable);
-  // Idle connections may use the descriptors that no request can use.
+  // Idle connections may use the file descriptors that no request can use.
   const spare = descriptors - OWN - 2 * requests;
   return { limits: { ...LIMITS, requests }, maxIdle: Math.min(MAX_IDLE, spare) };
 }
 
-/** Returns the descriptor limit of this process (`ulimit -n`). */
+/** Returns the limit of file descriptors of this process (`ulimit -n`). */
 export function countDescriptors(): number {
   const { userLimits } = Object(process.report.getReport());
   const limit: unknown = userLimits?.open_files?.soft;

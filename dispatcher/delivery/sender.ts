@@ -47,14 +47,17 @@ interface RunningRequest {
   abort(): void;
 }
 
-/** A request that has run for longer than this would delay the handover of its shard. */
+/** The duration in milliseconds from which a running request would delay the handover of its shard. */
 const HANGING_MS = 1_000;
-/** The time that a lane waits for an entry that cannot be sent, before the entry is read again. */
+/** The time in milliseconds that a lane waits for an entry that cannot be sent, before the entry is read again. */
 const QUARANTINE_MS = 30_000;
-/** The most URLs that are remembered with their host (our choice). */
+/** The most URLs for which the host is remembered (our choice). */
 const MAX_HOSTS_KEPT = 10_000;
 
-/** Makes the POSTs of the actors: waits for a slot, composes and sends the request, and has its record committed. */
+/**
+ * Makes the POSTs of the actors: waits for a slot, composes and sends the request, and passes its attempt record to
+ * the committer.
+ */
 export class Sender {
   readonly #deps: SenderDeps;
   readonly #report: (event: SendEvent) => void;
@@ -64,7 +67,7 @@ export class Sender {
   #begun = new WeakMap<Actor, number>();
   readonly #running = new Set<RunningRequest>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
-  /** The number of sends that were postponed because the entry has no history row. */
+  /** The number of sends that were postponed because the entry has no row in review_history. */
   quarantinedEntries = 0;
 
   constructor(deps: SenderDeps, report: (event: SendEvent) => void) {
@@ -77,7 +80,7 @@ export class Sender {
     const host = this.#hostOf(effect.subscription.webhookUrl);
     const begun = this.#begun.get(actor) ?? 0;
     const group = this.#slots.saturatedGroupOf(host);
-    // An actor is parked only while none of its requests waits or runs: a stop would withhold these, too.
+    // An actor is parked only while no request of it waits or runs: a stop would withhold these requests, too.
     const isParked = group !== undefined && begun === 0;
     if (isParked) this.#report({ kind: "host_saturated", actor, group });
     this.#begun.set(actor, begun + 1);
@@ -110,7 +113,7 @@ export class Sender {
     this.#slots.cancelWaiting(shard);
   }
 
-  /** Aborts the running requests of a shard, or all. */
+  /** Aborts the running requests of a shard, or of all shards. */
   abort(shard?: number): void {
     for (const one of this.#running) if (one.shard === (shard ?? one.shard)) one.abort();
   }
@@ -132,7 +135,7 @@ export class Sender {
     });
   }
 
-  /** Starts the request of a send that has its slot, unless something changed while it waited. */
+  /** Starts the request of a send that has its slot, unless the actor, the lease or the settings forbid it by now. */
   #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
@@ -151,7 +154,7 @@ export class Sender {
     }
   }
 
-  /** Makes one POST and has its record committed. */
+  /** Makes one POST and passes its attempt record to the committer. */
   async #attempt(
     actor: Actor,
     effect: Send,
@@ -163,7 +166,8 @@ export class Sender {
     const { host } = slot;
     if (!isSendable(entry)) return this.#quarantine(actor, effect, slot);
     slot.startedMs = clock.monotonicMs();
-    // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would carry the end time.
+    // The id is drawn at the start: the ULIDs of a process never go back, so an id drawn at the end would carry the
+    // end time.
     const id = newUlid(startedAt.getTime());
     const posted = await this.#post(actor, { entry, subscription }, startedAt);
     const endedMs = clock.monotonicMs();
@@ -221,8 +225,8 @@ export class Sender {
   }
 
   /**
-   * Notes whether the host was reached. Returns true if our own network failed: the attempt does not count (contract
-   * 7.8).
+   * Notes whether an attempt reached its host. Returns true if our own network failed, so that the attempt does not
+   * count (contract 7.8).
    */
   #noteReach(result: PostResult, partnerId: number, host: string): boolean {
     if (result.kind === "aborted") return false;
@@ -240,19 +244,19 @@ export class Sender {
     this.#report({ kind: "slot_released", host: slot.host });
   }
 
-  /** Reports that a send was not begun. */
+  /** Tells the actor that a send did not begin. */
   #withhold(actor: Actor, lane: string, isEnded = false): void {
     this.#end(actor, { kind: "unsent", lane, isEnded });
   }
 
-  /** Reports the end of a send. */
+  /** Tells the actor that a send has ended. */
   #end(actor: Actor, event: ActorEvent): void {
     this.#begun.set(actor, (this.#begun.get(actor) ?? 1) - 1);
     this.#report({ kind: "actor_event", actor, event });
   }
 
   /**
-   * Postpones a send after a failure of our own. No POST was made, so nothing is recorded and the entry keeps its
+   * Postpones a send after a failure on our side. No POST was made, so nothing is recorded and the entry keeps its
    * attempt.
    */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
@@ -262,8 +266,8 @@ export class Sender {
   }
 
   /**
-   * Postpones an entry that has no history row and makes its lane wait. A send of the entries behind it would break the
-   * order, and an invented body would be delivered as the real event.
+   * Postpones an entry that has no row in review_history and makes its lane wait. A send of the entries behind it
+   * would break the order, and an invented body would be delivered as the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
     this.quarantinedEntries += 1;
@@ -286,8 +290,8 @@ export class Sender {
   }
 
   /**
-   * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin if the
-   * host or the ordering has changed.
+   * Reads the settings again, ahead of all loads, for a send that waited long for its slot. The send does not begin
+   * if the host or the ordering has changed.
    */
   #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
@@ -299,7 +303,8 @@ export class Sender {
         subscription?.ordering === effect.subscription.ordering &&
         this.#hostOf(subscription.webhookUrl) === slot.host;
       if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
-      // Reported before the slot is free, so that other sends of this actor do not start with the old settings.
+      // The end of the send is reported before the slot is free, so that other sends of this actor do not start with
+      // the old settings.
       this.#withhold(actor, effect.lane, subscription === undefined);
       this.#release(slot);
     };

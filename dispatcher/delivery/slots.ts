@@ -1,19 +1,28 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Limits } from "./limits.ts";
 
-/** A request is slow once it has run for this time. A host is fast if its last request was not slow. */
+/**
+ * The duration in milliseconds after which a running request is slow. A host is fast if its last request was not
+ * slow.
+ */
 const SLOW_MS = 1_000;
-/** The interval at which running requests are checked for slowness while others wait for a slot. */
+/** The interval in milliseconds at which running requests are checked for slowness while others wait for a slot. */
 const CHECK_MS = 250;
 /** The most fast hosts that are remembered (our choice). */
 const MAX_FAST_HOSTS = 100_000;
-/** The host group of all hosts that are not known to be fast. Every other host group is one host, named by it. */
+/**
+ * The host group of all hosts that are not known to be fast. Every other host group consists of one host and has its
+ * name.
+ */
 export const SLOW_HOSTS = "";
 
 /** The permission for one request to run. */
 export interface Slot {
   readonly host: string;
-  /** The start of the request by the monotonic clock. The sender sets it; until then the request is not slow. */
+  /**
+   * The start of the request in milliseconds by the monotonic clock. The sender sets it; until then the request is
+   * not slow.
+   */
   startedMs: number;
 }
 
@@ -28,10 +37,10 @@ export interface Waiting {
 type Queue = Map<string, Waiting[]>;
 
 /**
- * Limits the requests that run at once and shares them fairly: waiting hosts take turns, and within a host the order is
- * first come, first served. Fast hosts and slow hosts have separate slots (bulkheads), so that hosts which hang take no
- * slot from hosts which answer. A request to a fast host that turns out to be slow moves to the slow slots. While paused
- * no request starts.
+ * Limits the simultaneous requests and shares them fairly: waiting hosts take turns, and within a host the order is
+ * first come, first served. Fast hosts and slow hosts have separate slots (bulkheads), so that hosts that hang take
+ * no slot from hosts that answer. A request to a fast host that turns out to be slow moves to the slow slots. While
+ * `Slots` is paused no request starts.
  */
 export class Slots {
   readonly #clock: Clock;
@@ -53,7 +62,7 @@ export class Slots {
     this.#limits = limits;
   }
 
-  /** Starts a request as soon as there is a slot for it. The slot must be released when the request has ended. */
+  /** Starts a request as soon as a slot for it is free. The slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
     const queue = this.#queueOf(host);
     const requests = queue.get(host);
@@ -65,7 +74,10 @@ export class Slots {
     this.#checkLater();
   }
 
-  /** Returns the saturated host group of this host: too many of its requests wait already, so no more may be queued. */
+  /**
+   * Returns the host group of this host if it is saturated: too many of its requests wait already, so that no more
+   * may be queued. Otherwise returns undefined.
+   */
   saturatedGroupOf(host: string): string | undefined {
     const { waitingPerHost, waitingSlow } = this.#limits;
     if (this.#countWaiting(host) >= waitingPerHost) return host;
@@ -113,13 +125,14 @@ export class Slots {
   }
 
   resume(): void {
-    // Only a pause can leave a request waiting that has a slot.
+    // Requests that have a free slot wait only during a pause, so without a pause none of them has to be started
+    // here.
     if (!this.#paused) return;
     this.#paused = false;
     this.#startWaiting();
   }
 
-  /** Forgets waiting and running requests; waiting ones never start. The speed of the hosts stays known. */
+  /** Forgets waiting and running requests; waiting requests never start. The speed of the hosts stays known. */
   clear(): void {
     this.#fast.clear();
     this.#slow.clear();
@@ -129,7 +142,7 @@ export class Slots {
     this.#waitingCount = 0;
   }
 
-  /** Returns the number of further requests to hosts of this speed that may start. */
+  /** Returns the number of further requests that may start to fast hosts, or to slow hosts. */
   #room(isFast: boolean): number {
     const { requests } = this.#limits;
     // Requests that turned out to be slow may exceed the slow slots, but never the total of both.
@@ -189,7 +202,7 @@ export class Slots {
     return this.#queueOf(host).get(host)?.length ?? 0;
   }
 
-  /** Moves slow requests out of the fast slots, again and again while other requests wait. */
+  /** Moves requests that have become slow out of the fast slots, every `CHECK_MS` while other requests wait. */
   #checkLater(): void {
     if (this.#checking || this.#waitingCount === 0) return;
     this.#checking = true;

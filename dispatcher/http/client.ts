@@ -21,14 +21,14 @@ import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
 import { ConnectionPool, type PoolOptions } from "./pool.ts";
 
-/** The most addresses of one name that are tried within the deadline (our choice). */
+/** The most addresses of one host name that are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
 /**
- * The time after the start of a request in which a kept connection that dies has its request sent again (contract
- * 7.10).
+ * The time in milliseconds after the start of a request in which the request is sent again if its reused connection
+ * dies (contract 7.10).
  */
 const RESEND_WITHIN_MS = 1_000;
-/** The status, with `Connection: close`, that some servers send before they close an idle connection. */
+/** The status that some servers send, with `Connection: close`, before they close an idle connection. */
 const REQUEST_TIMEOUT = 408;
 
 interface Options extends PoolOptions {
@@ -38,21 +38,22 @@ interface Options extends PoolOptions {
   readonly addressMs: number;
 }
 
-/** The options of a client that names no others. */
+/** The options of a client that is created without options of its own. */
 const DEFAULTS: Options = {
   lookup: systemLookup,
-  // Contract 7.10: the limit for look-up, connection, TLS, request and response headers together.
+  // Contract 7.10: the time limit in milliseconds for look-up, connection, TLS, request and response headers
+  // together.
   timeoutMs: 15_000,
-  // Contract 7.5: the further time that the body may take.
+  // Contract 7.5: the further milliseconds that the response body may take.
   bodyMs: 2_000,
-  // Our choice: the time after which the next of several addresses is tried.
+  // Our choice: the milliseconds after which the next of several addresses is tried.
   addressMs: 3_000,
   // Contract 7.10: many receivers close idle connections after 5 s.
   idleMs: 4_000,
-  // Our choice: addresses are checked when a connection is made. A connection that is busy for ever would neither
-  // follow a name that moved nor be checked again.
+  // Our choice, in milliseconds: addresses are checked when a connection is made. A connection that is busy for ever
+  // would never be checked again, nor follow a host name that moved to another address.
   maxConnectionAgeMs: 60_000,
-  // Our choice: each one takes a descriptor here and at the receiver.
+  // Our choice: each idle connection takes a file descriptor here and at the receiver.
   maxIdle: 1_024,
   ca: [],
   proxy: undefined,
@@ -74,25 +75,33 @@ type Ended =
       readonly detail: string;
       readonly reached: boolean;
     }
-  /** The request was not sent: our proxy is away or rejects us, or this machine lacks a descriptor, port or buffer. */
+  /**
+   * The request was not sent: our proxy is not available or rejects us, or this machine lacks a file descriptor, port
+   * or buffer.
+   */
   | { readonly kind: "unsent"; readonly detail: string }
-  /** We aborted the request: as `withheld` before its first byte, also where `mayBegin` returned false. */
+  /**
+   * The client aborted the request. `withheld`: before its first byte, for example because `mayBegin` returned false.
+   */
   | { readonly kind: "aborted" | "withheld" };
 
-/** `resent`: a kept connection died without a response, and the request was sent again on a new one. */
+/**
+ * The result of a request. `resent`: a reused connection died without a response, and the request was sent again on a
+ * new one.
+ */
 export type ExchangeResult = Ended & { readonly resent: boolean };
 
-/** The control that the sender of a request has over it. */
+/** Options and callbacks with which the sender controls one request. */
 export interface PostControl {
-  /** The partner of the request, which has a share of the look-ups at once. */
+  /** The partner that the request belongs to; each partner has a share of the simultaneous look-ups of names. */
   readonly partnerId?: number | undefined;
   /** Called with a function that aborts the request. */
   readonly abortable?: ((abort: () => void) => void) | undefined;
-  /** Called right before the first byte of each try. False withholds the request. */
+  /** Called right before the first byte of each try. If it returns false, the request is not sent. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
 
-/** HTTP/1.1 client over connections to checked addresses. The caller limits the requests at once. */
+/** HTTP/1.1 client over connections to checked addresses. The caller limits the number of simultaneous requests. */
 export class HttpClient extends ConnectionPool {
   readonly settings: Options & HttpClientOptions;
 
@@ -113,25 +122,28 @@ export class HttpClient extends ConnectionPool {
   }
 }
 
-/** One request and its response, over one connection, or over two after a kept one died silently. */
+/** One request and its response, over one connection, or over a second one after a reused connection died silently. */
 class Exchange implements ConnectionUser, Expiring {
   readonly #client: HttpClient;
   readonly #target: WebhookTarget;
-  /** The encoded head and body. */
+  /** The encoded head and body of the request. */
   readonly #message: string | Buffer;
   readonly #control: PostControl;
   readonly #startedMs = performance.now();
   #parser = new ResponseParser();
   #resolve: ((result: ExchangeResult) => void) | undefined;
   #connection: Connection | undefined;
-  /** The deadline of everything up to the final head, then that of the body. */
+  /** The deadline of the request up to the final response head; after that the deadline of the response body. */
   #deadline: Deadline | undefined;
   #addressDeadline: Deadline | undefined;
   #lookup: AbortController | undefined;
   #addresses: string[] = [];
   /** The address of the current connection. */
   #address = "";
-  /** The request runs on a kept connection. The death of one may say nothing about the receiver. */
+  /**
+   * True if the request runs on a reused connection. If such a connection dies, that may say nothing about the
+   * receiver.
+   */
   #isReused = false;
   #isAnswering = false;
   /** The number of times that the request was written. */
@@ -188,7 +200,8 @@ class Exchange implements ConnectionUser, Expiring {
     this.#isAnswering = true;
     parser.feed(chunk);
     const { head } = parser;
-    // The server sent it to an idle connection just before the request, so it is no response to the request.
+    // The server sent this response to an idle connection just before the request, so it is no response to the
+    // request.
     const isGoodbye = head?.statusCode === REQUEST_TIMEOUT && !head.keepAlive;
     if (isGoodbye && this.#mayResend()) return this.#replace();
     if (parser.state === "complete") return this.#answer();
@@ -226,7 +239,7 @@ class Exchange implements ConnectionUser, Expiring {
     return performance.now() - this.#startedMs < RESEND_WITHIN_MS;
   }
 
-  /** Replaces a dead kept connection by a new one. */
+  /** Replaces a dead reused connection by a new one. */
   #replace(): void {
     this.#connection?.destroy();
     this.#connection = undefined;
@@ -236,7 +249,10 @@ class Exchange implements ConnectionUser, Expiring {
     this.#connect();
   }
 
-  /** Ends the request without a result of the receiver, which may have it if the first byte was sent. */
+  /**
+   * Ends the request without a response of the receiver. The receiver may have got the request if its first byte was
+   * sent.
+   */
   #giveUp(): void {
     this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted" });
   }
@@ -259,7 +275,7 @@ class Exchange implements ConnectionUser, Expiring {
       .catch((error: unknown) => this.#fail("connect", String(error)));
   }
 
-  /** Tries the next address, with a limit, so that a dead one does not use up the time of the others. */
+  /** Tries the next address, with a time limit, so that a dead address does not use up the time of the others. */
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
@@ -299,7 +315,7 @@ class Exchange implements ConnectionUser, Expiring {
     else this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }
 
-  /** Resolves the request. A connection that was not released before cannot take another request. */
+  /** Resolves the request with its result. A connection that was not released before cannot take another request. */
   #settle(ended: Ended): void {
     const resolve = this.#resolve;
     if (resolve === undefined) return;

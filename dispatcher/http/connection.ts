@@ -12,7 +12,10 @@ import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { ResponseParser } from "./message.ts";
 
-/** `tunnelling` lasts until the proxy has accepted CONNECT. Without a proxy a connection begins at `connecting`. */
+/**
+ * The phases of a connection. `tunnelling` lasts until the proxy has accepted CONNECT. Without a proxy a connection
+ * begins at `connecting`.
+ */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
 
 /** The request that uses a connection. */
@@ -31,9 +34,9 @@ const MAX_SESSIONS = 4_096;
 const MAX_SESSION_BYTES = 8 * 1024;
 
 /**
- * Keeps the last TLS session of an origin, and forgets those that were renewed the longest ago. A connection that
- * resumes a session spares both sides the certificates: with short ones and P-256 a quarter of the CPU of a handshake
- * under Bun 1.4.4.
+ * Stores the last TLS session of an origin, and forgets the sessions that were renewed the longest ago. A connection
+ * that resumes a session spares both sides the certificates. With short P-256 certificates that saves a quarter of
+ * the CPU time of a handshake under Bun 1.4.4.
  */
 export function keepSession(sessions: Map<string, Buffer>, origin: string, session: Buffer): void {
   if (session.length > MAX_SESSION_BYTES) return;
@@ -58,7 +61,7 @@ export interface Route extends Dialling {
 
 /** The reason why the proxy opened no tunnel. It contains only the status of the response of the proxy. */
 class ProxyRefusal extends Error {
-  /** A gateway status (502 to 504) is about the receiver; any other is about the proxy or us. */
+  /** True for a gateway status (502 to 504), which is about the receiver; any other status is about the proxy or us. */
   readonly isAboutAddress: boolean;
 
   constructor(reason: string, statusCode = 0) {
@@ -72,11 +75,14 @@ class ProxyRefusal extends Error {
 export class Connection implements Expiring {
   phase: ConnectionPhase;
   readonly bornMs = performance.now();
-  /** The time until which the connection may idle. */
+  /** The time, by the monotonic clock, until which the connection may idle. */
   keptUntilMs = 0;
-  /** The timer that ends an idle connection; undefined while none runs. */
+  /** The timer that closes an idle connection; undefined while no timer runs. */
   idleDeadline: Deadline | undefined;
-  /** Undefined while the connection idles. Data that arrives then ends it. */
+  /**
+   * The current request; undefined while the connection is idle. Data that arrives while it is idle closes the
+   * connection.
+   */
   user: ConnectionUser | undefined;
   readonly origin: string;
   readonly #route: Route;
@@ -107,14 +113,14 @@ export class Connection implements Expiring {
     this.#socket.write(message);
   }
 
-  /** Whether the whole request was sent. A response that comes early leaves a part unsent. */
+  /** Whether the whole request was sent. If a response comes early, a part of the request is still unsent. */
   get isDrained(): boolean {
     return this.#socket.writableLength === 0;
   }
 
   /**
-   * Ends the connection if it idles for too long. The timer runs on while the connection is in use, because a new timer
-   * for each request costs more than another check.
+   * Closes the connection if it has been idle for too long. The timer runs on while the connection is in use, because
+   * a new timer for each request costs more than another check.
    */
   expire(): void {
     this.idleDeadline = undefined;
@@ -124,7 +130,10 @@ export class Connection implements Expiring {
     else this.destroy();
   }
 
-  /** Closes the connection without a call of its user. A pending connect or handshake is given up, too. */
+  /**
+   * Closes the connection without calling `connectionClosed` of the current request. A pending connect or handshake
+   * is given up, too.
+   */
   destroy(): void {
     this.user = undefined;
     this.#closed(undefined);
@@ -149,7 +158,7 @@ export class Connection implements Expiring {
     socket.write(encodeConnect(proxy, this.#route));
   }
 
-  /** Notes that the socket reaches the receiver: from here on bytes come from it. */
+  /** Notes that the socket reaches the receiver: from here on all received bytes come from the receiver. */
   #connected(): void {
     if (this.phase === "closed") return;
     const { target, sessions } = this.#route;
@@ -158,7 +167,7 @@ export class Connection implements Expiring {
       try {
         this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
       } catch (error) {
-        // Thrown, for example, for a name that TLS cannot send.
+        // TLS throws this error, for example, for a name that it cannot send.
         return this.#closed(error instanceof Error ? error : new Error(String(error)));
       }
       this.#socket.on("secureConnect", () => this.#ready());
@@ -183,7 +192,7 @@ export class Connection implements Expiring {
     this.user?.connectionReady(this);
   }
 
-  /** Passes data to the user. Data before the request was not asked for and ends the connection. */
+  /** Passes received data to the current request. Data that arrives without a request closes the connection. */
   #data(chunk: Buffer): void {
     if (this.user === undefined || this.phase !== "open") this.#closed(undefined);
     else this.user.connectionData(chunk);
@@ -266,8 +275,8 @@ export function awaited(connection: Connection | undefined): string {
 
 /**
  * Classifies the end of a connection. `ours` is a failure of our proxy or of this machine (contract 7.8). Bun 1.4.4
- * reports a lack of descriptors as ECONNREFUSED, and the resolver as an unknown name, so a descriptor is opened as a
- * test.
+ * reports a lack of file descriptors as ECONNREFUSED, and the resolver reports it as an unknown name, so this
+ * function opens a file descriptor as a test.
  */
 export function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode | "ours" {
   const code = codeOf(error);
@@ -275,7 +284,7 @@ export function closeCode(phase: ConnectionPhase, error: Error | undefined): Fai
     if (OUR_CODES.test(code) || lacksDescriptors()) return "ours";
     return isAboutAddress(phase, error) ? "connect" : "ours";
   }
-  // TLS 1.3 reports a rejected client only after the handshake.
+  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
   return phase === "handshaking" || code.startsWith("ERR_SSL") ? "tls" : "reset";
 }
 
@@ -287,7 +296,7 @@ export function closeDetail(phase: ConnectionPhase, error: Error | undefined): s
     return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
   const code = codeOf(error);
   const { message } = error;
-  // An error without a code has the empty code, which every message includes.
+  // An error without a code has the empty code, which every message includes, so that the message stays as it is.
   const text = message.includes(code) ? message : `${code}: ${message}`;
   return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
 }
@@ -296,7 +305,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** Errors that only this machine can cause: it lacks a descriptor, buffer, memory, port or permission. */
+/** Codes of errors that only this machine can cause: it lacks a file descriptor, buffer, memory, port or permission. */
 const OUR_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EPERM|EACCES|EAI_MEMORY)$/;
 
 export function lacksDescriptors(): boolean {

@@ -8,7 +8,7 @@ export const EXCERPT_BYTES = 4 * 1024;
 
 const EMPTY = Buffer.alloc(0);
 
-/** The part of one body that was read. */
+/** The part of one response body that was read. */
 export class BodyRecord {
   /** The bytes read off the wire, before content codings are undone. */
   bytesRead = 0;
@@ -58,7 +58,10 @@ function isCompressed(headers: Headers): boolean {
   return coding !== undefined && COMPRESSED.test(coding);
 }
 
-/** Reads the beginning of a body as text that any column can hold. `truncated`: the text is not the whole body. */
+/**
+ * Reads the beginning of a body as text that any PostgreSQL column can hold. `truncated`: the text is not the whole
+ * body.
+ */
 export async function readExcerpt(body: BodyRecord, headers: Headers) {
   let bytes = body.bytes();
   let truncated = body.cut || body.bytesRead > bytes.length;
@@ -104,7 +107,7 @@ function decompressStart(
       if (size > EXCERPT_BYTES) settle(false);
     });
     stream.on("end", () => settle(true));
-    // The body is broken or was cut. The part before that is still useful.
+    // The body is broken or was cut. The part before the defect is still useful.
     stream.on("error", () => settle(false));
     stream.end(bytes);
   });

@@ -4,10 +4,13 @@ import { BodyRecord } from "./excerpt.ts";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** Headers that only this file writes. A second copy could make two receivers read two different requests. */
+/**
+ * Headers that only this file writes. If the caller could add a second copy, two receivers might read two different
+ * requests.
+ */
 const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
 
-/** Remembered, because the names are few and repeat. */
+/** Whether a header name is valid and not in `OURS`. The results are cached, because the names are few and repeat. */
 const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
 
 /**
@@ -38,7 +41,7 @@ export function encodeRequest(
 export const MAX_HEAD_BYTES = 16 * 1024;
 /** The longest size line of a chunk with its extensions (our choice). */
 export const MAX_CHUNK_LINE_BYTES = 1024;
-/** The most heads that are remembered (our choice): at 16 KiB each they take 16 MB. */
+/** The most response heads that are cached (our choice): at 16 KiB each they take 16 MB. */
 const MAX_HEADS_KEPT = 1_000;
 
 const BAD_CHUNK = "the answer's body has a malformed chunk";
@@ -47,15 +50,18 @@ const EMPTY = Buffer.alloc(0);
 /** The body of every response until its head has arrived. Nothing is ever pushed into it. */
 const NO_BODY = new BodyRecord({});
 
-/** Names are lower-cased before this test, so it has no capitals. */
+/** The pattern of a header name. It has no capitals, because names are lower-cased before this test. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const FORBIDDEN_IN_LINE = /[\0\r\n]/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
 const KEPT_FOR = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
 const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/i;
-/** The limit of 15 digits keeps the number exact in a double. */
+/** The pattern of a Content-Length. The limit of 15 digits keeps the number exact in a double. */
 const LENGTH = /^\d{1,15}$/;
-/** The limit is eight hex digits: a chunk of 4 GiB is far beyond the part that is read. */
+/**
+ * The pattern of the size line of a chunk. The limit is eight hex digits: a chunk of 4 GiB is far beyond the part of
+ * a body that is read.
+ */
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\0\r\n]*)?$/;
 
 /**
@@ -66,17 +72,17 @@ type BodyFraming = number | "chunked" | "until_close" | { readonly problem: stri
 
 export interface ResponseHead {
   readonly statusCode: number;
-  /** Lower-case names; the values of repeated fields are joined by a comma. */
+  /** The response headers under lower-case names; the values of repeated headers are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   readonly framing: BodyFraming;
   /** Whether the receiver allows another request on the connection. */
   readonly keepAlive: boolean;
-  /** The time that the connection may idle: a second less than the receiver says, for the network. */
+  /** The time in milliseconds that the connection may idle: a second less than the receiver allows, for the network. */
   readonly keptForMs: number;
 }
 
 /**
- * The part of the message that is expected next. `data` is a part of the body; `data_end` is the empty line after a
+ * The part of the response that is expected next. `data` is a part of the body; `data_end` is the empty line after a
  * chunk.
  */
 type State = "head" | "data" | "size" | "data_end" | "trailer" | "complete" | "invalid";
@@ -88,15 +94,15 @@ export class ResponseParser {
   body: BodyRecord = NO_BODY;
   /** The reason for the state `invalid`. */
   problem = "";
-  /** Bytes arrived after the end of the response. */
+  /** True if bytes arrived after the end of the response. */
   hasExcess = false;
   readonly #isToConnect: boolean;
-  /** The beginning of an incomplete head. */
+  /** The received beginning of an incomplete response head. */
   #pending: Buffer = EMPTY;
   #headBytes = 0;
-  /** The bytes that are left of the body or of its current chunk. */
+  /** The number of bytes that are left of the body or of its current chunk. */
   #left = 0;
-  /** The beginning of an incomplete line of the chunked coding. */
+  /** The received beginning of an incomplete line of the chunked coding. */
   #line = "";
   #trailerBytes = 0;
 
@@ -108,7 +114,10 @@ export class ResponseParser {
     this.#isToConnect = isToConnect;
   }
 
-  /** Whether another request may follow on the connection: nothing is unread, and nothing arrived unasked. */
+  /**
+   * Whether another request may follow on the connection: all bytes of the response were read, and no other bytes
+   * arrived.
+   */
   get isReusable(): boolean {
     if (this.state !== "complete" || this.hasExcess || this.body.cut) return false;
     return this.head !== undefined && this.head.keepAlive;
@@ -125,7 +134,10 @@ export class ResponseParser {
     if (at < chunk.length) this.hasExcess = true;
   }
 
-  /** Notes that the receiver has closed. That ends a body without a length and cuts any other. */
+  /**
+   * Notes that the receiver has closed the connection. That ends a body without a length, and cuts any other body
+   * short.
+   */
   end(): void {
     if (this.head === undefined || this.state === "complete" || this.state === "invalid") return;
     if (this.head.framing !== "until_close") this.body.cut = true;
@@ -139,7 +151,10 @@ export class ResponseParser {
     this.state = "complete";
   }
 
-  /** Parses one head and returns the offset after it, or keeps the bytes until more arrive. */
+  /**
+   * Parses one response head and returns the offset after it. If the head is incomplete, keeps the bytes until more
+   * arrive.
+   */
   #takeHead(chunk: Buffer, from: number): number {
     const seen = this.#pending.length;
     const bytes = seen + from === 0 ? chunk : Buffer.concat([this.#pending, chunk.subarray(from)]);
@@ -150,7 +165,7 @@ export class ResponseParser {
     if (this.#headBytes + size > MAX_HEAD_BYTES)
       return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`, behind);
     if (end === -1) {
-      // Fails now, because a receiver that ends lines with LF only would otherwise be waited for until the deadline.
+      // Fails now: otherwise the client would wait until the deadline for a receiver that ends lines with LF only.
       if (bytes.includes("\n\n", Math.max(0, seen - 1)))
         this.#fail("the answer has a line without CR", behind);
       return behind;
@@ -211,7 +226,7 @@ export class ResponseParser {
     return this.#left === 0 ? "trailer" : "data";
   }
 
-  /** Makes the response invalid. Returns the given offset. */
+  /** Makes the response invalid, and returns the offset that it was given. */
   #fail(problem: string, behind: number): number {
     this.state = "invalid";
     this.problem = problem;
@@ -220,9 +235,9 @@ export class ResponseParser {
 }
 
 /**
- * Parses the text of one complete head, without its last blank line. Returns the reason as a string if it is not HTTP.
- * Stricter than RFC 9112 where two parsers could disagree: no folded lines, no bare CR or LF, no repeated
- * Content-Length, no transfer coding other than chunked.
+ * Parses the text of one complete response head, without its last blank line. Returns an error message if the text is
+ * not HTTP. The function is stricter than RFC 9112 where two parsers could disagree: no folded lines, no bare CR or
+ * LF, no repeated Content-Length, no transfer coding other than chunked.
  */
 function parseHead(text: string): ResponseHead | string {
   let end = lineEnd(text, 0);
@@ -257,7 +272,10 @@ function readField(line: string, headers: Record<string, string>): string | unde
   return undefined;
 }
 
-/** Trims spaces and tabs only. trim() would also remove bytes that another parser counts as part of the value. */
+/**
+ * Trims spaces and tabs of a header value. trim() would also remove bytes that another parser counts as part of the
+ * value.
+ */
 function trimField(line: string, from: number): string {
   let start = from;
   let end = line.length;
@@ -283,7 +301,8 @@ function decideFraming(
     if (!isHttp11 || coding.toLowerCase() !== "chunked")
       return { problem: "the answer has an unknown Transfer-Encoding" };
   }
-  // A repeated length is joined by a comma, equal or not.
+  // The values of a repeated Content-Length are joined by a comma, so this pattern rejects them, whether equal or
+  // not.
   if (length !== undefined && !LENGTH.test(length))
     return { problem: "the answer has a bad Content-Length" };
   if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
@@ -296,5 +315,8 @@ function keptFor(keepAlive: string | undefined): number {
   return seconds === undefined ? Number.POSITIVE_INFINITY : (Number(seconds) - 1) * 1_000;
 }
 
-/** Remembered, because most receivers repeat their head at least while `Date` stays the same. */
+/**
+ * Parses response heads. The results are cached, because most receivers repeat their head at least while `Date` stays
+ * the same.
+ */
 const readHead = remember(parseHead, MAX_HEADS_KEPT);

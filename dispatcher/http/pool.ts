@@ -4,13 +4,13 @@ import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import { Connection, type ConnectionUser, type Dialling } from "./connection.ts";
 
-/** The time for which an address that could not be connected to is tried last (our choice). */
+/** The time in milliseconds for which an address that could not be connected to is tried last (our choice). */
 const BLAMED_MS = 60_000;
-/** The most such addresses that are remembered (our choice). */
+/** The most failed addresses that are remembered (our choice). */
 const MAX_BLAMED = 1_000;
 
 /**
- * Remembers addresses that failed recently, so that a name with a dead address does not cost a wait at every
+ * Remembers addresses that failed recently, so that a host name with a dead address does not cost a wait at every
  * connection.
  */
 export class AddressMemory {
@@ -51,8 +51,8 @@ export interface PoolOptions {
 }
 
 /**
- * Keep-alive connections, shared within one origin (scheme, host name and port) only, because two names at one address
- * may be two tenants. A connection keeps the address that was checked for it, so reuse needs no look-up.
+ * Keep-alive connections, shared within one origin (scheme, host name and port) only, because two host names at one
+ * address may be two tenants. A connection keeps the address that was checked for it, so reuse needs no look-up.
  */
 export class ConnectionPool {
   readonly addresses = new AddressMemory(() => performance.now());
@@ -76,7 +76,7 @@ export class ConnectionPool {
     this.#dialling = { context: createSecureContext(trust), proxy, sessions: new Map() };
   }
 
-  /** Takes the connection that was idle for the shortest time, if one may be reused. */
+  /** Takes the connection to this origin that was idle for the shortest time, if any connection may be reused. */
   take(origin: string): Connection | undefined {
     const last = this.#idle.get(origin)?.at(-1);
     if (last === undefined) return undefined;
@@ -87,7 +87,10 @@ export class ConnectionPool {
     return undefined;
   }
 
-  /** Takes back a connection whose response was read to its end. The receiver keeps it for `keptForMs`. */
+  /**
+   * Takes back a connection after its response was read to the end. The receiver keeps the connection open for
+   * `keptForMs`.
+   */
   release(connection: Connection, keptForMs: number): void {
     const { idleMs, maxConnectionAgeMs, maxIdle } = this.#options;
     const { origin, bornMs } = connection;
@@ -122,7 +125,7 @@ export class ConnectionPool {
     for (const connection of this.#open) connection.destroy();
   }
 
-  /** Removes a connection from the idle ones, if it is among them. */
+  /** Removes a connection from the list of idle connections, if it is there. */
   #unlist(connection: Connection): void {
     const idle = this.#idle.get(connection.origin) ?? [];
     const at = idle.lastIndexOf(connection);

@@ -3,32 +3,32 @@ import { addMs } from "../../src/lib/clock.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * The delays between the eight attempts of a mail, about two days in all. A restart or greylisting costs a minute or
- * five, and a mail server that is away for a day costs no mail.
+ * The delays between the eight attempts of a mail, about two days in all. A restart of the mail server or greylisting
+ * delays a mail by a minute or five, and a mail server that is down for a day loses no mail.
  */
 export const MAIL_RETRY_DELAYS_MS: readonly number[] = [1, 5, 30, 120, 360, 720, 1_440].map(
   (minutes) => minutes * MINUTE_MS,
 );
-/** The delay of a mail that no master key opens, which only an operator can repair. */
+/** The delay in milliseconds of a mail that no master key opens, which only an operator can repair. */
 export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
 
-/** The reason why a mail was not accepted, in our own words, because those of a server may quote the recipient. */
+/** The reason why a mail was not accepted, in our own words, because the words of a server may quote the recipient. */
 export interface MailError {
   readonly errorCode: string;
   readonly error: string;
 }
 
 /**
- * `refused`: the server will never accept this mail. `aborted`: we aborted it, and the server may have accepted it or
- * not.
+ * The result of an attempt to send a mail. `refused`: the server will never accept this mail. `aborted`: we aborted
+ * the attempt, and the server may have accepted the mail or not.
  */
 export type MailOutcome =
   | { readonly kind: "accepted" | "aborted" }
   | ({ readonly kind: "refused" | "failed" } & MailError);
 
 /**
- * The decision about a queued mail. `postponed`: it is retried later as the same attempt. `interrupted`: it is due
- * again at once as the same attempt.
+ * The decision about a queued mail. `postponed`: the mail is retried later as the same attempt. `interrupted`: the
+ * mail is due again immediately as the same attempt.
  */
 export type MailDecision =
   | { readonly kind: "sent" | "interrupted" }
@@ -41,7 +41,7 @@ interface MailState {
   readonly readable: boolean;
 }
 
-/** Decides about a mail without a server; undefined if the mail has to be sent. */
+/** Decides about a mail that has expired or cannot be decrypted; undefined if the mail has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
     return { kind: "dead", errorCode: "expired", error: "It ran out before it could be sent." };

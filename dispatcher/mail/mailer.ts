@@ -17,7 +17,7 @@ interface MailerDeps {
   readonly count: (outcome: string) => void;
 }
 
-/** The pause before a commit is retried while PostgreSQL does not answer. */
+/** The pause in milliseconds before a commit is retried while PostgreSQL does not answer. */
 const COMMIT_RETRY_MS = 100;
 
 /**
@@ -47,7 +47,7 @@ export class Mailer {
     if (!this.#looking) void this.#look();
   }
 
-  /** Claims no more mails. */
+  /** Stops claiming mails; the mails under way are still sent. */
   stop(): void {
     this.#stopping = true;
   }
@@ -60,7 +60,7 @@ export class Mailer {
   async #look(): Promise<void> {
     const { clock, log, store } = this.#deps;
     this.#looking = true;
-    // A mail that has ended makes room, and sets `#lookAgain`.
+    // A mail that has ended makes room for another mail, and sets `#lookAgain`.
     while (this.#lookAgain && !this.#stopping && this.#underWay < MAIL_CONNECTIONS) {
       this.#lookAgain = false;
       try {
@@ -106,12 +106,15 @@ export class Mailer {
     try {
       return openMail(this.#deps.box, id, sealedMessage);
     } catch {
-      // The error could quote the message. The decision reports it as unreadable.
+      // The error is dropped, because it could quote the message. The decision reports the mail as unreadable.
       return undefined;
     }
   }
 
-  /** Retries until PostgreSQL answers or the mails are aborted; the claim then ends by time. */
+  /**
+   * Commits the decision, and retries until PostgreSQL answers or the mails are aborted. After an abort the claim of
+   * the mail expires.
+   */
   async #commit(mail: ClaimedMail, decision: MailDecision): Promise<void> {
     const { clock, log, store } = this.#deps;
     const { signal } = this.#broken;

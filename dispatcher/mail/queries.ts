@@ -11,9 +11,15 @@ type MailRow = typeof mails.$inferInsert;
 /** The state is a literal, because PostgreSQL uses a partial index only if it can see that the condition holds. */
 const isQueued = sql`${mails.state} = 'queued'`;
 
-/** The time for which a claimed mail belongs to its process: longer than a send takes (`MAIL_TIMEOUT_MS`). */
+/**
+ * The time in milliseconds for which a claimed mail belongs to its process: longer than a send takes
+ * (`MAIL_TIMEOUT_MS`).
+ */
 const CLAIM_MS = 40_000;
-/** The clock of the process that queues a mail may be ahead by this time without a delay of the first attempt. */
+/**
+ * The time in milliseconds by which the clock of the process that queues a mail may be ahead without delaying the
+ * first attempt.
+ */
 const AHEAD_MS = 5_000;
 
 /** The queries of the mailer. */
@@ -24,7 +30,7 @@ export type ClaimedMail = Awaited<ReturnType<typeof claimMails>>[number];
 export function createMailStore(db: Db) {
   return {
     claim: (at: Date, limit: number) => claimMails(db, at, limit),
-    /** Applies the decision to a mail, unless it was claimed again since. */
+    /** Writes the decision about a mail, unless the mail was claimed again since. */
     async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {
       const isClaimed = and(eq(mails.id, id), eq(mails.attempt, attempt), eq(mails.dueAt, dueAt));
       const changes = changesBy(decision, attempt, at);

@@ -4,9 +4,12 @@ import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
 import type { MailError, MailOutcome } from "./decide.ts";
 
-/** The most mails under way at once, each on a separate connection; a server that hangs holds up no more. */
+/**
+ * The most mails under way at the same time, each on a separate connection. A server that hangs holds up no more
+ * mails.
+ */
 export const MAIL_CONNECTIONS = 8;
-/** The time limit of one mail, from the connection to the reply after its last byte. */
+/** The time limit of one mail in milliseconds, from the connection to the reply after its last byte. */
 const MAIL_TIMEOUT_MS = 30_000;
 
 interface OutgoingMail {
@@ -28,13 +31,14 @@ export function createMailTransport(options: {
     url,
     pool: true,
     maxConnections: MAIL_CONNECTIONS,
-    // The pool retries only if the connection broke before the mail was begun. The queue does all other retries.
+    // Nodemailer's pool retries only if the connection broke before the mail was begun. The queue does all other
+    // retries.
     maxRequeues: 1,
     connectionTimeout: timeoutMs,
     dnsTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    // Closes an abandoned connection at once, so that it does not stay open beside the next one.
+    // Closes an abandoned connection immediately, so that it does not stay open beside the next one.
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -57,8 +61,8 @@ export function createMailTransport(options: {
 }
 
 /**
- * Composes a mail. A repeat has the same Message-ID and Date, so that a receiver can recognize it. The envelope is set
- * explicitly, so no header decides on the recipient.
+ * Composes a mail. A repeated mail has the same Message-ID and Date, so that a receiver can recognize it. The
+ * envelope is set explicitly, so no header decides on the recipient.
  */
 function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendMailOptions {
   return {
@@ -84,12 +88,15 @@ function timedOut(timeoutMs: number): MailOutcome {
   };
 }
 
-/** The commands with replies about the mail or its recipient. Replies to other commands are about this client. */
+/**
+ * SMTP commands with replies that are about the mail or its recipient. Replies to other commands are about this
+ * client.
+ */
 const OF_THE_MAIL: readonly unknown[] = ["RCPT TO", "DATA"];
-/** RFC 5321, 4.3.2: bad sequence of commands, which does not condemn the mail. */
+/** The SMTP reply code for a bad sequence of commands (RFC 5321, 4.3.2). It does not condemn the mail. */
 const BAD_SEQUENCE = 503;
 
-/** Classifies an error of nodemailer. Only the numbers of the reply are kept. */
+/** Classifies an error of nodemailer. Only the numbers of the server's reply are kept. */
 export function outcomeOf(error: unknown): MailOutcome {
   const { code, command, response, responseCode }: Record<string, unknown> = { ...Object(error) };
   if (typeof responseCode === "number") {
@@ -97,7 +104,7 @@ export function outcomeOf(error: unknown): MailOutcome {
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
     return { kind, ...answered(responseCode, { command, response }) };
   }
-  // These two codes come without a reply: the mail cannot be sent over SMTP to this server at all.
+  // Nodemailer reports these two codes without a reply: the mail cannot be sent over SMTP to this server at all.
   if (code === "EENVELOPE" || code === "EMESSAGE")
     return { kind: "refused", errorCode: "unsendable", error: "The mail cannot be sent as it is." };
   return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
@@ -116,7 +123,7 @@ function answered(
   };
 }
 
-/** The form of the name of a command. Any other text is not repeated. */
+/** The pattern of the name of an SMTP command. Text of any other form is left out of the error. */
 const COMMAND = /^[A-Z][A-Z0-9 -]{1,20}$/;
 
 const UNEXPECTED: MailError = { errorCode: "unexpected", error: "The mail could not be sent." };

@@ -7,7 +7,7 @@ import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./removal-
 import * as records from "./removal-queries.ts";
 
 const HOUR_S = 3_600;
-/** The most rows that one run removes of data that is kept for years, so that a wrong setting is noticed in time. */
+/** The most rows that one run removes from data that is kept for years, so that a wrong setting is noticed in time. */
 export const ROWS_AT_MOST = 100_000;
 
 export interface HourlyDeps {
@@ -16,7 +16,7 @@ export interface HourlyDeps {
   readonly indexDb: RawDb;
   readonly log: Log;
   readonly retentionDays: number;
-  /** 0 keeps the records for ever. */
+  /** The retention time of audit records in days; 0 keeps them for ever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
   readonly historyRetentionDays: number;
@@ -52,16 +52,16 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     ...removal("history", records.removeOldHistory, {
       ...limited,
       days: deps.historyRetentionDays,
-      // A redelivery of an attempt that was just dropped may be in progress. It is queued by then, and its history is
-      // kept.
+      // A redelivery of an attempt that was just dropped may be in progress. After the rest its entry is queued, so
+      // that the history row of the event is kept.
       restsAfter: ["attempts", "skipped_entries"],
     }),
     creation("partitions", db, {
       make: async () => partitions.ensurePartitions(db, await serverTime(db), retentionDays),
       event: "partitions.made",
     }),
-    // A longer lease, because a lost or failed run may have dropped its partition, and the next one is for the next
-    // hour.
+    // The lease is longer, because a lost or failed run may have dropped its partition already, and the next
+    // partition has to wait for the next hour.
     ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
     ...removal("strays", removeFromDefaultPartition, limited),
     ...removal("held_entries", expireHeldEntries),
@@ -89,7 +89,7 @@ async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Don
   return { rows };
 }
 
-/** Removes old rows from the default partition. */
+/** Removes old attempts from the default partition. */
 async function removeFromDefaultPartition(db: RawDb, { days }: records.Old): Promise<Done> {
   return records.again(await partitions.deleteExpiredStrays(db, days, records.CHUNK_ROWS));
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { endLostSessions, endRun, saveProgress, takeJobs, type Begun } from "./queries.ts";
 
-/** The progress of one chunk. */
+/** The progress of one chunk of a job. */
 export interface Done {
   readonly rows: number;
   /** The position at which the next chunk continues; absent or null after the last one. */
@@ -14,28 +14,29 @@ export interface Done {
 
 export interface Job {
   readonly name: string;
-  /** The time from the start of one run to the start of the next, over all processes. */
+  /** The time in seconds from the start of one run to the start of the next, over all processes. */
   readonly paceS: number;
   /**
-   * The lease of a run, after which another process takes over a lost one, and the first pause after a failure;
-   * `LEASE_S` if absent.
+   * The lease of a run in seconds, after which another process takes over a lost run; also the first pause after a
+   * failure. `LEASE_S` if absent.
    */
   readonly leaseS?: number;
-  /** Jobs that must not be running, nor have begun within the last half hour, when this one starts. */
+  /** Names of jobs that must not be running, nor have begun within the last half hour, when this job starts. */
   readonly restsAfter?: readonly string[];
-  /** The job removes data by age. A run is skipped if the one before began more than two hours ago. */
+  /** Whether the job removes data by age. Such a run is skipped if the run before began more than two hours ago. */
   readonly isRemoval?: boolean;
-  /** Also runs while the clocks of this machine and PostgreSQL differ. */
+  /** Whether the job also runs while the clocks of this machine and PostgreSQL differ. */
   readonly anyClock?: boolean;
   /** The number of rows after which a run ends. */
   readonly rowsAtMost?: number;
-  /** The connection of the chunks. Jobs that share one take turns, chunk by chunk. */
+  /** The connection of the job's chunks. Jobs that share a connection take turns, chunk by chunk. */
   readonly db: RawDb;
   /**
-   * Handles one bounded chunk. The first one of a run gets "" as `reached`, each further one the `next` of the last.
+   * Handles one bounded chunk. The first chunk of a run gets "" as `reached`, each further chunk the `next` of the
+   * chunk before.
    */
   readonly run: (at: { readonly reached: string }) => Promise<Done>;
-  /** Awaited by a stopping process, like the running chunk. */
+  /** Returns work that a stopping process awaits, like the running chunk. */
   readonly drain?: () => Promise<unknown> | undefined;
 }
 
@@ -58,16 +59,17 @@ export interface EndedRun {
   readonly durationMs: number;
 }
 
-/** The interval at which a process claims due jobs. */
+/** The interval in milliseconds at which a process claims due jobs. */
 const TICK_MS = 5_000;
-/** The lease of a run, renewed with each tick. */
+/** The lease of a run in seconds, renewed with each tick. */
 const LEASE_S = 15;
-/** The pause between two chunks of a job, so that a long job does not occupy PostgreSQL. */
+/** The pause in milliseconds between two chunks of a job, so that a long job does not occupy PostgreSQL. */
 const PAUSE_MS = 50;
-/** The time that a stopping process waits for the running chunks. */
+/** The time in milliseconds that a stopping process waits for the running chunks. */
 const DRAIN_MS = 5_000;
 /**
- * The time after which a session counts as lost, equal to the limit of an idle transaction (`idleMs` in db/limits.ts).
+ * The time in seconds after which a session counts as lost, equal to the limit of an idle transaction (`idleMs` in
+ * db/limits.ts).
  */
 const LOST_AFTER_S = 10;
 const ERROR_SHOWN = 500;
@@ -101,7 +103,7 @@ export class Maintenance {
     const { db, clock, log, jobs } = this.#deps;
     for (; !this.#stop.aborted; await clock.sleep(TICK_MS, this.#stop))
       try {
-        // Done by every process outside of the jobs, because a lost session may lock the row of a job.
+        // Every process does this outside of the jobs, because a lost session may lock the row of a job.
         await endLost(db, log);
         await this.tick();
       } catch (error) {
@@ -123,7 +125,7 @@ export class Maintenance {
       running: this.#running.has(name),
     }));
     const begun = await takeJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
-    // Started in the order of the list, in which the chunks of one connection take turns.
+    // The jobs are started in the order of the list, in which the chunks of one connection take turns.
     for (const job of jobs) {
       const one = begun.find(({ name }) => name === job.name);
       if (one === undefined) continue;
@@ -132,7 +134,7 @@ export class Maintenance {
     }
   }
 
-  /** Resolves when no job runs. */
+  /** Resolves when no job of this process runs. */
   async idle(): Promise<void> {
     await Promise.all(this.#running.values());
   }
@@ -156,12 +158,12 @@ export class Maintenance {
       ended({ job: name, result: "failed", rows: 0, durationMs: durationMs() });
       const said = [fields["code"], fields["error"]].filter(Boolean).join(": ");
       const failed = { error: said.slice(0, ERROR_SHOWN), paceS, leaseS };
-      // If this fails, too, the lease of the run expires.
+      // If this statement fails, too, the lease of the run expires.
       await endRun(db, { ...run, rows: 0 }, { durationMs: durationMs(), failed }).catch(() => {});
     }
   }
 
-  /** Returns undefined if the run was left to another process. */
+  /** Runs the chunks of a job. Returns undefined if the run was left to another process. */
   async #runChunks(job: Job, { isSteady, reached: begunAt }: Begun) {
     const { db, clock, log } = this.#deps;
     const { name, rowsAtMost = Infinity } = job;

@@ -18,12 +18,12 @@ import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 
 const JOB = {
   name: maintenanceJobs.name,
-  /** The pace in seconds, like the other times. */
+  /** The interval between two runs in seconds, like the other times. */
   pace: value("double precision"),
   lease: value("double precision"),
-  /** The job rests for half an hour after the last run of these jobs. */
+  /** The names of jobs after which this job rests for half an hour. */
   after: value("text[]"),
-  /** This process runs the job. */
+  /** Whether this process runs the job now. */
   running: value("boolean"),
 };
 
@@ -35,7 +35,8 @@ const BEGUN = {
 
 const taking = statement({
   name: "maintenance.take",
-  // Raw SQL because it renews leases and claims due jobs in one round trip, and skips rows that another process locks.
+  // Raw SQL, because the statement renews leases and claims due jobs in one round trip, and skips rows that another
+  // process locks.
   params: { jobs: tableOf(JOB), holder: value("text") },
   columns: BEGUN,
   text: ({ jobs, holder }) => sql`
@@ -79,7 +80,7 @@ export function takeJobs(
   return db.run(taking, given);
 }
 
-/** A run that a process holds, and the rows to add to its count. */
+/** A run that a process holds, and the number of rows to add to its count. */
 interface Run {
   readonly name: string;
   readonly holder: string;
@@ -99,7 +100,7 @@ async function update(
   return count > 0;
 }
 
-/** Saves the progress of a chunk. A process that stops passes the rest on to another one at once. */
+/** Saves the progress of a chunk. A process that stops passes the rest of the run on to another process immediately. */
 export function saveProgress(
   db: Db,
   run: Run,
@@ -112,8 +113,8 @@ export function saveProgress(
 }
 
 /**
- * Ends a run. A failed one is retried: the first pause is `leaseS`, and it doubles with each failure, up to the larger
- * of the pace of the job and a minute.
+ * Ends a run. A failed run is retried: the first pause is `leaseS`, and it doubles with each failure, up to the
+ * larger of the pace of the job and a minute.
  */
 export function endRun(
   db: Db,
@@ -136,7 +137,7 @@ export function endRun(
 
 const endingSessions = statement({
   name: "maintenance.endLostSessions",
-  // Raw SQL because it reads a view of the server and calls a function for each row.
+  // Raw SQL, because the statement reads a view of the server and calls a function for each row.
   params: { seconds: value("double precision") },
   columns: { session: value("text"), isEnded: value("boolean") },
   text: ({ seconds }) => sql`
@@ -148,25 +149,26 @@ const endingSessions = statement({
 });
 
 /**
- * Terminates sessions of our pools that have waited for their client in the middle of a request for this time.
- * PostgreSQL never does: between two messages of a request neither `statement_timeout` nor the limit of an idle
- * transaction applies. If a proxy keeps the connection of a lost client open, its locks would stay for ever.
+ * Terminates sessions of our pools that have waited for their client in the middle of a request for this number of
+ * seconds. PostgreSQL never terminates them: between two messages of a request neither `statement_timeout` nor the
+ * limit of an idle transaction applies. If a proxy keeps the connection of a lost client open, the locks of the
+ * session would stay for ever.
  */
 export async function endLostSessions(db: Db, seconds: number) {
   return [...(await db.run(endingSessions, { seconds }))];
 }
 
-/** The most rows that are counted, so that the cost of a scrape is bounded. */
+/** The most rows that are counted for a gauge, so that the cost of a scrape is bounded. */
 export const FIGURES_AT_MOST = 20_000;
 
 const backlog = statement({
   name: "figures.backlog",
-  // Raw SQL because it is built on the SQL of queues and walks a bounded part of them.
+  // Raw SQL, because the statement is built on the SQL of queues and walks a bounded part of them.
   params: { limit: value("integer") },
   columns: {
     state: oneOf(["pending", "waiting", "held"]),
     entries: value("bigint"),
-    /** The age of the oldest counted entry. */
+    /** The age of the oldest counted entry in seconds. */
     ageS: value("double precision"),
   },
   text: ({ limit }) => sql`
@@ -187,13 +189,13 @@ const backlog = statement({
 
 const others = statement({
   name: "figures.others",
-  // Raw SQL because it combines a bounded count and times in one round trip.
+  // Raw SQL, because the statement combines a bounded count and times in one round trip.
   params: { limit: value("bigint"), jobs: list(maintenanceJobs.name) },
   columns: {
     mails: value("bigint"),
-    /** The time by which the first due mail is overdue. */
+    /** The time in seconds by which the first due mail is overdue. */
     mailOverdueS: value("double precision"),
-    /** The time since the last success of each job. */
+    /** The time in seconds since the last success of each job. */
     jobs: table({ name: maintenanceJobs.name, ageS: value("double precision") }),
   },
   text: ({ limit, jobs }) => sql`

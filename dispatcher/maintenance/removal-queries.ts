@@ -35,7 +35,7 @@ function oldest(
 ) {
   const removing = statement({
     name,
-    // Raw SQL for a bounded delete of unlocked rows, the oldest first.
+    // Raw SQL, because Drizzle's query builder has no bounded delete of unlocked rows, the oldest first.
     params: { days: value("integer"), limit: value("bigint") },
     text: ({ days, limit }) => sql`
       delete from ${key.table} where ${key} = any (array(
@@ -46,7 +46,7 @@ function oldest(
     again((await db.run(removing, { days, limit: CHUNK_ROWS })).count);
 }
 
-/** Reports the rows of a chunk. After a full chunk another one follows. */
+/** Returns the progress of a chunk that has handled `rows` rows. After a full chunk another chunk follows. */
 export function again(rows: number): Done {
   return rows < CHUNK_ROWS ? { rows } : { rows, next: "" };
 }
@@ -57,7 +57,7 @@ export const removeOldAudit = oldest("maintenance.removeOldAudit", {
   where: sql`true`,
 });
 
-// Each condition equals that of a partial index.
+// Each condition repeats the condition of a partial index, so that PostgreSQL can use the index.
 export const removeOldMails = oldest("maintenance.removeOldMails", {
   key: mails.id,
   at: mails.settledAt,
@@ -75,7 +75,8 @@ const WALKED = { next: nullable(value("text")), rows: value("bigint") };
 
 const signIns = statement({
   name: "maintenance.removeOldSignIns",
-  // Raw SQL because it walks past the rows that stay, and returns its position and the removed rows.
+  // Raw SQL, because the statement walks past the rows that stay, and returns its position and the number of removed
+  // rows.
   params: {
     after: authenticationEvents.id,
     before: authenticationEvents.id,
@@ -106,8 +107,8 @@ export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promi
 
 const history = statement({
   name: "maintenance.removeOldHistory",
-  // Raw SQL because it walks past the rows that stay, and looks up by an index probe (`offset 0`) whether each is still
-  // needed. A join would scan all rows for each one after an ANALYZE of an empty table.
+  // Raw SQL, because the statement walks past the rows that stay, and looks up by an index probe (`offset 0`) whether
+  // each row is still needed. A join would scan all rows for each one after an ANALYZE of an empty table.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: WALKED,
   text: ({ after, days, limit }) => sql`
@@ -159,8 +160,8 @@ export async function removeOldHistory(db: RawDb, { days, reached }: Old): Promi
 
 const OLD = { days: value("integer"), limit: value("bigint") };
 /**
- * The parameters of statements that handle a bounded part of the next subscription that has old rows. They find it
- * (`candidate`) by index probes, independent of the statistics of the tables.
+ * The parameters of statements that handle a bounded part of the next subscription that has old rows. The statements
+ * find this subscription (`candidate`) by index probes, independent of the statistics of the tables.
  */
 const OF_NEXT = {
   params: { after: webhookSubscriptions.id, ...OLD },
@@ -219,14 +220,14 @@ const expiry = statement({
 });
 
 /**
- * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9), from the head on.
- * Locked rows are left for the next run.
+ * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9), from the head of the
+ * queue on. Locked rows are left for the next run.
  */
 export const expireHeldEntries = nextChunk(expiry);
 
 const skippedRows = statement({
   name: "maintenance.removeSkipped",
-  // Raw SQL because the builder has no limit for deletes.
+  // Raw SQL, because Drizzle's query builder has no limit for deletes.
   params: OLD,
   columns: { rows: value("bigint") },
   text: ({ days, limit }) => sql`
@@ -258,7 +259,10 @@ export async function removeSkipped(db: RawDb, { days }: Pick<Old, "days">): Pro
   return rows > 0 ? { rows, next: "" } : { rows };
 }
 
-/** Whether an event waits in vain: a skip has dropped it, or its subscription is deleted and has no sequence row. */
+/**
+ * Whether an event of `batch_entries` waits in vain: a skip has dropped it, or its subscription is deleted and has no
+ * sequence row.
+ */
 const isDropped = (entry: SQL, skippedThrough: SQL) =>
   sql`${entry} <= coalesce(${skippedThrough}, ${entry})`;
 
@@ -302,7 +306,7 @@ const batchExpiry = statement({
 });
 
 /**
- * Removes events that have waited too long for the batch of a disabled subscription, or that wait for a batch which
+ * Removes events that have waited too long for the batch of a disabled subscription, or that wait for a batch that
  * never comes.
  */
 export const removeBatchEntries = nextChunk(batchExpiry);

@@ -11,7 +11,7 @@ import {
 
 interface Seen {
   readonly renewedAt: Date;
-  /** The time at which this value was first read. */
+  /** The monotonic time in milliseconds at which this heartbeat value was first read. */
   readonly sinceMs: number;
 }
 
@@ -24,8 +24,8 @@ export class Heartbeats {
   #readMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * Takes all rows of one read and returns those that have not moved for `LEASE_TTL_MS`. The read was sent at `askedMs` and
-   * answered at `answeredMs`, by the monotonic clock of this process.
+   * Takes all rows of one read and returns the heartbeats that have not changed for `LEASE_TTL_MS`. The read was sent
+   * at `askedMs` and answered at `answeredMs`, by the monotonic clock of this process.
    */
   read(
     rows: readonly Heartbeat[],
@@ -57,7 +57,7 @@ interface FailureDetectorDeps {
 /** Detects crashed dispatchers by their heartbeats and expires their leases. */
 export class FailureDetector {
   readonly #deps: FailureDetectorDeps;
-  /** Called when shards became free. */
+  /** Called when a lease has expired or was released, so that its shards are free. */
   readonly #onFreed: () => void;
   readonly #heartbeats = new Heartbeats();
   /** The dispatchers with a lease that is being expired. */
@@ -70,7 +70,7 @@ export class FailureDetector {
     this.#onFreed = onFreed;
   }
 
-  /** The time until the next check. */
+  /** The time in milliseconds until the next check. */
   get intervalMs(): number {
     return this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
@@ -88,7 +88,8 @@ export class FailureDetector {
       if (!this.#living.isSubsetOf(living)) this.#onFreed();
       this.#living = living;
       const silent = this.#heartbeats.read(rows, { askedMs, answeredMs: clock.monotonicMs() });
-      // Not awaited: an expiry waits for the statements of the crashed process, which must not delay the next check.
+      // The expiry is not awaited: it waits for the statements of the crashed process, which must not delay the next
+      // check.
       for (const dead of silent)
         if (dead.id !== ownId && !this.#expiring.has(dead.id)) void this.#expire(dead);
     } catch (error) {

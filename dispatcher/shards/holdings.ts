@@ -12,7 +12,7 @@ export type HoldingsEvent =
       readonly shards: readonly number[];
       readonly unclean: readonly number[];
     }
-  /** The actors of the shard have to stop: the shard is released as soon as none of them is left. */
+  /** The actors of the shard have to stop: the shard is released as soon as the last of them is gone. */
   | { readonly kind: "shard_closed"; readonly shard: number }
   /** Requests of a closed shard have run for `CLOSING_MS` and have to be aborted. */
   | { readonly kind: "shard_overdue"; readonly shard: number }
@@ -25,7 +25,7 @@ export type HoldingsEvent =
 export interface ShardUse {
   /** Whether attempts of a crashed holder are still in doubt. */
   hasInDoubt(shard: number): boolean;
-  /** Whether something of the shard has run for so long that a handover would have to wait for it. */
+  /** Whether a request or a quarantined record of the shard takes so long that a handover would have to wait for it. */
   lingers(shard: number): boolean;
   /** The shards that have an actor. */
   busyShards(): ReadonlySet<number>;
@@ -39,16 +39,16 @@ interface HoldingsDeps {
 }
 
 /**
- * The time for which a surplus shard is kept open while one of its requests hangs. By then the request has timed out and
- * its retry is a minute away, so the handover delays nothing.
+ * The time in milliseconds for which a surplus shard is kept open while one of its requests hangs. By then the
+ * request has timed out and its retry is a minute away, so the handover delays nothing.
  */
 const PATIENCE_MS = 20_000;
-/** The time that the requests of a closed shard may still take before they are aborted. */
+/** The time in milliseconds that the requests of a closed shard may still take before they are aborted. */
 const CLOSING_MS = 2_000;
 
 const renewMs = () => LEASE_RENEW_MS;
 
-/** The most that the two clocks of the process may differ on the time since a renewal. */
+/** The most milliseconds that the two clocks of the process may differ on the time since a renewal. */
 const CLOCK_TOLERANCE_MS = 500;
 
 /** The start of a renewal by the two clocks of the process. */
@@ -66,7 +66,7 @@ export class Holdings {
   readonly #use: ShardUse;
   readonly #report: (event: HoldingsEvent) => void;
   readonly #shards = new Map<number, Claim>();
-  /** Surplus shards that are still served, with the time since when they are surplus. */
+  /** Surplus shards that are still served, each with the time from which on it was surplus. */
   readonly #leaving = new Map<number, number>();
   /** Shards that take no new work. They stay here until PostgreSQL has confirmed their release. */
   readonly #closed = new Set<number>();
@@ -118,7 +118,8 @@ export class Holdings {
   }
 
   /**
-   * Renews the lease until `ended`, then releases it with all shards. If PostgreSQL is away, the lease expires instead.
+   * Renews the lease until `ended`, then releases it with all shards. If PostgreSQL is out of reach then, the lease
+   * expires instead.
    */
   async run(ended: AbortSignal): Promise<void> {
     const often = { clock: this.#deps.clock, ended };
@@ -139,19 +140,19 @@ export class Holdings {
     this.#abandoned = true;
   }
 
-  /** Keeps the held shards but claims no more, and lets no new work begin. */
+  /** Keeps the claimed shards, but claims no more shards and lets no new work begin. */
   stop(): void {
     this.#stopping = true;
   }
 
-  /** Notes that an actor of this shard was dropped: a closed shard may be ready for its release. */
+  /** Notes that an actor of this shard was dropped, so that a closed shard may be ready for its release. */
   actorGone(shard: number): void {
     if (this.#closed.has(shard)) this.#tick.nudge();
   }
 
   /**
-   * Gives up the lease of this id, which another dispatcher has expired, and applies for a new one. Returns false if the
-   * process has another lease already.
+   * Gives up the lease with this id, which another dispatcher has expired, and applies for a new lease. Returns false
+   * if the process has another lease already.
    */
   lose(id: string): boolean {
     if (id !== this.#id) return false;
@@ -169,7 +170,7 @@ export class Holdings {
     const { clock, leases, log } = this.#deps;
     const id = this.#id;
     try {
-      // The insert changes nothing if an earlier try wrote the row and its response was lost.
+      // The insert of the lease changes nothing if an earlier try wrote the row and its response was lost.
       if (this.#renewed === undefined) await leases.join(id);
       const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
       const now = await leases.renew(id);
@@ -256,7 +257,7 @@ export class Holdings {
     this.#closed.delete(shard);
   }
 
-  /** Marks `count` shards as leaving: first those that are marked already, then the last ones of the others. */
+  /** Marks `count` shards as leaving: first those that are marked already, then the last of the other shards. */
   #choose(count: number): void {
     if (count <= 0) return this.#leaving.clear();
     const nowMs = this.#deps.clock.monotonicMs();

@@ -6,28 +6,41 @@ import { rows, statement } from "../../db/statement.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
 /*
- * Leases decide which dispatcher delivers which shard. The row of a dispatcher is its lease, and each shard refers to the
- * row of its holder. A renewal changes the row. A dispatcher that sees another row unchanged for `LEASE_TTL_MS` expires
- * that lease: it deletes the row, which frees the shards at once. Every commit locks the row of its writer first, so the
- * expired process can write nothing more (fencing).
+ * Leases decide which dispatcher delivers which shard. The row of a dispatcher is its lease, and each shard refers to
+ * the row of its holder. A renewal changes the row. A dispatcher that sees another dispatcher's row unchanged for
+ * `LEASE_TTL_MS` expires that lease: it deletes the row, which frees the shards immediately. Every commit locks the
+ * row of its writer first, so the expired process can write nothing more (fencing).
  *
- * An expiry does not look at the work of the crashed process. Its shards are flagged unclean, and the next holder marks the
- * attempts that it may repeat. A shard that moves between running dispatchers is released by its holder after the last
- * request for it has ended.
+ * An expiry does not look at the work of the crashed process. Its shards are flagged unclean, and the next holder
+ * marks the attempts that it may repeat. A shard that moves between running dispatchers is released by its holder
+ * after the last request for it has ended.
  */
 
-/** The time without a renewal, by the clock of the observer, after which it may expire a lease. */
+/**
+ * The time in milliseconds without a renewal, by the clock of the observer, after which the observer may expire a
+ * lease.
+ */
 export const LEASE_TTL_MS = 3_500;
-/** The interval between two renewals of a lease. */
+/** The interval in milliseconds between two renewals of a lease. */
 export const LEASE_RENEW_MS = 1_000;
-/** The time after a renewal in which requests may begin. It ends well before another dispatcher may take over. */
+/**
+ * The time in milliseconds after a renewal in which requests may begin. It ends well before another dispatcher may
+ * take over.
+ */
 export const LEASE_SAFE_MS = 2_500;
-/** The interval between two reads of the heartbeats: a crash is detected at most twice this time after the TTL. */
+/**
+ * The interval in milliseconds between two reads of the heartbeats: a crash is detected at most twice this time after
+ * the TTL.
+ */
 export const LEASE_WATCH_MS = 200;
-/** The interval of the only dispatcher, which has to notice when another one joins. */
+/**
+ * The interval in milliseconds at which the only dispatcher reads the heartbeats, to notice when another dispatcher
+ * joins.
+ */
 export const LEASE_GLANCE_MS = 1_000;
 /**
- * A read that comes later than this after the last one starts anew, because the others may have lost PostgreSQL, too.
+ * The gap in milliseconds between two reads of the heartbeats after which the measurement starts anew, because the
+ * other dispatchers may have lost PostgreSQL, too.
  */
 export const LEASE_BLIND_MS = 2_000;
 
@@ -35,7 +48,10 @@ export const LEASE_BLIND_MS = 2_000;
 export interface Claim {
   /** The number of times that the shard has been claimed. */
   readonly epoch: number;
-  /** A former holder crashed, and the first entries of its lanes may have been sent already (column `orphaned`). */
+  /**
+   * True if a former holder crashed, so that the first entries of its lanes may have been sent already (column
+   * `orphaned`).
+   */
   readonly unclean: boolean;
 }
 
@@ -46,7 +62,8 @@ export interface Heartbeat {
 }
 
 /**
- * Returns the number of shards for a dispatcher. All compute the same: the first ids get one more each of a remainder.
+ * Returns the number of shards for a dispatcher. All dispatchers compute the same numbers: of a remainder, the first
+ * ids get one more shard each.
  */
 export function fairShare(living: readonly string[], id: string): number {
   const sorted = living.toSorted();
@@ -59,13 +76,17 @@ const NOW = sql`now()`;
 const MIB = 1_048_576;
 const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
 
-/** The leases as the dispatcher uses them; the simulation implements the same type in memory. */
+/** The queries of the leases. The simulation implements the same type in memory. */
 export type Leases = ReturnType<typeof createLeases>;
 
-/** Creates the leases on PostgreSQL. Only renewals use the connection `renewals`, so that nothing delays them. */
+/**
+ * Creates the queries of the leases on PostgreSQL. Only renewals use the connection `renewals`, so that nothing
+ * delays them.
+ */
 export function createLeases(db: Db, renewals: Db) {
   /**
-   * Releases each shard that still has the epoch of its claim, and writes whether it is unclean for the next holder.
+   * Releases each shard that still has the epoch of its claim, and writes whether the shard is unclean for the next
+   * holder.
    */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
     const given = Array.from(claims, ([shard, { epoch, unclean }]) => ({
@@ -100,7 +121,8 @@ export function createLeases(db: Db, renewals: Db) {
       return renewed?.now;
     },
     /**
-     * Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number above its share.
+     * Claims free shards up to the fair share. Returns all shards of this dispatcher, and the number of shards above
+     * its share.
      */
     async assign(id: string) {
       const found = await db
@@ -121,7 +143,7 @@ export function createLeases(db: Db, renewals: Db) {
     heartbeats: (): Promise<readonly Heartbeat[]> => db.run(allHeartbeats, {}),
     expire: (dead: Heartbeat) => db.transaction((tx) => expireLease(tx, dead)),
     release,
-    /** Ends the lease. Releases these shards like `release`; the foreign key frees all others unchanged. */
+    /** Ends the lease. Releases these shards like `release`; the foreign key frees all other shards unchanged. */
     async leave(id: string, claims: ReadonlyMap<number, Claim>) {
       await release(id, claims);
       await db.delete(dispatchers).where(eq(dispatchers.id, id));
@@ -131,15 +153,17 @@ export function createLeases(db: Db, renewals: Db) {
 
 const allHeartbeats = statement({
   name: "leases.heartbeats",
-  // Raw SQL because it runs five times a second, and the driver does not prepare a builder query without parameters.
+  // Raw SQL, because the statement runs five times a second, and the driver does not prepare a builder query without
+  // parameters.
   columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
   text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
 });
 
 /**
- * Expires a lease and frees its shards as unclean. Returns their number, or undefined if the lease was renewed after all or
- * another process was faster. The row lock waits for a running commit of the holder, which may be a claim, before the
- * shards are read. The three statements are pipelined, because a busy process would lose time at each response.
+ * Expires a lease and frees its shards as unclean. Returns the number of these shards, or undefined if the lease was
+ * renewed after all or another process was faster. The row lock waits for a running commit of the holder, which may
+ * be a claim, before the shards are read. The three statements are pipelined, because a busy process would lose time
+ * at each response.
  */
 async function expireLease(tx: Tx, dead: Heartbeat): Promise<number | undefined> {
   const stillDead = and(eq(dispatchers.id, dead.id), eq(dispatchers.renewedAt, dead.renewedAt));
@@ -175,7 +199,7 @@ function claimShards(db: Db, id: string, limit: number) {
 /** Compares the epoch, so that a release that runs late does not take a shard from a later claim. */
 const releasing = statement({
   name: "leases.releaseShards",
-  // Raw SQL because its parameter is a table.
+  // Raw SQL, because the parameter is a table.
   params: { id: dispatchers.id, given: rows(CLAIM) },
   text: ({ id, given }) => sql`
     update shards s set dispatcher_id = null, orphaned = given.orphaned

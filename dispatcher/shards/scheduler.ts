@@ -8,17 +8,21 @@ import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 
 /** The most subscriptions that one command takes from a sorted set. */
 const TAKE_LIMIT = 256;
-/** The pause before Redis is queried again after a failure. */
+/** The pause in milliseconds before Redis is queried again after a failure. */
 const REDIS_RETRY_MS = 1_000;
 /**
- * The longest sleep of the scheduler. If the clock of PostgreSQL is set forward, planned wakes are due before it ends.
+ * The longest sleep of the scheduler in milliseconds. If the clock of PostgreSQL is set forward, planned wakes are
+ * due before the sleep ends.
  */
 const MAX_SLEEP_MS = 200;
-/** The time that received wakes stay in the sorted sets, so that one command removes many of them. */
+/** The time in milliseconds that received wakes stay in the sorted sets, so that one command removes many of them. */
 const CLEAR_MS = 250;
 
 export type ScheduleEvent =
-  /** A subscription may have something to do. `isSwept`: a sweep found it; nothing happened to it just now. */
+  /**
+   * A subscription may have entries to send. `isSwept`: a sweep found the subscription; otherwise an event just woke
+   * it.
+   */
   | { readonly kind: "woken"; readonly wake: Wake; readonly isSwept: boolean }
   /** A sweep has reported every due subscription of these shards. */
   | { readonly kind: "shards_swept"; readonly shards: readonly number[] };
@@ -37,7 +41,7 @@ type SchedulerDeps = SweeperDeps & { readonly schedule: Schedule };
 export class Scheduler {
   readonly #deps: SchedulerDeps;
   readonly #report: (event: ScheduleEvent) => void;
-  /** The time at which the sorted set of each shard is read next. It is kept in memory in case the sets are lost. */
+  /** The time at which the sorted set of each shard is read next. It is kept in memory in case Redis loses the sets. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   readonly #sweeper: Sweeper;
@@ -52,7 +56,7 @@ export class Scheduler {
     this.#sweeper = new Sweeper(deps, report, (shard, at) => this.#takeAt(shard, at));
   }
 
-  /** The longest wait of a due entry at the last sweep. */
+  /** The longest wait of a due entry in milliseconds at the last sweep. */
   get lagMs(): number {
     return this.#sweeper.lagMs;
   }
@@ -68,7 +72,10 @@ export class Scheduler {
     await Promise.all([this.#takeLoop(ended), this.#sweeper.run(ended)]);
   }
 
-  /** Reads the sorted sets of shards that were just claimed, and sweeps the shards, because they may hold anything. */
+  /**
+   * Reads the sorted sets of shards that were just claimed, and sweeps the shards, because they may have any number
+   * of due subscriptions.
+   */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
     this.#take.nudge();
@@ -78,7 +85,7 @@ export class Scheduler {
   /** Plans a wake for a subscription of a held shard. */
   async plan(wake: Wake, at: Date): Promise<void> {
     this.#takeAt(wake.shard, at);
-    // Cleared now: a later removal would take the new wake with it.
+    // The received wake is cleared now, because a later removal would take the new wake with it.
     if (this.#unclear.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
     await this.#deps.schedule.plan([{ ...wake, at }]);
   }
@@ -99,7 +106,8 @@ export class Scheduler {
   }
 
   /**
-   * Removes received wakes from the sorted sets, which would report them again. A wake that is lost here costs a sweep.
+   * Removes received wakes from the sorted sets, which would report them again. A wake that is lost here comes with
+   * the next sweep.
    */
   async #clear(): Promise<void> {
     await this.#deps.clock.sleep(CLEAR_MS);
@@ -108,7 +116,7 @@ export class Scheduler {
     await this.#deps.schedule.clear(received);
   }
 
-  /** Reads the sorted set of the shard at `at`, or earlier if that is planned already. */
+  /** Plans a read of the shard's sorted set at `at`, unless an earlier read is planned already. */
   #takeAt(shard: number, at: Date): void {
     const planned = this.#nextAt.get(shard);
     if (planned !== undefined && planned <= at) return;
@@ -147,11 +155,11 @@ export class Scheduler {
   }
 }
 
-/** The most shards of one query, because its whole result is held in memory. */
+/** The most shards of one query, because the whole result of a query is kept in memory. */
 const SHARDS_PER_QUERY = 16;
 /** The number of subscriptions that one quick query reads of each claimed shard, before all others are read. */
 const CLAIMED_FIRST = 16;
-/** The pause before a query is retried that failed because PostgreSQL is out of reach. */
+/** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 1_000;
 
 /** The result of a query, with the claims under which its shards were held when it began. */
@@ -184,9 +192,9 @@ export class Sweeper {
   readonly #runner: GroupRunner<number, Found>;
   /** Writes to Redis that are under way. */
   #planning: Promise<void>[] = [];
-  /** The longest wait of a due entry since the last sweep of all shards ended. */
+  /** The longest wait of a due entry in milliseconds since the last sweep of all shards ended. */
   #longestMs = 0;
-  /** The longest wait of a due entry that the last sweep of all shards found. */
+  /** The longest wait of a due entry in milliseconds that the last sweep of all shards found. */
   lagMs = 0;
 
   constructor(
@@ -210,13 +218,16 @@ export class Sweeper {
     });
   }
 
-  /** Sweeps shards that were just claimed at once, because they may hold anything. */
+  /** Immediately sweeps shards that were just claimed, because they may have any number of due subscriptions. */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#claimed.add(shard);
     this.#claim.nudge();
   }
 
-  /** Sweeps all shards every `SWEEP_MS`. Claimed shards are swept beside that and do not wait for it. */
+  /**
+   * Sweeps all shards every `SWEEP_MS`. Shards that were just claimed are swept at the same time and do not wait for
+   * it.
+   */
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
@@ -246,8 +257,8 @@ export class Sweeper {
   }
 
   /**
-   * Finds the first subscriptions of each of these shards, which nobody has served for seconds, so that deliveries of each
-   * shard start at once. The full sweep that follows also covers a failure here.
+   * Finds the first subscriptions of each of these shards, which no dispatcher has served for seconds, so that
+   * deliveries of each shard start immediately. The full sweep that follows also covers a failure here.
    */
   async #sweepFirst(shards: readonly number[]): Promise<void> {
     try {
@@ -279,7 +290,10 @@ export class Sweeper {
     this.#planning.push(this.#deps.schedule.plan(later));
   }
 
-  /** Reports the shards of a sweep, without those that were lost during the query, even if they were claimed again. */
+  /**
+   * Reports that these shards were swept, except those that were lost during the query, even if they were claimed
+   * again.
+   */
   #reportSwept(claims: ReadonlyMap<number, unknown>): void {
     const { shards } = this.#deps.holdings;
     const swept = [...claims.keys()].filter((id) => shards.get(id) === claims.get(id));

@@ -12,7 +12,7 @@ import { type Decision, DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 
 /*
  * Text-encoded rows. Hot statements pass rows to and from PostgreSQL as text: the driver then encodes or decodes one
- * value per row, or per statement, instead of one per column. An empty field is null.
+ * text per row, or per statement, instead of one value per column. An empty field is null.
  */
 
 /** No value contains these separators: text of receivers is cleaned of them, and JSON escapes them. */
@@ -26,7 +26,8 @@ export const BETWEEN_FIELDS = "\x1f";
 const ATTEMPT_FIELDS = {
   shard: outbox.shard,
   /**
-   * The entry was read from the log, so its record moves the offset, unless the offset has passed the entry already.
+   * True if the entry was read from the log, so that its record moves the offset, unless the offset has passed the
+   * entry already.
    */
   isLogged: value("boolean"),
   ...getTableColumns(deliveryAttempts),
@@ -34,11 +35,12 @@ const ATTEMPT_FIELDS = {
 
 type Decided = "outcome" | "nextAttemptAt";
 /**
- * Columns of bytes. A record holds the hex digits, in which they were made and in which they are passed to PostgreSQL.
+ * Columns of bytes. An attempt record holds their hex digits, because the values are made as hex digits and passed to
+ * PostgreSQL as hex digits.
  */
 type HexField = "signature" | "previousSignature" | "bodyDigest";
 
-/** One POST and the decision about its entry: everything that a commit writes about it. */
+/** An attempt record: one POST and the decision about its entry, with all values that a commit writes about them. */
 export interface AttemptRecord
   extends
     Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided | HexField>,
@@ -85,7 +87,10 @@ function storable(text: string): string {
 // The commit of attempts is the hottest statement (`bun run bench dispatch`), so it is raw SQL: one statement for the
 // records of many actors, which it gets as one text.
 
-/** Fields of the entry and not of the attempt: those that locate it, and those that are copied to the attempt. */
+/**
+ * Fields that belong to the entry and not to the attempt: those that locate the entry, and those that are copied to
+ * the attempt.
+ */
 const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
 const ENTRY: ReadonlySet<Field> = new Set(["payloadMode", "batchJobId", "recordedAt"]);
 
@@ -95,8 +100,8 @@ function nameOf(field: Field): string {
 }
 
 /**
- * Decodes the fields of a record into columns. The clock of PostgreSQL determines the due time of a retry: the record
- * has the ms until then, so a wrong clock of one process neither blocks an entry nor sends it early.
+ * Decodes the fields of an attempt record into columns. The clock of PostgreSQL determines the due time of a retry:
+ * the record has the ms until then, so a wrong clock of one process neither blocks an entry nor sends it early.
  */
 const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
@@ -110,7 +115,9 @@ const NUMBERED = sql.raw(
 
 const written = FIELDS.filter((field) => !PLACE.has(field));
 const WRITTEN = sql.raw(written.map(nameOf).join(", "));
-/** Selects the values of an attempt; `settles` wraps the columns that only an attempt which settles its entry has. */
+/**
+ * Selects the values of an attempt row; `settles` wraps the columns that only an attempt that settles its entry has.
+ */
 const selected = (settles: (column: string) => string) =>
   sql.raw(
     written
@@ -127,11 +134,13 @@ const selected = (settles: (column: string) => string) =>
 const SELECTED = selected((column) => `case when e.sequence is not null then ${column} end`);
 const RUN = selected((column) => column);
 
-/** Whether a run of failures reaches the 20th, even if a success follows. */
+/** Whether a run of failures reaches the 20th failure, even if a success follows. */
 const REACHED = sql`
     (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
 
-/** Writes the rows that wait for their next attempt, and counts the runs of failures with their consequences. */
+/**
+ * Writes the `outbox` rows that wait for their next attempt, and counts the runs of failures with their consequences.
+ */
 function waitAndCount(now: SQL): SQL {
   return sql`
     waiting as (
@@ -189,7 +198,7 @@ const recordsOf = ({ dispatcherId, lines }: Readonly<Record<"dispatcherId" | "li
         from lines
     )`;
 
-/** Returns the ids of the subscriptions that match, as one value. */
+/** Returns the ids of the subscriptions that match, as one array. */
 const idsWhere = (holds: SQL) => sql`array(select id from subscriptions where ${holds})`;
 
 const GIVEN = {
@@ -204,10 +213,13 @@ const ANSWER = {
   left: list(webhookSubscriptions.id),
 };
 
-/** Commits successes of consecutive log entries: those from `firsts` to `lasts` of each subscription. */
+/**
+ * Commits the attempt records of successes of consecutive log entries: those from `firsts` to `lasts` of each
+ * subscription.
+ */
 export const commitRuns = statement({
   name: "attempts.commitRuns",
-  // Raw SQL because it is the hottest statement of all (measured).
+  // Raw SQL, because the statement is the hottest of all (measured).
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)},
@@ -240,7 +252,10 @@ export const commitRuns = statement({
            array[]::text[] as disabled, ${idsWhere(sql`id not in (select subscription_id from advanced)`)} as left`,
 });
 
-/** Gives rows to unsettled entries that the offset passes: retries, and entries of other reviews that are under way. */
+/**
+ * Inserts `outbox` rows for unsettled entries that the offset passes: retries, and entries of other reviews that are
+ * under way.
+ */
 const PASSED = sql`
     passed as (
       insert into outbox (${LOGGED_COLUMNS}, attempt, state, due_at)
@@ -255,10 +270,10 @@ const PASSED = sql`
        where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
     )`;
 
-/** Commits any records, with each entry at most once. */
+/** Commits attempt records of any kind, with each entry at most once. */
 export const commitAny = statement({
   name: "attempts.commit",
-  // Raw SQL because it is hot (measured).
+  // Raw SQL, because the statement is hot (measured).
   params: { ...GIVEN, now: instant },
   columns: ANSWER,
   text: (given) => sql`${recordsOf(given)}, subscriptions as materialized (

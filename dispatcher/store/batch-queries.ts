@@ -9,14 +9,12 @@ import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 
-// The statement that moves and numbers the events is raw SQL.
-
 export interface BatchDispatch {
   /** A ULID per dispatch, from which the ids of its jobs are made. */
   readonly id: string;
   readonly dispatcherId: string;
   readonly subscriptionId: string;
-  /** The length of an hour of batch_interval_hours, which tests shorten. */
+  /** The milliseconds that an hour of batch_interval_hours lasts; tests shorten it. */
   readonly hourMs: number;
   readonly now: Date;
 }
@@ -24,12 +22,12 @@ export interface BatchDispatch {
 type Window = typeof batchWindows.$inferSelect;
 
 /**
- * Dispatches a due batch (contract 7.14): waiting events become entries of the outbox, review by review, one chunk per
- * transaction. The first transaction stores the end of the window, so that another process continues the same window
- * after a crash. The last one moves the cursor. A subscription that is not due, not active or deleted by then changes
- * nothing.
+ * Dispatches a due batch (contract 7.14): waiting events become entries of the outbox, review by review, one chunk
+ * per transaction. The first transaction stores the end of the window, so that another process continues the same
+ * window after a crash. The last transaction moves the subscription's batch cursor. A subscription that is not due,
+ * not active or deleted by then changes nothing.
  *
- * `fenced`: another process has expired the lease of this one, and nothing was written.
+ * `fenced`: another process has expired the lease of this process, and nothing was written.
  */
 export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   for (let jobs = 0; ;) {
@@ -39,7 +37,7 @@ export async function dispatchBatch(db: Db, batch: BatchDispatch) {
   }
 }
 
-/** Dispatches one chunk. `more`: the window has further events. */
+/** Dispatches one chunk of a batch. `more`: the window has further events. */
 async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   const { subscriptionId, now } = batch;
   const lease = await tx
@@ -68,7 +66,7 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch) {
   } else {
     // A change of the interval may have postponed the next batch while the window was open.
     const next = dueAt > now ? dueAt : nextBatchAt(dueAt, intervalHours * batch.hourMs, now);
-    // The cursor moves in the transaction of the last entries of its window.
+    // The batch cursor moves in the transaction of the last entries of its window.
     await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
     await tx
       .update(webhookSubscriptions)
@@ -129,7 +127,7 @@ async function windowOf(
 
 const appending = statement({
   name: "batch.appendChunk",
-  // Raw SQL because it moves and numbers the rows in one statement. Its walks are as long as the chunk.
+  // Raw SQL, because one statement moves and numbers the events. Its walks are as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,

@@ -18,16 +18,19 @@ interface Pending {
 }
 
 interface CommitStore {
-  /** Commits records. Records that are committed already change nothing. */
+  /** Commits attempt records. Records that are committed already change nothing. */
   commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
 }
 
 type CommitDeps = RunnerDeps & { readonly store: CommitStore };
 
 const RECORDS_PER_COMMIT = 512;
-/** Fewer records wait for more, because a commit of one record costs PostgreSQL nearly as much as one of this many. */
+/**
+ * A group of fewer records waits for more records, because a commit of one record costs PostgreSQL nearly as much as
+ * a commit of this many.
+ */
 const WORTH_A_COMMIT = SEND_AHEAD;
-/** The longest wait for more records. */
+/** The longest wait for more records, in milliseconds. */
 const GATHER_MS = 8;
 /**
  * A subscription with this many records in one group sends faster than its records are committed. Groups do not wait for
@@ -43,7 +46,7 @@ const MAX_BACKLOG = 2_048;
  * above MAX_BACKLOG, so that a few locked rows do not stop the other subscriptions.
  */
 const MAX_QUARANTINED = 128 * MAX_UNRECORDED;
-/** The pause before a commit is retried that failed because PostgreSQL is out of reach. */
+/** The pause in milliseconds before a commit is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 100;
 
 export type CommitEvent =
@@ -90,7 +93,7 @@ export class Committer {
     return this.#queue.length;
   }
 
-  /** Whether more records may be added. Otherwise no send may begin. */
+  /** Whether the committer takes more records. Otherwise no send may begin. */
   get keepsUp(): boolean {
     return this.#queue.length < MAX_BACKLOG && this.#runner.waiting < MAX_QUARANTINED;
   }
@@ -100,7 +103,7 @@ export class Committer {
     return this.#runner.quarantined;
   }
 
-  /** Whether records of this shard are quarantined. The shard is better released once they are committed. */
+  /** Whether attempt records of this shard are quarantined. The shard is better released once they are committed. */
   hasQuarantined(shard: number): boolean {
     return this.#runner.hasQuarantined(({ record }) => record.shard === shard);
   }
@@ -111,7 +114,7 @@ export class Committer {
     else if (this.#queue.length >= WORTH_A_COMMIT) this.#gathering?.abort("enough");
   }
 
-  /** Forgets all records, which cannot be committed any more because the lease is lost. */
+  /** Forgets all attempt records, which cannot be committed any more because the lease is lost. */
   clear(): void {
     this.#queue = [];
     this.#runner.clear();
@@ -135,7 +138,9 @@ export class Committer {
     this.#gathering = undefined;
   }
 
-  /** Takes the next records that have the same dispatcher id. The id changes when the process loses its lease. */
+  /**
+   * Takes the next attempt records that have the same dispatcher id. The id changes when the process loses its lease.
+   */
   #nextGroup(): Pending[] {
     const id = this.#queue[0]?.dispatcherId;
     const other = this.#queue.findIndex((one) => one.dispatcherId !== id);
@@ -163,11 +168,11 @@ function hasBusy(group: readonly Pending[]): boolean {
   return bySubscription.values().some(({ length }) => length >= BUSY_RECORDS);
 }
 
-/** The changes of a commit beyond the entries of its records. */
+/** The effects of a commit beyond the entries of its attempt records. */
 export interface CommitResult {
-  /** The lease of this process is gone, so the commit wrote nothing. */
+  /** True if the lease of this process is gone, so that the commit wrote nothing. */
   readonly fenced: boolean;
-  /** Subscriptions of the records that are not active after the commit. */
+  /** Subscriptions that the commit found inactive, among those whose attempts it recorded. */
   readonly inactive: readonly string[];
   readonly disabled: readonly string[];
 }
@@ -175,25 +180,25 @@ export interface CommitResult {
 export interface CommitGroup {
   readonly records: readonly AttemptRecord[];
   readonly now: Date;
-  /** The same instant by the monotonic clock of the process. */
+  /** The same instant as `now`, by the monotonic clock of the process. */
   readonly monotonicMs: number;
 }
 
 /**
- * Writes the records of many actors: attempt rows, offsets, removed or waiting entries, failure counters, and the disabling
- * at the 20th failure (contract 6.3). The records of a subscription are written as a whole or not at all, and only while
- * this process has its lease, whose row is locked until the commit.
+ * Writes the attempt records of many actors: attempt rows, offsets, removed or waiting entries, failure counters, and
+ * the disabling at the 20th failure (contract 6.3). The records of a subscription are written as a whole or not at
+ * all, and only while this process has its lease, which is a row that stays locked until the commit.
  *
- * A repeat with the same records changes nothing: an offset and an entry move only from the attempt of the record, and
- * counters follow the entries that moved.
+ * A repeat with the same records changes nothing: an offset and an entry move only from the attempt of the record,
+ * and counters follow the entries that moved.
  *
- * Usually all records of a subscription are successes of consecutive log entries. The offset then moves from before the
- * first to the last, and nothing else has to be read (`commitRuns`). All other records go into `commitAny`. There the
- * offset passes unsettled entries and gives them rows in `outbox`: entries that wait for a retry, and with lanes by review
- * the entries of other reviews that are under way.
+ * Usually all records of a subscription are successes of consecutive log entries. The offset then moves from before
+ * the first to the last, and nothing else has to be read (`commitRuns`). All other records go into `commitAny`. There
+ * the offset passes unsettled entries and gives them rows in `outbox`: entries that wait for a retry, and with lanes
+ * by review the entries of other reviews that are under way.
  *
- * All records are passed as one text. PostgreSQL splits it at half the cost of json_to_recordset, and in a small group at
- * half the cost of one parameter per column.
+ * All records are passed as one text. PostgreSQL splits it at half the cost of json_to_recordset, and in a small
+ * group at half the cost of one parameter per column.
  */
 export async function commitAttempts(
   db: DbOrTx,

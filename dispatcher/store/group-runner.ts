@@ -42,7 +42,7 @@ export interface RunnerDeps {
 export interface Work<T, R> {
   /** Returns the key of an item. Items with the same key keep their order and are never split up. */
   readonly keyOf: (item: T) => string | number;
-  /** Does the work for a group in one transaction. An earlier try may have committed without a response. */
+  /** Does the work for a group in one transaction. An earlier try may have committed although its response was lost. */
   readonly run: (group: readonly T[]) => Promise<R>;
   /** Called with the result after each try that succeeded. */
   readonly done: (group: readonly T[], result: R) => void;
@@ -50,24 +50,27 @@ export interface Work<T, R> {
   readonly describe: (item: T) => Readonly<Record<string, unknown>>;
   /** The names of the log events for a failed try, and for a quarantined item that fails again. */
   readonly events: { readonly failed: string; readonly stuck: string };
-  /** The pause before a group is retried that failed because of the store. */
+  /** The pause in milliseconds before a group is retried that failed because PostgreSQL is out of reach. */
   readonly retryMs: number;
 }
 
-/** The pause before the first retry of a quarantined key. It doubles with each failure. */
+/** The pause in milliseconds before the first retry of a quarantined key. It doubles with each failure. */
 const FIRST_RETRY_MS = 100;
-/** The longest pause. Locks are released sooner or later, but rejected items stay until an operator repairs them. */
+/**
+ * The longest pause in milliseconds between two retries of a quarantined key. Locks are released sooner or later, but
+ * rejected items stay until an operator repairs them.
+ */
 const LONGEST_RETRY_MS = { waits: 1_000, store: 1_000, refused: 30_000 };
 
 interface Quarantined<T> {
-  /** The items of the key in their order. */
+  /** The quarantined items of the key in their order. */
   readonly pending: T[];
   /**
    * The number of items of the next try: one, and twice as many after each success, so that only rejected items stay.
    */
   size: number;
   delayMs: number;
-  /** The time of the next try by the monotonic clock. */
+  /** The time of the next try in milliseconds by the monotonic clock. */
   retryAtMs: number;
 }
 
@@ -77,15 +80,15 @@ interface Failed {
 }
 
 /**
- * Runs work for many items at once, so that one failing item does not stop the others. A group that fails is halved
- * until a single failing key is left. That key is quarantined: it is retried individually, without an end, after
- * growing pauses, and its further items wait behind it. While PostgreSQL is out of reach a group is not split but
- * retried as a whole.
+ * Runs work for many items in one group, so that one failing item does not stop the others. A group that fails is
+ * halved until a single failing key is left. That key is quarantined: it is retried individually, without an end,
+ * after growing pauses, and its further items wait behind it. While PostgreSQL is out of reach a group is not split
+ * but retried as a whole.
  */
 export class GroupRunner<T, R> {
   readonly #quarantine = new Map<string | number, Quarantined<T>>();
   #retrying = false;
-  /** Aborted by `clear`. */
+  /** Ends the current work when `clear` aborts it. */
   #current = new AbortController();
   readonly #deps: RunnerDeps;
   readonly #work: Work<T, R>;
@@ -112,7 +115,10 @@ export class GroupRunner<T, R> {
       .some(({ pending: [first] }) => first !== undefined && fits(first));
   }
 
-  /** Makes each quarantined key due if its first item matches, also if a try of it is under way and fails. */
+  /**
+   * Makes each quarantined key due immediately if its first item matches, even if a try of the key is under way and
+   * fails.
+   */
   retryNow(fits: (item: T) => boolean): void {
     for (const one of this.#quarantine.values()) {
       const [first] = one.pending;
@@ -172,7 +178,7 @@ export class GroupRunner<T, R> {
     return undefined;
   }
 
-  /** Quarantines the key of these items. */
+  /** Quarantines the key that these items share. */
   #begin(items: readonly T[]): void {
     const rest = items.filter((item) => !this.#join(item));
     const [first] = rest;
@@ -212,10 +218,10 @@ export class GroupRunner<T, R> {
     if (one.pending.length === 0) this.#quarantine.delete(key);
   }
 
-  /** Postpones a key after a failed try of `tried` items. */
+  /** Postpones a quarantined key after a failed try of `tried` items. */
   #putOff(one: Quarantined<T>, { failure, error }: Failed, tried: number): void {
     one.size = 1;
-    // Any of several items may be rejected, so the first one is retried alone at once.
+    // Any of several items may be rejected, so the first item is retried alone immediately.
     if (failure === "refused" && tried > 1) return;
     one.retryAtMs = this.#deps.clock.monotonicMs() + one.delayMs;
     one.delayMs = Math.min(2 * one.delayMs, LONGEST_RETRY_MS[failure]);
@@ -227,7 +233,7 @@ export class GroupRunner<T, R> {
 }
 
 /**
- * Adds an item to the quarantined ones of its key, unless it is there already. Returns false if the key is not
+ * Adds an item to the quarantined items of its key, unless it is among them already. Returns false if the key is not
  * quarantined.
  */
 export function joinPending<T>(known: Quarantined<T> | undefined, item: T): boolean {
@@ -235,7 +241,7 @@ export function joinPending<T>(known: Quarantined<T> | undefined, item: T): bool
   return known !== undefined;
 }
 
-/** Splits a group by keys into two halves, each in order. The second one is empty for a single key. */
+/** Splits a group by keys into two halves, each in order. The second half is empty for a single key. */
 export function halvesOf<T>(
   group: readonly T[],
   keyOf: (item: T) => string | number,

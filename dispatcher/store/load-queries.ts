@@ -31,7 +31,10 @@ const PARTS = [
   [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
   ["''", "h.gap"],
 ] as const;
-/** The further fields of both. JSON is read as the stored text, because it is copied into the body unchanged. */
+/**
+ * The further fields of a text-encoded entry, for both sources. JSON is read as the stored text, because it is copied
+ * into the body unchanged.
+ */
 const HISTORY =
   "h.id, h.store_id, h.store_review_site_id, h.axis, h.actor, h.review, h.site, h.metadata";
 
@@ -40,8 +43,8 @@ const line = (own: readonly string[]) =>
 const ROW_LINE = line(PARTS.map(([ofRow]) => ofRow));
 const LOG_LINE = line(PARTS.map(([, ofEvent]) => ofEvent));
 
-// Raw SQL because every load of an actor runs it (`bun run bench dispatch`). It is written so that no state of the
-// statistics makes the planner scan a table (`bun run bench plans`).
+// Raw SQL, because every load of an actor runs the statement (`bun run bench dispatch`). It is written so that no
+// state of the statistics makes the planner scan a table (`bun run bench plans`).
 
 const SETTINGS = {
   partnerId: webhookSubscriptions.partnerId,
@@ -68,7 +71,8 @@ const NO_SETTINGS = sql`'[]'::json`;
 
 const load = statement({
   name: "load.active",
-  // Raw SQL because it is hot and makes bounded walks of the log and of `outbox` for each request of a table.
+  // Raw SQL, because the statement is hot and makes bounded walks of the log and of `outbox` for each request of a
+  // table.
   params: {
     given: rows({
       ord: value("integer"),
@@ -80,7 +84,7 @@ const load = statement({
       except_none: value("boolean"),
     }),
   },
-  // A row has either the settings of a subscription or one encoded entry.
+  // A row of the result has either the settings of a subscription or one encoded entry.
   columns: { ord: value("integer"), entry: nullable(value("text")), settings: table(SETTINGS) },
   text: ({ given }) => sql`
     with asked as materialized (
@@ -200,14 +204,14 @@ export function nextOf(
     /** The entries in the order of their sequence, up to `limit`. */
     entries,
     tests: found.filter(({ isTest }) => isTest),
-    /** There may be more entries after the window, which the left-out reviews fill. */
+    /** True if more entries may follow the window, because the left-out reviews fill it. */
     isFull: isCut && entries.length < limit,
   };
 }
 
 /**
- * Makes placeholder entries for events that were removed from the log before they were settled (contract 7.3), so that
- * the entries behind them wait. Not done if reviews are left out.
+ * Makes placeholder entries for events that were removed from the log before they were settled (contract 7.3), so
+ * that the entries behind them wait. No placeholders are made if the request leaves out reviews.
  */
 function missingOf(
   logged: readonly ReadEntry[],
@@ -224,10 +228,12 @@ function missingOf(
   return missing.map((sequence) => ({ ...MISSING, sequence }));
 }
 
-/** An entry as read; `gap` is the count of sequences right before that of a log event that are not in the log. */
+/**
+ * An entry as read. `gap` is the count of sequence numbers right before that of a log event that are not in the log.
+ */
 export type ReadEntry = Entry & { readonly gap: number };
 
-/** Decodes an entry of this partner. */
+/** Decodes the text of an entry that belongs to this partner. */
 function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;

@@ -4,19 +4,19 @@ import type { Answer, DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
-/** The pause before a query is retried that failed because PostgreSQL is out of reach. */
+/** The pause in milliseconds before a query is retried that failed because PostgreSQL is out of reach. */
 const RETRY_MS = 250;
-/** The most windows that are passed for one load; each takes about 10 ms. The next sweep continues. */
+/** The most windows of the log that are passed for one load; each takes about 10 ms. The next sweep continues. */
 const PASSES_PER_LOAD = 32;
 
 interface OpenRequest {
   readonly request: LoadRequest;
-  /** Returns false once the actor stops. */
+  /** Returns false once the actor that sent the request stops. */
   readonly isWanted: () => boolean;
   readonly take: (loaded: Loaded) => void;
-  /** Aborted by `clear`. */
+  /** Aborted when `clear` makes the result of the request useless. */
   readonly signal: AbortSignal;
-  /** The number of windows that were passed for the request. */
+  /** The number of windows of the log that were passed for the request. */
   readonly passes: number;
 }
 
@@ -28,12 +28,12 @@ interface LoadOptions extends Partial<Pick<OpenRequest, "isWanted">> {
  * Batches the loads of many actors into few queries: requests that arrive during a query share the next one. A
  * subscription whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
  *
- * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request is
- * read again, because other reviews must not wait for those. Windows are passed beside the other loads, one at a time,
- * so that these do not wait.
+ * If the reviews that a request leaves out fill its window of the log, the offset passes the window and the request
+ * is read again, because other reviews must not wait for the left-out ones. Windows are passed beside the other
+ * loads, one at a time, so that these do not wait.
  *
- * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once its
- * actors are gone, would be held up by one subscription that cannot be read.
+ * A request of an actor that stops gets an empty result without a query. Otherwise a shard, which is released once
+ * its actors are gone, would be held up by one subscription that cannot be read.
  */
 export class Loader {
   #queue: OpenRequest[] = [];
@@ -41,7 +41,7 @@ export class Loader {
   #urgent: OpenRequest[] = [];
   #running = 0;
   #current = new AbortController();
-  /** Resolves when all windows are passed. */
+  /** Resolves when all windows that wait to be passed are passed. */
   #passing = Promise.resolve();
   readonly #runner: GroupRunner<OpenRequest, (Answer | undefined)[]>;
 
@@ -81,7 +81,7 @@ export class Loader {
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
-  /** Retries quarantined requests of actors that stop now, because their next try may be 30 s away. */
+  /** Immediately retries quarantined requests of actors that stop, because their next try may be 30 s away. */
   release(): void {
     this.#runner.retryNow(({ isWanted }) => !isWanted());
   }
@@ -106,7 +106,7 @@ export class Loader {
 
   async #run(): Promise<void> {
     this.#running += 1;
-    // Loads of the same tick share a query.
+    // Waits for the other loads of the same tick, which share the query.
     await Promise.resolve();
     while (this.#urgent.length + this.#queue.length > 0) {
       const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;

@@ -14,19 +14,19 @@ import { loadActive, WINDOW, type LoadedRows, type SubscriptionRow } from "./loa
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 export interface Answer extends Loaded {
-  /** The left-out reviews fill the window of the log, so more entries may follow it. */
+  /** True if the left-out reviews fill the window of the log, so that more entries may follow it. */
   readonly isFull?: boolean;
 }
 
 /** The queries of the dispatcher. The simulation implements the same type in memory. */
 export type DispatchStore = ReturnType<typeof createStore>;
 
-/** The longest wait for the lock of an offset, equal to that of a commit. */
+/** The longest wait in milliseconds for the lock of an offset, equal to that of a commit. */
 const LOCK_MS = 100;
 
 interface StoreDeps {
   readonly db: Db;
-  /** The clock of PostgreSQL. */
+  /** A clock that shows the time of PostgreSQL (`PostgresClock`). */
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
@@ -45,14 +45,17 @@ export function createStore(deps: StoreDeps) {
      * Moves the offset of a subscription past one window of its log. The entries that it passes get rows in `outbox`.
      */
     passWindow: (id: string) => passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS }),
-    /** Commits records. Records that are committed already change nothing. */
+    /** Commits attempt records. Records that are committed already change nothing. */
     commit(dispatcherId: string, records: readonly AttemptRecord[]) {
       const monotonicMs = clock.monotonicMs();
       return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });
     },
     dispatchBatch: (batch: Omit<BatchDispatch, "hourMs">) =>
       dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    /** Returns the first `limit` subscriptions of each shard that have something due, or all. */
+    /**
+     * Returns the subscriptions of each shard that have a due entry or batch: the first `limit` of each shard, or all
+     * without `limit`.
+     */
     async sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]> {
       const found = await sweepShards(db, shards, limit);
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
@@ -75,8 +78,8 @@ function toAnswer(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | unde
 }
 
 /**
- * Decrypts the secrets of a subscription. If no key opens them, the fault is ours: it returns undefined, so that
- * nothing is sent and nothing counts until an operator has repaired it.
+ * Decrypts the secrets of a subscription. If no key decrypts them, the fault is ours: the function returns undefined,
+ * so that nothing is sent and no failure counts until an operator has repaired the key.
  */
 function openSubscription(
   { box, log }: { box: SecretBox; log: Log },

@@ -5,11 +5,14 @@ import { NO_LIMIT, queuesOf } from "../../db/log.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
 
-// The sweep is raw SQL, because the builder has no recursion.
+// The sweep is raw SQL, because Drizzle's query builder does not support recursive queries.
 
-/** The interval between two sweeps of a shard. A lost wake costs at most this time. */
+/** The interval in milliseconds between two sweeps of a shard. A lost wake delays deliveries by at most this time. */
 export const SWEEP_MS = 3_000;
-/** The time ahead for which a sweep reports due subscriptions, so that a late next sweep misses nothing. */
+/**
+ * The time ahead in milliseconds for which a sweep reports due subscriptions, so that a late next sweep misses
+ * nothing.
+ */
 const SOON_MS = 2 * SWEEP_MS;
 /**
  * The most due batches per shard, the earliest first. The limit also corrects the planner, which expects a third of all
@@ -20,9 +23,12 @@ const BATCHES_AT_ONCE = 500;
 const SWEPT = {
   subscriptionId: outbox.subscriptionId,
   shard: outbox.shard,
-  /** The time until the subscription is due by the clock of PostgreSQL; 0 or less if it is due now. */
+  /** The time in milliseconds until the subscription is due by the clock of PostgreSQL; 0 or less if it is due now. */
   dueInMs: value("double precision"),
-  /** The time for which its first entry, except tests, could have been sent; below 0 while the entry waits. */
+  /**
+   * The time in milliseconds for which the first entry of the subscription, except tests, could have been sent; below
+   * 0 while the entry waits.
+   */
   waitedMs: nullable(value("double precision")),
 };
 
@@ -30,7 +36,7 @@ export type SweptSubscription = ValuesOf<typeof SWEPT>;
 
 const sweep = statement({
   name: "sweep.shards",
-  // Raw SQL because it jumps from one subscription to the next, however many rows each has (measured).
+  // Raw SQL, because the statement jumps from one subscription to the next, however many rows each has (measured).
   params: {
     shards: list(outbox.shard),
     limit: value("integer"),
@@ -84,9 +90,10 @@ const sweep = statement({
 });
 
 /**
- * Returns the active subscriptions of these shards that have an entry or a batch which is due now or before the next
- * sweep, with the time until then; with `limit`, about that many of each shard. Later work is found by a later sweep,
- * or by the wake that was planned with it. The cost follows the number of subscriptions, not of entries.
+ * Returns the active subscriptions of these shards that have an entry or a batch that is due now or before the next
+ * sweep, with the time until then. With `limit`, returns about that many subscriptions of each shard. Later work is
+ * found by a later sweep, or by the wake that was planned with it. The cost follows the number of subscriptions, not
+ * of entries.
  */
 export function sweepShards(db: DbOrTx, shards: readonly number[], limit = NO_LIMIT) {
   return db.run(sweep, { shards, limit, soonMs: SOON_MS });

@@ -1,12 +1,15 @@
 import { encodeTime } from "ulid";
 
 /**
- * The largest step back of an instant that is treated as a small disorder. A larger one means that the clock was wrong
- * before.
+ * The largest step back of an instant, in milliseconds, that is treated as a small disorder. A larger step means that
+ * the clock was wrong before.
  */
 const MAX_BACK_MS = 300_000;
 const TIME_CHARS = 10;
-/** The 16 random characters are two halves: one is drawn for each instant, the other is drawn and then incremented. */
+/**
+ * The length of each half of the 16 random characters of a ULID. One half is drawn for each instant; the other is
+ * drawn and then incremented for each further ULID of the instant.
+ */
 const HALF_CHARS = 8;
 /** The counter starts in the lower half of its range, so that it cannot overflow within an instant. */
 const START_BELOW = 32 ** HALF_CHARS / 2;

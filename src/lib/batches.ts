@@ -2,8 +2,8 @@ import type { Clock } from "./clock.ts";
 import { unavailable } from "./problem.ts";
 
 /**
- * Limits the sum of a size over the questions of one batch. A single question may exceed it; it is then a batch by
- * itself.
+ * Limits the sum of a size over the questions of one batch. A single question may exceed the limit; it is then a
+ * batch by itself.
  */
 interface SizeBound<Q> {
   readonly sizeOf: (question: Q) => number;
@@ -14,19 +14,22 @@ interface BatchOptions<Q> {
   /** The highest number of questions in one batch. */
   readonly questions: number;
   readonly sizes?: readonly SizeBound<Q>[];
-  /** The highest number of questions that may wait for a later batch, and the longest time that they wait. */
+  /**
+   * The highest number of questions that may wait for a later batch, and the longest time in milliseconds that they
+   * wait.
+   */
   readonly waiting: number;
   readonly waitMs: number;
   /**
-   * The longest wait for more questions before a batch starts. It applies after a batch of at least `MIN_TO_GATHER`
-   * questions and ends when as many wait as had been answered or left over then, because closed-loop clients send
-   * their next request at once. Absent, a batch never waits.
+   * The longest wait in milliseconds for more questions before a batch starts. It applies after a batch of at least
+   * `MIN_TO_GATHER` questions, because closed-loop clients send their next request immediately. The wait ends early
+   * when as many questions wait as were answered by that batch or left over by it. If absent, a batch never waits.
    */
   readonly gatherMs?: number;
   /**
-   * Lets further batches start, up to `groups` at once, while the newest one has been running for more than
-   * `patienceMs`. A batch that hangs on a dead connection then blocks nobody. Absent, batches run strictly one after
-   * another.
+   * Lets further batches start, up to `groups` at the same time, while the newest batch has been running for more
+   * than `patienceMs`. A batch that hangs on a dead connection then blocks nobody. If absent, batches run strictly
+   * one after another.
    */
   readonly beside?: { readonly groups: number; readonly patienceMs: number };
 }
@@ -39,8 +42,8 @@ interface Waiting<Q, A> {
 }
 
 /**
- * Interval of the check for questions that have waited too long. One timer per question would cost more than the
- * check.
+ * Interval in milliseconds of the check for questions that have waited too long. One timer per question would cost
+ * more than the check.
  */
 const CHECK_MS = 1_000;
 
@@ -105,7 +108,10 @@ export function inBatches<Q, A>(
   };
 }
 
-/** Smaller batches often arise by chance, from clients that do not send their next request at once. */
+/**
+ * The fewest questions of a batch after which the next batch waits for more questions. Smaller batches often arise by
+ * chance, from clients that do not send their next request immediately.
+ */
 const MIN_TO_GATHER = 4;
 
 /**
@@ -174,7 +180,7 @@ async function answersOf<Q, A>(
   }
 }
 
-/** Memoizes `make`. When `limit` values are stored, all of them are dropped, and each is made again on its next use. */
+/** Memoizes `make`. When `limit` values are cached, all of them are dropped, and each is made again on its next use. */
 export function remember<K, V>(
   make: (key: K) => V,
   limit = Number.POSITIVE_INFINITY,

@@ -1,10 +1,10 @@
-/** The name and colour for tenants without a brand. */
+/** The name and colour in mails of tenants without a brand. */
 const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
 
 /** The appearance of a tenant's mails. */
 export interface MailBrand {
-  /** Null without a white label. */
+  /** The brand name of the tenant; null without a white label. */
   readonly brand: string | null;
   readonly primaryColor: string;
 }
@@ -15,7 +15,7 @@ interface MailContent {
   readonly paragraphs: readonly string[];
   /** Names and values that the mail is about; shown as a table after the first paragraph. */
   readonly facts?: readonly (readonly [name: string, value: string])[];
-  /** The action that the mail asks for. */
+  /** The link to the action that the mail asks for. */
   readonly link?: { readonly words: string; readonly href: string };
   /** Text by another person, shown as a quotation so that it is not mistaken for ours. */
   readonly quote?: string | null;
@@ -23,7 +23,7 @@ interface MailContent {
 
 /**
  * Renders subject, plain text and HTML of a mail in the tenant's brand. All texts are escaped, so they may contain
- * anything.
+ * any characters.
  */
 export function brandedMail(content: MailContent, { brand, primaryColor }: MailBrand) {
   const name = brand ?? OWN_BRAND;

@@ -6,7 +6,7 @@ export async function bundleForNode(entry: string): Promise<string> {
   return file.text();
 }
 
-/** Bundles a style sheet with everything that it imports, minified. */
+/** Bundles a style sheet with all style sheets that it imports, minified. */
 export async function bundleStyles(entry: string): Promise<string> {
   const built = await Bun.build({
     entrypoints: [entry],

@@ -18,9 +18,9 @@ export interface CheckedHttpOptions {
   /** PEM certificates trusted in addition to those of the runtime. */
   readonly ca?: readonly string[];
   readonly lookup?: Lookup | undefined;
-  /** The operator's proxy; connections go through it. */
+  /** The operator's outbound proxy; if present, all connections go through it. */
   readonly proxy?: EgressProxy | undefined;
-  /** One deadline for look-up, connection, TLS handshake, request and complete response. */
+  /** The deadline in milliseconds for look-up, connection, TLS handshake, request and complete response together. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }
@@ -73,7 +73,7 @@ export async function checkedRequest(
   if (resolution.kind === "unresolved")
     throw new OutboundError(signal.aborted ? "timeout" : "dns", resolution.reason);
   let lastError = new OutboundError("connect", `${target.host} has no address.`);
-  // The next address is tried only if no connection could be made to this one, not after a response began or the
+  // The next address is tried only if no connection to this address could be made, not after a response began or the
   // deadline passed.
   for (const address of resolution.addresses)
     try {
@@ -87,7 +87,7 @@ export async function checkedRequest(
 
 interface Leg {
   readonly target: WebhookTarget;
-  /** An address that passed the check. */
+  /** An address of the host that passed the check. */
   readonly address: string;
   readonly signal: AbortSignal;
   readonly options: CheckedHttpOptions;
@@ -195,12 +195,15 @@ function outboundErrorOf(
   return new OutboundError(otherwise, error instanceof Error ? error.message : "Unknown.");
 }
 
-/** Limits the head of the proxy's response to CONNECT. */
+/** The size limit in bytes of the head of the proxy's response to CONNECT. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const HEAD_END = "\r\n\r\n";
 
 export interface TunnelEnd {
-  /** A checked address. CONNECT names the address, not the host name, which the proxy might resolve to another one. */
+  /**
+   * A checked address. CONNECT names the address instead of the host name, which the proxy might resolve to another
+   * address.
+   */
   readonly address: string;
   readonly port: number;
   /** The host whose certificate is expected; undefined for a connection without TLS. */

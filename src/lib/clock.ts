@@ -1,14 +1,14 @@
-/** The source of time. Rules take `now` as a value; only actions, loops and `main.ts` hold a Clock. */
+/** The source of time. Rules take `now` as a value; only actions, loops and `main.ts` have a Clock. */
 export interface Clock {
   /** Wall time, for instants that are stored or shown. It may jump. */
   now(): Date;
   /** Monotonic milliseconds, for durations and leases. They never jump and have no meaning outside this process. */
   monotonicMs(): number;
-  /** Resolves after `ms`, or at once when the signal aborts; the caller checks `signal.aborted`. */
+  /** Resolves after `ms`, or immediately when the signal aborts; the caller checks `signal.aborted`. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The longest delay of a timer. A longer sleep ends early here, and its loop sleeps again. */
+/** The longest delay of a timer in milliseconds. A longer sleep ends early here, and its loop sleeps again. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -47,7 +47,8 @@ const DAYS_OF_EVERY_MONTH = 28;
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
- * Parses an ISO 8601 instant with an offset. Returns undefined for anything else, also for `2026-02-30` and undefined.
+ * Parses an ISO 8601 instant with an offset. Returns undefined for any other text, also for `2026-02-30`, and for
+ * undefined.
  */
 export function parseInstant(text: string | undefined): Date | undefined {
   if (text === undefined || !RFC3339.test(text)) return undefined;

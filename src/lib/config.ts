@@ -12,7 +12,9 @@ import { type Env, type Mailbox, SettingsReader } from "./settings-reader.ts";
  */
 export interface Config {
   readonly databaseUrl: string;
-  /** The address with the user that owns the tables, for maintenance; `DATABASE_URL` if it is not set. */
+  /**
+   * The address of the database with the user that owns the tables, for maintenance; `DATABASE_URL` if it is not set.
+   */
   readonly maintenanceDatabaseUrl: string;
   /**
    * The highest number of connections to Postgres of one process, besides those for leases, readiness and maintenance.
@@ -20,7 +22,7 @@ export interface Config {
   readonly connections: Readonly<Record<"api" | "writerPool" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
-  /** The mail server; absent, mails stay queued. */
+  /** The address of the mail server; if absent, mails stay queued. */
   readonly smtpUrl: string | undefined;
   readonly mailFrom: Mailbox;
   readonly port: number;
@@ -29,7 +31,10 @@ export interface Config {
   readonly serverRoot: string;
   readonly metricsPort: number | undefined;
   readonly metricsHost: string;
-  /** How long a process that was told to stop still accepts requests, while `/readyz` reports that it drains. */
+  /**
+   * The time in milliseconds for which a process that was told to stop still accepts requests, while `/readyz`
+   * reports that it drains.
+   */
   readonly drainDelayMs: number;
   readonly retryDelaysMs: readonly number[];
   readonly batchHourMs: number;
@@ -41,44 +46,44 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
-  /** Retention of the audit log, and of sign-ins without live tokens; 0 keeps them forever. */
+  /** Retention in days of the audit log, and of sign-ins without live tokens; 0 keeps them forever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
-  /** Retention of history rows that nothing is derived from any more; 0 keeps them forever. */
+  /** Retention in days of history rows that no delivery needs any more; 0 keeps them forever. */
   readonly historyRetentionDays: number;
   readonly rateLimits: boolean;
-  /** Requests per minute and the highest burst. */
+  /** Limits of API requests: requests per minute and the highest burst. */
   readonly rateLimit: Readonly<
     Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
   /** Origins of browser apps that may use the whole API, not only the routes that are open to any origin. */
   readonly corsOrigins: readonly string[];
-  /** Origins or complete addresses to which single sign-on may return, besides the dashboard. */
+  /** Origins or complete addresses to which a browser may return after single sign-on, besides the dashboard. */
   readonly ssoReturnTo: readonly string[];
-  /** Permitted addresses of webhooks: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
+  /** Addresses to which webhooks may be sent: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
   readonly egress: EgressPolicy;
   /** PEM certificates of `WEBHOOK_CA_FILE`, trusted for receivers in addition to the system's. */
   readonly webhookCa: readonly string[];
-  /** `WEBHOOK_PROXY_URL`; without it, deliveries connect directly. */
+  /** The outbound proxy for deliveries (`WEBHOOK_PROXY_URL`); without it, deliveries connect directly. */
   readonly webhookProxy: EgressProxy | undefined;
   readonly masterKey: Uint8Array;
   readonly masterKeyPrevious: Uint8Array | undefined;
   readonly logLevel: LogLevel;
-  /** Whether each request is logged. */
+  /** Whether each API request is logged. */
   readonly accessLog: boolean;
-  /** The shortest duration of a statement that is logged as slow, by its name; 0 logs none. */
+  /** The shortest duration in milliseconds of a statement that is logged as slow, by its name; 0 logs none. */
   readonly slowStatementMs: number;
-  /** The OTLP endpoint (over HTTP) and the share of events that are traced; absent, nothing is traced. */
+  /** The OTLP endpoint (over HTTP) and the share of events that are traced; if absent, nothing is traced. */
   readonly traces: { readonly url: string; readonly share: number } | undefined;
-  /** Set by the supervisor: the process stops when this parent is gone. */
+  /** The id of the supervisor's process, set by the supervisor: this process stops when that parent is gone. */
   readonly parentPid: number | undefined;
 }
 
 /** Exit status for invalid settings (EX_CONFIG of sysexits.h): a restart cannot help. */
 export const EXIT_CONFIG = 78;
 
-/** Carries all errors of the settings, one per line. */
+/** Reports all errors of the settings, one per line. */
 export class ConfigError extends Error {
   readonly errors: readonly string[];
   constructor(errors: readonly string[]) {

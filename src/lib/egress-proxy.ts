@@ -1,9 +1,9 @@
-/** The HTTP proxy for deliveries. All fields except `authorization` may be logged. */
+/** The operator's HTTP proxy for deliveries. All fields except `authorization` may be logged. */
 export interface EgressProxy {
-  /** Name or IP literal, without brackets. The operator sets it, so no address check applies. */
+  /** The name or IP literal of the proxy, without brackets. The operator sets it, so no address check applies. */
   readonly host: string;
   readonly port: number;
-  /** The complete `Proxy-Authorization` value. */
+  /** The complete value of the `Proxy-Authorization` header. */
   readonly authorization: string | undefined;
 }
 

@@ -2,13 +2,13 @@ import { isIPv4, isIPv6 } from "node:net";
 
 import { systemLookup, type Lookup, type LookupOptions } from "./name-resolver.ts";
 
-/** Longest webhook_url (contract 6.4). */
+/** The most characters of a webhook_url (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
 
-/** The longest DNS look-up when a subscription is created or updated (contract 6.5). */
+/** The time limit in milliseconds of the DNS look-up when a subscription is created or updated (contract 6.5). */
 const CREATION_LOOKUP_MS = 2000;
 
-/** Longest host name and label in DNS (RFC 1035, 2.3.4). */
+/** The most characters of a host name and of a label in DNS (RFC 1035, 2.3.4). */
 const MAX_NAME_CHARS = 253;
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
@@ -24,14 +24,17 @@ export interface Network {
 export interface EgressPolicy {
   /** Permits http URLs, for development only. */
   readonly allowHttp: boolean;
-  /** Exempts addresses from the blocked ranges, if they are written in the same family. */
+  /**
+   * Networks that are exempt from the blocked ranges. A network exempts only addresses that are written in the same
+   * family (IPv4 or IPv6).
+   */
   readonly allowedNetworks: readonly Network[];
 }
 
 /** The destination of a delivery, read from a checked URL. */
 export interface WebhookTarget {
   readonly secure: boolean;
-  /** Name or IP literal: lower case, no brackets, no trailing dot. */
+  /** The host as a name or IP literal: lower case, no brackets, no trailing dot. */
   readonly host: string;
   readonly isLiteral: boolean;
   readonly port: number;
@@ -46,7 +49,7 @@ export interface WebhookTarget {
 type UrlRefusal = {
   kind: "refused";
   code: "invalid_url" | "blocked_address";
-  /** Plain language, fit for the `errors` of a 422. */
+  /** The reason in plain language, fit for the `errors` of a 422. */
   reason: string;
 };
 
@@ -58,8 +61,8 @@ export type Resolution =
   | { kind: "unresolved"; reason: string };
 
 /**
- * Ranges without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud providers
- * add.
+ * Ranges of addresses without a public receiver: IANA special-purpose registries (RFC 6890), and addresses that cloud
+ * providers add.
  */
 const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] = [
   ["an unspecified", "0.0.0.0/8 ::/128"],
@@ -73,7 +76,8 @@ const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] =
   ["a broadcast", "255.255.255.255/32"],
   ["a documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"],
   ["a benchmarking", "198.18.0.0/15 2001:2::/48"],
-  // Forms that contain an IPv4 address. Their destination depends on gateways that are unknown here.
+  // Forms of IPv6 addresses that contain an IPv4 address. Their destination depends on gateways that are unknown
+  // here.
   ["an IPv4-mapped", "::ffff:0:0/96"],
   ["an IPv4-compatible", "::/96"],
   ["a NAT64", "64:ff9b::/96 64:ff9b:1::/48"],
@@ -92,7 +96,10 @@ const BLOCKED = BLOCKED_RANGES.flatMap(([reason, list]) =>
 /** The only IPv6 space that is assigned for the public Internet (RFC 4291, 2.4). All other addresses are blocked. */
 const GLOBAL_UNICAST: Network = { family: 6, bits: "001" };
 
-/** Parses CIDR networks or single addresses, separated by commas or spaces. Throws naming the first invalid one. */
+/**
+ * Parses CIDR networks or single addresses, separated by commas or spaces. Throws an error that names the first
+ * invalid one.
+ */
 export function parseNetworks(list: string): Network[] {
   const items = list.split(/[\s,]+/).filter((item) => item !== "");
   return items.map((item) => {
@@ -132,8 +139,8 @@ export function addressRefusal(text: string, policy: EgressPolicy): string | und
 export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
   if (raw.length > MAX_URL_CHARS)
     return invalid(`must be at most ${MAX_URL_CHARS} characters long`);
-  // The URL parser would silently drop or convert these characters, and the stored URL would differ from the called
-  // one.
+  // The URL parser would silently drop or convert these characters, and the stored URL would differ from the URL that
+  // is called.
   if (/[\s\\]|\p{Cc}/u.test(raw))
     return invalid("must not contain spaces, control characters or backslashes");
   const url = /^https?:\/\/[^/?#]/i.test(raw) ? URL.parse(raw) : null;
@@ -148,8 +155,8 @@ export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
 }
 
 /**
- * Resolves the host and checks every address. One blocked address refuses the name, because the network chooses which
- * of them answers. An IP literal needs no look-up.
+ * Resolves the host and checks every address. One blocked address refuses the whole host name, because the network
+ * chooses to which of its addresses a connection goes. An IP literal needs no look-up.
  */
 export async function resolveChecked(
   host: string,
@@ -248,7 +255,10 @@ function contains(network: Network, address: Network): boolean {
   return network.family === address.family && address.bits.startsWith(network.bits);
 }
 
-/** Rejects when the signal aborts. The look-up continues for its other callers, and its late answer is ignored here. */
+/**
+ * Rejects when the signal aborts. The look-up continues for its other callers, and its late answer is ignored by this
+ * caller.
+ */
 function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ const FAST_QUALITY = 6;
 /** Brotli quality for files that are compressed once. It takes seconds and saves a twelfth of the size. */
 export const SLOWLY = 11;
 
-/** A body in every content coding that is served. */
+/** A response body in every content coding that is served. */
 export interface Encodings {
   readonly br: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer>;

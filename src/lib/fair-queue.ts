@@ -1,22 +1,22 @@
-/** The number of tasks at hand. */
+/** The numbers of running and waiting tasks. */
 export interface Load {
   readonly running: number;
   readonly waiting: number;
 }
 
 interface Limits {
-  /** The highest number of tasks that run at once, and of further tasks that may wait. */
+  /** The highest number of tasks that run at the same time, and of further tasks that may wait. */
   readonly running: number;
   readonly waiting: number;
   /** The highest number of running tasks of one outermost network. */
   readonly share: number;
-  /** Makes the error for a task that can neither run nor wait. */
+  /** Makes the error with which a task is rejected that can neither run nor wait. */
   readonly rejection: () => Error;
 }
 
 /** The tasks of one network, including those of all networks inside it. */
 class Network {
-  /** The networks inside this one by name, in the order of their turns. */
+  /** The networks inside this network by name, in the order of their turns. */
   readonly children = new Map<string, Network>();
   /** The waiting tasks of an innermost network; empty if there are networks inside. */
   readonly queue: Waiter[] = [];
@@ -36,14 +36,14 @@ interface Waiter {
 }
 
 /**
- * Runs a bounded number of tasks at once and takes turns between networks, so that no network can starve the others. A
- * network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then round those
- * inside, so many small networks inside a large one count as one.
+ * Runs a bounded number of tasks at the same time and takes turns between networks, so that no network can starve the
+ * others. A network is a path, such as an IPv6 /48, its /56 and its /64. Turns go round the outermost networks, then
+ * round those inside, so many small networks inside a large one count as one.
  *
  * - A network without a running task comes before all networks that have one, so no network delays another by more
  *   than one task.
- * - An outermost network never runs more than its share. With a share of all slots but one, a newcomer starts at once
- *   beside one busy network.
+ * - An outermost network never runs more than its share. With a share of all slots but one, a newcomer starts
+ *   immediately beside one busy network.
  * - When the waiting room is full, the network with the most waiting tasks loses its newest one. A newcomer is
  *   therefore rejected only if no network has at least two more waiting tasks than its own.
  */

@@ -2,15 +2,21 @@ import type { Clock } from "./clock.ts";
 
 const IDLE_CHECK_MS = 2_000;
 const BUSY_CHECK_MS = 100;
-/** Memory of a busy process in ordinary work. Below it, a busy process is left to the engine's own collections. */
+/**
+ * The memory in bytes of a busy process in ordinary work. Below this, a busy process is left to the engine's own
+ * collections.
+ */
 const ORDINARY_BYTES = 200 * 2 ** 20;
 const BUSY_GROWTH = 1.1;
-/** A full collection stops the process for about 20 ms, so an idle process collects only after growth by a quarter. */
+/**
+ * The growth of memory after which an idle process collects again. A full collection stops the process for about 20
+ * ms, so small growth does not justify one.
+ */
 const GROWTH = 1.25;
 
 export interface Memory {
   residentBytes(): number;
-  /** Frees unreachable objects. The operating system gets the memory back a moment later. */
+  /** Frees unreachable objects. The operating system gets their memory back a moment later. */
   collect(): void;
 }
 

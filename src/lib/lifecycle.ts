@@ -4,13 +4,13 @@ import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
 const PARENT_POLL_MS = 500;
 /**
- * A drain takes 6 s at most after the drain delay. A process that still hangs then, on an unreachable store, is
- * ended.
+ * The time in milliseconds after which a draining process is ended. A drain takes 6 s at most after the drain delay;
+ * a process that runs for longer hangs, for example on an unreachable database.
  */
 const END_WITHIN_MS = 8_000;
 /**
- * A store may start at the same time as the process. If it does not answer in this time, its address is probably
- * wrong.
+ * The time in milliseconds that a process waits at its start for PostgreSQL or Redis, which may start at the same
+ * time. If one of them does not answer in this time, its address is probably wrong.
  */
 const REACHABLE_WITHIN_MS = 20_000;
 const RETRY_MS = 1_000;
@@ -60,8 +60,8 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
 }
 
 /**
- * Runs the first requests to a store, and repeats all of them every second until the store answers. Ends the process
- * after 20 seconds without an answer, and at once if `isFatal` says that waiting cannot help.
+ * Runs the first requests to PostgreSQL or Redis, and repeats all of them every second until it answers. Ends the
+ * process after 20 seconds without an answer, and immediately if `isFatal` says that waiting cannot help.
  */
 export async function reachableOrExit<T>(
   name: string,
@@ -86,7 +86,7 @@ export async function reachableOrExit<T>(
   }
 }
 
-/** Ends the process with `message`, if there is one: it cannot work, and a restart cannot help. */
+/** Ends the process with `message`, if there is a message: the process cannot work, and a restart cannot help. */
 export function exitIfFaulty(message: string | undefined): void {
   if (message !== undefined) exitWith(message);
 }
@@ -97,7 +97,7 @@ function exitWith(message: string): never {
 }
 
 const NO_ADDRESS = "is not available: that host is not an address of this machine";
-/** Reasons why an address cannot be listened on, with the remedy, by the code of the error. */
+/** Reasons why the process cannot listen on an address, with the remedy, by the code of the error. */
 const REFUSED: Readonly<Record<string, string>> = {
   EADDRINUSE:
     "is in use by another program: stop that program, or give this process another port or host",
@@ -125,7 +125,7 @@ export function listenOrExit<T>(
   }
 }
 
-/** Ends the process and prints the next step. */
+/** Ends the process because PostgreSQL or Redis cannot be reached, and prints the next step for the operator. */
 function unreachable(name: string, reason: string): never {
   console.error(
     `${name} cannot be reached: ${reason} Check the address, and that the server runs.`,
@@ -133,7 +133,7 @@ function unreachable(name: string, reason: string): never {
   process.exit(1);
 }
 
-/** Ends the process: a restart against the same Redis cannot help. */
+/** Ends the process because a Redis Cluster does not fit: a restart against the same Redis cannot help. */
 export function unsuitableRedis(reason: string): never {
   console.error(
     `REDIS_URL names one server of a Redis Cluster (${reason}), and the keys are on all of them: use one Redis server, or Sentinels by redis+sentinel://host:26379,…/master-name.`,

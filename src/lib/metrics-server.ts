@@ -7,7 +7,7 @@ import { VERSION } from "./version.ts";
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
 const PING_TIMEOUT_MS = 1_000;
 
-/** The figures of a connection pool (`PoolWatch`). */
+/** The metrics of a connection pool (`PoolWatch`). */
 interface PoolFigures {
   readonly pool: string;
   readonly size: number;
@@ -17,11 +17,14 @@ interface PoolFigures {
   readonly slow: number;
 }
 
-/** Creates the metrics that every process has: its stores, its pools and its resource usage. */
+/**
+ * Creates the metrics that every process has: the state of PostgreSQL, Redis and keys, the connection pools, and the
+ * resource usage.
+ */
 export function createProcessMetrics(deps: {
   readonly clock: Clock;
   readonly checks: Checks;
-  /** The time by which this machine's clock is ahead of Postgres; absent if not measured. */
+  /** Returns the milliseconds by which this machine's clock is ahead of PostgreSQL; absent if not measured. */
   readonly clockSkewMs?: () => number;
   readonly pools?: readonly PoolFigures[];
 }): Metrics {
@@ -122,7 +125,7 @@ function showPools(metrics: Metrics, pools: readonly PoolFigures[]): void {
   );
 }
 
-/** The state of a process that its operators can read. */
+/** The state of a process that operators can read over HTTP. */
 interface Operations {
   readonly metrics: Metrics;
   readonly readiness: () => Promise<Readiness>;

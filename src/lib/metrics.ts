@@ -12,7 +12,7 @@ interface Family extends Description {
   lines(): Promise<string[]> | string[];
 }
 
-/** A counter; it only grows. */
+/** The value of a counter; it only grows. */
 export interface Count {
   value: number;
 }
@@ -30,8 +30,8 @@ export class Metrics {
   readonly #families: Family[] = [];
 
   /**
-   * Declares a counter. The returned function gives the count for a set of labels, which appears once it was asked
-   * for.
+   * Declares a counter. The returned function returns the count for a set of labels. The series appears in scrapes
+   * once its count was requested.
    */
   counter(description: Description): (labels?: Labels) => Count {
     const counts = new Map<string, Count>();

@@ -6,26 +6,36 @@ import { cancelDeadline, startDeadline } from "./waiter.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface LookupOptions {
-  /** The partner that chose the name; without one, the name gets a share of the look-ups for itself. */
+  /** The partner that chose the host name; without a partner, the name gets a share of the look-ups for itself. */
   readonly partnerId?: number | null | undefined;
-  /** Ends the look-up, unless another caller waits for the same name. */
+  /** The look-up ends when this signal aborts, unless another caller waits for the same host name. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Resolves a name to all its addresses; rejects if there is none. */
+/** Resolves a host name to all its addresses; rejects if there is none. */
 export type Lookup = (host: string, options?: LookupOptions) => Promise<readonly string[]>;
 
-/** Limits concurrent look-ups. A dispatcher has as many requests at once, so none of them waits for another's name. */
+/**
+ * The most simultaneous look-ups. A dispatcher has as many simultaneous requests, so no request waits for the look-up
+ * of another.
+ */
 const MAX_RUNNING = 2_048;
-/** Limits concurrent look-ups of a partner. Its two subscriptions have 24 requests at once, so they never wait. */
+/**
+ * The most simultaneous look-ups of a partner. Its two subscriptions have 24 simultaneous requests, so they never
+ * wait.
+ */
 const MAX_OF_PARTNER = 32;
 const MAX_WAITING = 2_048;
-/** Ends a look-up that DNS does not answer, after all repetitions (contract 7.11). */
+/**
+ * The time in milliseconds after which a look-up ends that DNS does not answer, after all repetitions (contract
+ * 7.11).
+ */
 const ANSWER_MS = 10_000;
-/** Keeps a failed look-up for this long (contract 7.11). */
+/** The time in milliseconds for which a failed look-up is remembered (contract 7.11). */
 const FAILED_FOR_MS = 3_000;
 /**
- * The number of idle channels that are kept. A new one costs 90 µs and 33 KB that the garbage collector does not see.
+ * The number of idle c-ares channels that are kept. A new channel costs 90 µs and 33 KB that the garbage collector
+ * does not see.
  */
 const MAX_IDLE = 64;
 
@@ -49,7 +59,7 @@ interface Settings {
   readonly monotonicMs?: () => number;
 }
 
-/** A look-up in progress. All callers that ask for its name share it. */
+/** A look-up in progress. All callers that ask for its host name share it. */
 interface Flight {
   readonly answer: Promise<readonly string[]>;
   readonly cancel: () => void;
@@ -57,13 +67,13 @@ interface Flight {
 }
 
 /**
- * Looks names up in the hosts file and then in DNS, with the name servers and search domains of resolv.conf. c-ares
- * waits for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as a
- * blocking getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent names
- * stop them.
+ * Looks host names up in the hosts file and then in DNS, with the name servers and search domains of resolv.conf.
+ * c-ares waits for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as
+ * a blocking getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent
+ * names stop them.
  *
- * Concurrent look-ups are limited, and each partner has a share. A look-up is cancelled when its last caller leaves.
- * Addresses are not cached, because each connection looks its name up again (contract 7.11).
+ * The number of simultaneous look-ups is limited, and each partner has a share. A look-up is cancelled when its last
+ * caller leaves. Addresses are not cached, because each connection looks its host name up again (contract 7.11).
  */
 export class NameResolver {
   readonly #hosts: () => ReadonlyMap<string, readonly string[]>;
@@ -76,7 +86,7 @@ export class NameResolver {
     rejection: () => new Error("too many names wait to be looked up"),
   });
   readonly #flights = new Map<string, Flight>();
-  /** Failures by name, in the order in which they expire. */
+  /** Failures by host name, in the order in which they expire. */
   readonly #failures = new Map<string, { readonly reason: string; readonly endsMs: number }>();
   /** Idle channels that were created with the current version of resolv.conf. */
   #idle: Channel[] = [];
@@ -103,7 +113,7 @@ export class NameResolver {
       refuseAborted(signal);
       const failure = this.#recentFailure(host);
       if (failure !== undefined) throw new Error(failure);
-      // Another caller may have started the look-up while this one waited for a slot.
+      // Another caller may have started the look-up of this host name while this caller waited for a slot.
       return this.#follow(host, this.#flights.get(host) ?? this.#begin(host), signal);
     });
   };
@@ -112,7 +122,7 @@ export class NameResolver {
     flight.callers += 1;
     const leave = () => {
       flight.callers -= 1;
-      // The entry is removed before the cancellation, so that a later caller starts a new look-up.
+      // The look-up is removed from the list before it is cancelled, so that a later caller starts a new look-up.
       if (flight.callers > 0 || !this.#isCurrent(host, flight)) return;
       this.#flights.delete(host);
       flight.cancel();
@@ -180,8 +190,8 @@ function refuseAborted(signal: AbortSignal | undefined): void {
 /** Reports why a look-up found no address. The text has the name as requested, because search domains are internal. */
 class LookupError extends Error {
   /**
-   * Whether the name or its servers caused the failure. Otherwise, such as without free descriptors, it is not
-   * remembered, and the next look-up may succeed.
+   * Whether the host name or its name servers caused the failure. A failure with another cause, such as a lack of
+   * file descriptors, is not remembered, because the next look-up may succeed.
    */
   readonly isAboutName: boolean;
 
@@ -194,8 +204,8 @@ class LookupError extends Error {
 }
 
 /**
- * Queries each form of a name until one has addresses. It goes on after a server failure, but not after silence, as
- * getaddrinfo does.
+ * Queries each form of a host name until a form has addresses. It continues after a server failure, but not after
+ * silence, as getaddrinfo does.
  */
 async function ask(channel: Channel, host: string, conf: ResolvConf): Promise<string[]> {
   let failure = "ENOTFOUND";
@@ -249,8 +259,8 @@ export function readResolvConf(text: string): ResolvConf {
 }
 
 /**
- * Lists the forms of a name in the order in which they are tried. A name with fewer dots than `ndots` gets the search
- * domains first.
+ * Lists the forms of a host name in the order in which they are tried. A name with fewer dots than `ndots` gets the
+ * search domains first.
  */
 export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   const dots = host.split(".").length - 1;
@@ -258,7 +268,7 @@ export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
   return dots >= ndots ? [host, ...longer] : [...longer, host];
 }
 
-/** Reads the addresses of each name from all lines of hosts(5) that contain it. */
+/** Reads the addresses of each host name from all lines of hosts(5) that contain it. */
 export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {
   const hosts = new Map<string, string[]>();
   for (const line of text.split("\n")) {
@@ -273,7 +283,7 @@ export function readHosts(text: string): ReadonlyMap<string, readonly string[]> 
 }
 
 /**
- * Returns a function that reads the file again when it has changed, as getaddrinfo does. An unreadable file counts as
+ * Returns a function that reads `file` again when it has changed, as getaddrinfo does. An unreadable file counts as
  * empty.
  */
 function whenChanged<T>(file: string, read: (text: string) => T): () => T {
@@ -298,5 +308,5 @@ function textOf(file: string): string {
 
 const system = new NameResolver();
 
-/** Looks names up with the resolver that the whole process shares. */
+/** Looks host names up with the resolver that the whole process shares. */
 export const systemLookup: Lookup = system.lookup;

@@ -10,10 +10,10 @@ const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as c
 const HASH_PREFIX = "$argon2id$v=19$m=19456,t=2,p=1$";
 const SALT_AND_DIGEST_BYTES = 32;
 
-/** The number of requests that may wait (contract 4.17); one more is rejected. */
+/** The number of requests that may wait for a hash (contract 4.17); a further request is rejected. */
 const WAITING_LIMIT = 256;
 const RETRY_AFTER_S = 5;
-/** Stands for the address of work without a client. */
+/** Replaces the client's address for internal work, which has no client. */
 const NO_ADDRESS = "";
 
 export interface Passwords {
@@ -23,8 +23,8 @@ export interface Passwords {
    */
   hash(password: string, from?: string): Promise<string>;
   /**
-   * Always runs one argon2id verification, so that its duration tells nothing. Without a hash (`null`) it uses one
-   * that no password matches.
+   * Verifies a password. Always runs one argon2id verification, so that its duration tells nothing. Without a hash
+   * (`null`) it uses a hash that no password matches.
    */
   verify(password: string, hash: string | null, from?: string): Promise<boolean>;
   /** Whether the hash was made with other parameters than the current ones. */

@@ -2,11 +2,14 @@ import { fromMs, type Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 /**
- * The largest difference between the machine's clock and Postgres' that is ignored. Beyond it the process logs
- * `clock.skewed` and removes no old data.
+ * The largest difference in milliseconds between the clocks of this machine and of PostgreSQL that is ignored. Beyond
+ * it the process logs `clock.skewed` and removes no old data.
  */
 export const MAX_SKEW_MS = 5_000;
-/** Interval at which Postgres' time is read. A step of Postgres' clock goes unnoticed for at most this long. */
+/**
+ * The interval in milliseconds at which PostgreSQL's time is read. A step of PostgreSQL's clock goes unnoticed for at
+ * most this long.
+ */
 export const LOOK_MS = 5_000;
 /** Instants are whole milliseconds, so the offsets of two equal readings may differ by this much. */
 const ROUNDING_MS = 1;
@@ -25,7 +28,7 @@ interface Source {
 export class PostgresClock implements Clock {
   readonly #machine: Clock;
   readonly #source: Source | undefined;
-  /** Postgres' time minus the monotonic time. */
+  /** PostgreSQL's time minus the monotonic time, in milliseconds. */
   #offsetMs: number | undefined;
   #isSkewed = false;
 
@@ -63,7 +66,7 @@ export class PostgresClock implements Clock {
     return this.#machine.now().getTime();
   }
 
-  /** The time by which this machine's clock is ahead of Postgres; negative if it is behind. */
+  /** The milliseconds by which this machine's clock is ahead of PostgreSQL; negative if it is behind. */
   get skewMs(): number {
     return Math.round(this.ownMs() - this.now().getTime());
   }

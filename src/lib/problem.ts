@@ -37,7 +37,7 @@ const PROBLEMS = {
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
-/** Messages by field path; `_` stands for the body as a whole. */
+/** Messages about invalid fields by field path; `_` stands for the body as a whole. */
 export type FieldErrors = Record<string, string[]>;
 
 /** An error response that is thrown where no caller before the HTTP edge can act on it. The edge renders it once. */
@@ -75,11 +75,12 @@ export class Problem extends HttpError {
   }
 }
 
-/** The `Retry-After` of a failed store. */
+/** The `Retry-After`, in seconds, of the 503 for a database or a lock that is not available. */
 const RETRY_AFTER_S = 2;
 
 /**
- * Reports that a store or a lock was not available in time. Nothing was committed as far as is known (contract 2.10).
+ * Makes the error for a database or a lock that was not available in time. Nothing was committed as far as is known
+ * (contract 2.10).
  */
 export function unavailable(): Problem {
   return new Problem("unavailable", { headers: { "Retry-After": String(RETRY_AFTER_S) } });

@@ -2,18 +2,18 @@ import type { Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 export interface Readiness {
-  /** `degraded`: the process serves requests, but a dispensable check has failed. */
+  /** The readiness as a whole. `degraded`: the process serves requests, but a dispensable check has failed. */
   readonly status: "ok" | "degraded" | "unavailable" | "draining";
   /** Results by the name of the check; empty while the process drains, because no check runs then. */
   readonly checks: Readonly<Record<string, "ok" | "failed">>;
   /**
-   * The time by which this machine's clock is ahead of Postgres. It has no effect on readiness; absent if not
-   * measured.
+   * The milliseconds by which this machine's clock is ahead of PostgreSQL. They have no effect on readiness; absent
+   * if not measured.
    */
   readonly clockSkewMs?: number | undefined;
 }
 
-/** Checks by name; each rejects while its store or key fails. */
+/** Checks by name; each rejects while its subject, such as PostgreSQL, Redis or a key, fails. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>;
 
 interface ReadinessDeps {
@@ -27,11 +27,11 @@ interface ReadinessDeps {
 
 /** The checks that a process can do without. Redis only carries hints, and its loss must not stop a request. */
 const DISPENSABLE: ReadonlySet<string> = new Set(["redis"]);
-/** A check that takes longer counts as failed. */
+/** A check that takes longer than this number of milliseconds counts as failed. */
 const TIMEOUT_MS = 2_000;
 /**
- * A Redis that hangs must not use up the time that a proxy allows for the whole response. `deploy/Caddyfile` allows 2
- * s and would take the process out of service.
+ * The shorter time limit in milliseconds of a dispensable check. A Redis that hangs must not use up the time that a
+ * proxy allows for the whole response: `deploy/Caddyfile` allows 2 s and would take the process out of service.
  */
 const DISPENSABLE_TIMEOUT_MS = 500;
 

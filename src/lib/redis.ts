@@ -4,20 +4,26 @@ import { createHash } from "node:crypto";
 import { errorFields, type Log } from "./log.ts";
 import { type RedisSettings, sentinelOptions } from "./settings-reader.ts";
 
-/** A command that takes longer fails. Redis only carries hints, so no caller needs to wait for it. */
+/**
+ * A Redis command that takes longer than this number of milliseconds fails. Redis only carries hints, so no caller
+ * needs to wait for it.
+ */
 const COMMAND_TIMEOUT_MS = 1_000;
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection that is silent for this long after a command was sent is closed and opened again. */
+/** A connection that is silent for this number of milliseconds after a command was sent is closed and opened again. */
 const SILENCE_MS = 2_000;
-/** Interval of a PING on every connection, because an idle or subscribed connection may be half-open without notice. */
+/**
+ * The interval in milliseconds of a PING on every connection, because an idle or subscribed connection may be
+ * half-open without notice.
+ */
 const PING_MS = 1_000;
 const RECONNECT_MAX_MS = 2_000;
-/** The shortest time between two reconnects because of a read-only server. */
+/** The shortest time in milliseconds between two reconnects because of a read-only server. */
 const READ_ONLY_MS = 1_000;
 
 /**
- * Opens a connection whose commands fail fast while Redis is unreachable, and that reconnects automatically. Redis may
- * be unreachable at the start too: a process that starts during an outage works like one that was started before.
+ * Opens a Redis connection that reconnects automatically. Its commands fail fast while Redis is unreachable. Redis
+ * may be unreachable at the start too: a process that starts during an outage works like one that was started before.
  */
 export function openRedis(url: string, log: Log): Redis {
   const sentinels = sentinelOptions(url);
@@ -36,7 +42,7 @@ export function openRedis(url: string, log: Log): Redis {
   return redis;
 }
 
-/** Opens a connection and waits until it is ready. Rejects if Redis cannot be reached now. */
+/** Opens a Redis connection and waits until it is ready. Rejects if Redis cannot be reached now. */
 export async function connectRedis(url: string, log: Log): Promise<Redis> {
   const redis = openRedis(url, log);
   await new Promise<void>((resolve, reject) => {
@@ -54,7 +60,7 @@ export function openListener(redis: Redis): Redis {
     autoResendUnfulfilledCommands: false,
     ...readOnlyOptions(),
   });
-  // The first connection logs the same errors.
+  // Errors are ignored here, because the first connection logs the same errors.
   listener.on("error", () => {});
   redis.setMaxListeners(redis.getMaxListeners() + 1);
   redis.once("end", () => listener.disconnect());
@@ -62,7 +68,7 @@ export function openListener(redis: Redis): Redis {
   return listener;
 }
 
-/** Runs a script by its digest. Redis keeps scripts in memory only, so after its restart the text is sent again. */
+/** Runs a Lua script by its digest. Redis keeps scripts in memory only, so after its restart the text is sent again. */
 export async function runScript(
   redis: Pick<Redis, "evalsha" | "eval">,
   { text, sha }: Script,

@@ -15,15 +15,18 @@ const TAG_BYTES = 16;
  * cannot be opened.
  */
 export interface SecretBox {
-  /** Ids of the available keys, as they occur in sealed values. The first one seals. */
+  /** Ids of the available keys, as they occur in sealed values. The first key seals new values. */
   readonly keyIds: readonly string[];
-  /** Returns `v1.<key id>.<base64url of iv, ciphertext and tag>`. */
+  /** Encrypts a text. Returns `v1.<key id>.<base64url of iv, ciphertext and tag>`. */
   seal(plaintext: string, associatedData: string): string;
-  /** Throws if the key is unknown, or if the text or the associated data differ from those that were sealed. */
+  /**
+   * Decrypts a sealed text. Throws if the key is unknown, or if the text or the associated data differ from those
+   * that were sealed.
+   */
   open(sealed: string, associatedData: string): string;
-  /** Whether the current key sealed it; otherwise `rotate-master` has to seal it again. */
+  /** Whether the text was sealed with the current key; otherwise `rotate-master` has to seal it again. */
   isCurrent(sealed: string): boolean;
-  /** Whether one of the available keys sealed it. */
+  /** Whether the text was sealed with one of the available keys. */
   isKnown(sealed: string): boolean;
 }
 

@@ -6,14 +6,17 @@ import { parseNetworks } from "./egress.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** The sender of mails. */
+/** The name and address that mails are sent from. */
 export interface Mailbox {
   readonly name: string;
   readonly address: string;
 }
 
 const MASTER_KEY_BYTES = 32;
-/** The setup script writes the value to the file of the `_FILE` setting, so its absence has a remedy. */
+/**
+ * The setup script writes the value to the file that the `_FILE` setting names, so the error about a missing value
+ * can name this remedy.
+ */
 const WRITTEN_BY_SETUP = "MASTER_KEY";
 
 /**
@@ -37,7 +40,8 @@ export class SettingsReader {
   }
 
   /**
-   * Returns undefined if the setting is absent or invalid. `parse` throws with a reason that may be shown to anyone.
+   * Reads a setting with `parse`. Returns undefined if the setting is absent or invalid. `parse` throws with a reason
+   * that may be shown to anyone.
    */
   parsed<T>(name: string, parse: (text: string) => T): T | undefined {
     const text = this.#get(name);
@@ -121,7 +125,7 @@ export class SettingsReader {
     return items.filter((item) => !bad.includes(item));
   }
 
-  /** Reads a URL. `plain` converts a value that is more than a URL into one, for the check alone. */
+  /** Reads a URL. `plain` converts a value that is more than a URL into a URL, for the check alone. */
   url(
     name: string,
     protocols: readonly string[],
@@ -141,7 +145,7 @@ export class SettingsReader {
     return text ?? "";
   }
 
-  /** Reads `Name <address>`, or the address alone. */
+  /** Reads a sender: `Name <address>`, or the address alone. */
   mailbox(name: string, fallback: string): Mailbox {
     const text = this.#get(name) ?? fallback;
     const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
@@ -242,11 +246,11 @@ function isNetwork(text: string): boolean {
   }
 }
 
-/** The options of the Redis constructor, except the one that changes the type of replies. */
+/** The options of the ioredis constructor, except the option that changes the type of replies. */
 export type RedisSettings = Omit<RedisOptions, "replyMapping">;
 
 const SENTINEL_PORT = 26_379;
-/** A Sentinel that takes longer is skipped for the next one. */
+/** The time in milliseconds that a Sentinel may take. After it the next Sentinel is tried. */
 const SENTINEL_TIMEOUT_MS = 1_000;
 const OPTIONS = ["sentinel_username", "sentinel_password"];
 

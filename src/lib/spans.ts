@@ -3,11 +3,14 @@ import type { Attributes, Link } from "@opentelemetry/api";
 import type { Clock } from "./clock.ts";
 import { VERSION } from "./version.ts";
 
-/** One unit of work for an event, in the sense of OpenTelemetry. */
+/** One timed unit of work for an event, in the sense of OpenTelemetry. */
 interface Span {
   readonly eventId: string;
   readonly name: string;
-  /** root: the request that brought the event; client: an outgoing request; absent: work inside the process. */
+  /**
+   * The kind of work. root: the request that brought the event; client: an outgoing request; absent: work inside the
+   * process.
+   */
   readonly kind?: "root" | "client";
   readonly attributes?: Attributes;
   readonly failed?: boolean;
@@ -17,12 +20,12 @@ interface Span {
 
 /** Exports spans to a collector in batches. Spans are lost while the collector is unreachable. */
 export interface Spans {
-  /** Starts a span. The returned function ends it; for work about several events it is called once for each of them. */
+  /** Starts a span. The returned function ends it; for work about several events it is called once for each event. */
   begin(): (span: Span) => void;
   close(): Promise<void>;
 }
 
-/** The longest wait for the collector when the process ends. */
+/** The longest wait for the collector, in milliseconds, when the process ends. */
 const CLOSE_MS = 1_000;
 
 /**
@@ -116,7 +119,7 @@ export function traceIdsOf(eventId: string): TraceIds | undefined {
   for (const digit of eventId) bits = (bits << 5n) | BigInt(DIGITS.indexOf(digit));
   const traceId = bits.toString(16).padStart(TRACE_DIGITS, "0");
   const rootId = traceId.slice(TRACE_DIGITS - SPAN_DIGITS);
-  // An id of zeros alone is invalid.
+  // OpenTelemetry does not allow an id of zeros alone.
   return /[^0]/.test(rootId) ? { traceId, rootId } : undefined;
 }
 

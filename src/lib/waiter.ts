@@ -6,14 +6,14 @@ export class Waiter {
   #sleeping = false;
   #wake = new AbortController();
 
-  /** Ends the current wait, or the next one if none is running. */
+  /** Ends the current wait early; if no wait is running, the next one. */
   nudge(): void {
     this.#nudged = true;
     // An abort without a reason would create an error with a stack, which is never read.
     if (this.#sleeping) this.#wake.abort("nudged");
   }
 
-  /** Resolves after `ms`, or at a nudge. */
+  /** Resolves after `ms`, or earlier when `nudge` is called. */
   async wait(clock: Clock, ms: number): Promise<void> {
     if (!this.#nudged) {
       if (this.#wake.signal.aborted) this.#wake = new AbortController();
@@ -24,7 +24,7 @@ export class Waiter {
     this.#nudged = false;
   }
 
-  /** Repeats `work` until `ended` aborts, with a wait after each run. */
+  /** Runs `work` again and again until `ended` aborts, with a wait after each run. */
   async repeat(
     { clock, ended }: { readonly clock: Clock; readonly ended: AbortSignal },
     restMs: () => number,

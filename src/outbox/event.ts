@@ -1,4 +1,4 @@
-/** The envelope of an event's body: contract 8.2 or 8.3. */
+/** The form of an event's body: contract 8.2 or 8.3. */
 type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
@@ -128,7 +128,7 @@ export interface RecordedAction {
   readonly storeReviewSiteId: number;
   readonly reviewId: number | null;
   readonly actor: Actor;
-  /** `review` for the review envelope or `site` for the site-connection envelope. */
+  /** The subject of the event: `review` for a body about a review, `site` for a body about a site connection. */
   readonly about: { readonly review: ReviewFacts } | { readonly site: SiteFacts };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly occurredAt: Date;

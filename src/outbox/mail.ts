@@ -7,7 +7,7 @@ import { rows, statement } from "../../db/statement.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { Wake } from "./schedule.ts";
 
-/** The kind of a mail. Logs contain nothing else about it. */
+/** The kind of a mail. Logs contain nothing else about a mail. */
 type MailKind =
   | "otp"
   | "invitation"
@@ -30,10 +30,12 @@ export interface NewMail extends MailMessage {
   readonly expiresAt?: Date;
 }
 
-/** The wake of the mailer. All mails belong to one shard, so that one dispatcher is woken. */
+/**
+ * The wake that makes the mailer look for due mails. All mails belong to one shard, so that one dispatcher is woken.
+ */
 export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
 
-/** The longest address (RFC 5321, 4.5.3.1.3, without the angle brackets). */
+/** The most characters of a mail address (RFC 5321, 4.5.3.1.3, without the angle brackets). */
 const ADDRESS_CHARS = 254;
 const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
 /** Characters that could end a header line, and all other control characters and separators. */
@@ -41,8 +43,8 @@ const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 const insertion = statement({
   name: "mails.insert",
-  // One request of a provider may queue 500 mails. They are sent as one table parameter instead of 500 parameter
-  // lists.
+  // Raw SQL, because one request of a provider may queue 500 mails. They are sent as one table parameter instead of
+  // 500 parameter lists.
   params: {
     given: rows({
       id: mails.id,
@@ -115,13 +117,13 @@ export const ALERT_KINDS = [...TROUBLE_KINDS, "recovered"] as const;
 export type TroubleKind = (typeof TROUBLE_KINDS)[number];
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
-/** Settings for partners that have set none. They get every kind, addressed to their owners. */
+/** Alert settings of partners that have not set any. They get every kind of alert, addressed to their owners. */
 export const ALERT_DEFAULTS = { oldestWaitingMinutes: 15, digestMinutes: 10 } as const;
 
-/** `X-SVC-Event` of the POST that delivers an alert. */
+/** The value of `X-SVC-Event` in the POST that delivers an alert. */
 export const ALERT_EVENT = "webhook.alert";
 
-/** Returns the associated data of the secret for alerts. */
+/** Returns the associated data with which the secret for alert POSTs is sealed. */
 export function alertSecretAssociatedData(partnerId: number, settingsId: string): string {
   return `alerts:${partnerId}:${settingsId}`;
 }

@@ -9,7 +9,7 @@ import type { EventFacts, PayloadMode } from "./event.ts";
 // For other bytes add a format with a new number, let `payloadFormatNumberOf` return it, and leave the others as they
 // are. tests/unit/outbox/payload-format.test.ts compares all formats with tests/golden.
 
-/** The header values that differ between requests. */
+/** The values in the headers of a request that differ between requests. */
 interface Signed {
   readonly event: string;
   readonly eventId: string;
@@ -24,7 +24,7 @@ interface Signed {
 
 interface PayloadFormat {
   readonly body: (facts: EventFacts, deliveredAt: Date) => string;
-  /** Headers in the order in which they are sent, between `Host` and `Content-Length`. */
+  /** Makes the headers in the order in which they are sent, between `Host` and `Content-Length`. */
   readonly headers: (signed: Signed) => Readonly<Record<string, string>>;
 }
 
@@ -39,7 +39,7 @@ export function payloadFormatNumberOf(mode: PayloadMode): number {
   return mode === "full" ? 1 : 2;
 }
 
-/** Returns undefined for a number that this version does not know. */
+/** Returns the payload format with a number; undefined for a number that this version does not know. */
 export function payloadFormatOf(number: number): PayloadFormat | undefined {
   return PAYLOAD_FORMATS[number];
 }
@@ -96,7 +96,7 @@ function identity(facts: EventFacts): string {
   return `"event":"${facts.event}","event_id":"${facts.eventId}","occurred_at":"${isoInstant(facts.occurredAt)}"`;
 }
 
-/** Completes the headers with `Host` and `Content-Length`, as an attempt shows them. */
+/** Completes the headers with `Host` and `Content-Length`, as the API shows the request of an attempt. */
 export function framed(
   host: string,
   headers: Readonly<Record<string, string>>,
@@ -107,7 +107,9 @@ export function framed(
 
 const DIGEST_DIGITS = 32;
 
-/** Returns the digest that proves a body: the first 16 bytes of the SHA-256 of its UTF-8, in hex digits. */
+/**
+ * Returns the digest that proves the bytes of a body: the first 16 bytes of the SHA-256 of its UTF-8, in hex digits.
+ */
 export function digestOf(body: string): string {
   return sha256Hex(body).slice(0, DIGEST_DIGITS);
 }

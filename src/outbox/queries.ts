@@ -6,17 +6,18 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import { BATCH_EVENTS, type RecordedAction } from "./event.ts";
 
-// The append is SQL, because it is hot (`bun run bench ingest`).
+// The statements that append entries are raw SQL, because they are hot (`bun run bench ingest`).
 
 /**
- * Writes actions to review_history with their sequences, and to the entries that wait for a batch, in the given order.
- * Returns the subscriptions to wake after the commit.
+ * Writes actions to review_history with their sequences, and to the entries that wait for a batch, in the given
+ * order. Returns the subscriptions to wake after the commit.
  *
- * It must be the last statement of its transaction, because the commit is sent with it. It locks the sequence rows of
- * the partners' subscriptions until the commit. Therefore the sequence has no gap and follows the order of commits. So
- * do the ids of review_history, which are drawn under these locks (contract 7.2).
+ * This must be the last statement of its transaction, because the commit is sent with it. It locks the sequence rows
+ * of the partners' subscriptions until the commit. Therefore the sequence has no gap and follows the order of
+ * commits. So do the ids of review_history, which are drawn under these locks (contract 7.2).
  *
- * Call `holdSequences` first for several partners: the locks must be taken in one order, or two writers deadlock.
+ * A transaction for several partners calls `holdSequences` first: the locks must be taken in one order, or two
+ * writers deadlock.
  */
 export async function recordActions(tx: Tx, actions: readonly RecordedAction[], now: Date) {
   if (actions.length === 0) return [];
@@ -26,19 +27,22 @@ export async function recordActions(tx: Tx, actions: readonly RecordedAction[], 
 
 const boundWait = statement({
   name: "outbox.boundWait",
-  // A setting belongs to no table, so the builder cannot express it.
+  // Raw SQL, because Drizzle's query builder selects from tables only, and a setting belongs to no table.
   params: { ms: value("text") },
   text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
 });
 
-/** The lock timeout for several partners. A writer that waits may block the writers of its other partners. */
+/**
+ * The lock timeout in milliseconds of a transaction for several partners. It is short, because a writer that waits
+ * may block the writers of its other partners.
+ */
 const SEVERAL_LOCK_MS = "1000";
 
 /** Declares a statement that locks sequences in the order of their subscriptions, so that writers cannot deadlock. */
 function lockStatement(name: string, whereHeld: SQL) {
   return statement({
     name,
-    // Hot; it locks the rows of two kinds of subscriptions in one order.
+    // Raw SQL, because the statement is hot and locks the rows of two kinds of subscriptions in one order.
     params: { partners: list(webhookSubscriptions.partnerId) },
     columns: { partnerId: webhookSubscriptions.partnerId },
     text: ({ partners }) => sql`
@@ -69,22 +73,22 @@ const holdAll = lockStatement("outbox.holdSequences", sql``);
 
 /**
  * Locks the sequences of these partners until the commit. Returns the partners without a complete set of locks:
- * another transaction holds one of them or, if `waits` is set, deleted one meanwhile.
+ * another transaction holds one of their locks or, if `waits` is set, has deleted one of their sequences meanwhile.
  */
 export async function holdSequences(tx: Tx, partners: readonly number[], waits: boolean) {
   const bound = waits && partners.length > 1 ? tx.run(boundWait, { ms: SEVERAL_LOCK_MS }) : [];
-  // Both statements are sent at once, in this order.
+  // Both statements are sent together, in this order.
   const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
-/** The name of the statement that appends. */
+/** The name of the statement that appends entries. */
 export const APPEND = "outbox.append";
 
 const append = statement({
   name: APPEND,
-  // One statement reaches 2.3 to 2.9 times the transactions of three statements (measured), because it holds the
-  // sequence rows for less time.
+  // One statement instead of three reaches 2.3 to 2.9 times the transactions per second (measured), because it holds
+  // the sequence rows for less time.
   params: {
     given: rows({
       ord: value("integer"),

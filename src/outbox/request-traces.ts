@@ -27,8 +27,8 @@ export class RequestTraces {
   readonly #requests = new WeakMap<Request, RequestTrace>();
   readonly #current = new AsyncLocalStorage<RequestTrace>();
   /**
-   * Requests by the instant of their events. One batch contains events of several requests, and each event keeps the
-   * Date object that its request created.
+   * Requests in progress by the instant of their events. One batch contains events of several requests, and each
+   * event keeps the Date object that its request created.
    */
   readonly #byInstant = new WeakMap<Date, RequestTrace>();
   readonly #byWake = new WeakMap<object, readonly Recorded[]>();
@@ -72,7 +72,8 @@ export class RequestTraces {
       const end = this.#spans.begin();
       let recorded: Recorded[] = [];
       const result = await run((tx) => {
-        // A transaction that was rolled back by a deadlock runs again.
+        // A transaction that was rolled back because of a deadlock runs again, so the events that it recorded before
+        // are discarded.
         recorded = [];
         return work(this.#watch(tx, recorded));
       });
@@ -120,7 +121,7 @@ export class RequestTraces {
   }
 }
 
-/** Returns the actions that were passed to the append. */
+/** Returns the actions that were passed to the statement that appends entries. */
 function appendedBy(given: object): readonly { eventId: string; occurredAt: Date }[] {
   return Reflect.get(given, "given");
 }

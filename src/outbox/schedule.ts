@@ -7,18 +7,21 @@ import { openListener, runScript, script } from "../lib/redis.ts";
 /** The number of shards over which subscriptions are spread. A dispatcher holds a shard exclusively. */
 export const SHARDS = 64;
 
-/** A subscription with work, and its shard. */
+/** A hint that a subscription of this shard has something to do, such as an entry to send. */
 export interface Wake {
   readonly subscriptionId: string;
   readonly shard: number;
 }
 
-/** Due times per shard in Redis. They are hints, and Redis may lose all of them at any moment. */
+/** Due times of subscriptions in Redis, by shard. They are hints, and Redis may lose all of them at any moment. */
 export type Schedule = ReturnType<typeof createSchedule>;
-/** The part of the schedule that the API uses: it announces work. */
+/** The part of the schedule that the API uses: it wakes dispatchers. */
 export type Waker = Pick<Schedule, "wake">;
 
-/** The score of a wake. It is due by every clock, so that the clock of its writer does not matter. */
+/**
+ * The score of an immediate wake in the sorted set. It is due by every clock, so that the clock of its writer does
+ * not matter.
+ */
 const AT_ONCE = 0;
 
 /**
@@ -51,7 +54,8 @@ export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
 
 /**
  * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the
- * shards of the others. A later change is only logged: a process that can work by its sweeps is not ended for a hint.
+ * shards of its other servers. A later change is only logged: a process that can work by its sweeps is not ended for
+ * a hint.
  */
 export function refuseCluster(redis: Redis, prefix: string, refuse: (reason: string) => void) {
   redis.once("ready", () => {
@@ -77,15 +81,15 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
     } catch (error) {
       log.warn("schedule.failed", { wakes: wakes.length, ...errorFields(error) });
       if (!(error instanceof Error) || !error.message.startsWith("WRONGTYPE")) return;
-      // Taking nothing deletes a key of the wrong type.
+      // Running the script for each shard, without taking an entry, deletes a Redis key of the wrong type.
       const shards = new Set(wakes.map(({ shard }) => shard));
       await Promise.allSettled([...shards].map((shard) => take(shard, 0, 0)));
     }
   };
   return {
     /**
-     * Wakes the dispatchers for these subscriptions at once. Never throws: Postgres has stored the work already, and
-     * the sweep finds the subscriptions of a lost wake.
+     * Wakes the dispatchers for these subscriptions immediately. Never throws: PostgreSQL has stored the work
+     * already, and the sweep finds the subscriptions of a lost wake.
      */
     wake: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
@@ -94,14 +98,14 @@ export function createSchedule(redis: Redis, prefix: string, log: Log) {
           pipeline.publish(channel, `${shard} ${subscriptionId}`);
         }
       }),
-    /** Plans a look at subscriptions of the caller's own shards. Other processes are not notified. */
+    /** Plans wakes for subscriptions of the caller's own shards. Other processes are not notified. */
     plan: (wakes: readonly (Wake & { readonly at: Date })[]) =>
       run(wakes, (pipeline) => {
-        // LT keeps an earlier due time.
+        // `LT` keeps an earlier due time that the sorted set already has.
         for (const { shard, subscriptionId, at } of wakes)
           pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
       }),
-    /** Removes wakes that the caller has handled. */
+    /** Removes wakes from the sorted sets that the caller has handled. */
     clear: (wakes: readonly Wake[]) =>
       run(wakes, (pipeline) => {
         for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);

@@ -12,7 +12,7 @@ export type WriterPool = ReturnType<typeof createWriterPool>;
 interface WriterPoolOptions {
   /** The connections of the pool, except the one for batches. */
   readonly connections: number;
-  /** The highest number of concurrent transactions of a partner. */
+  /** The highest number of simultaneous transactions of a partner. */
   readonly share: number;
   readonly waitMs: number;
 }
@@ -21,8 +21,8 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
   const admission = new AdmissionQueue(clock, options);
   return {
     /**
-     * Runs `work` in a transaction, like `Db`, once all of these partners are within their share. Throws `unavailable`
-     * if that takes too long. `readsFirst`: the first statements are sent with the begin.
+     * Runs `work` in a transaction, like `Db`, once all of these partners are within their share. Throws
+     * `unavailable` if that takes too long. `readsFirst`: the first statements are sent with `begin`.
      */
     async transaction<T>(
       partnerIds: readonly number[],
@@ -43,8 +43,9 @@ export function createWriterPool(db: Db, clock: Clock, options: WriterPoolOption
       }
     },
     /**
-     * Runs `work` in a transaction that waits for no sequence, so it needs no admission. The caller runs one at a
-     * time, on a connection that is reserved for it. The first statements only read, so they are sent with the begin.
+     * Runs `work` in a transaction that waits for no sequence, so the transaction needs no admission. The caller runs
+     * one such transaction at a time, on a connection that is reserved for it. Its first statements only read, so
+     * they are sent with `begin`.
      */
     group: <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
       db.transaction(work, { readsFirst: true }),
@@ -64,7 +65,10 @@ class AdmissionQueue {
   readonly #options: WriterPoolOptions;
   #free: number;
   readonly #running = new Map<number, number>();
-  /** End of the block of each partner after a lock timeout; a transaction that succeeds ends it earlier. */
+  /**
+   * The monotonic time until which each partner is blocked after a lock timeout; a transaction that succeeds ends the
+   * block earlier.
+   */
   readonly #blockedUntilMs = new Map<number, number>();
   readonly #waiting = new Set<Waiting>();
 
@@ -75,7 +79,8 @@ class AdmissionQueue {
   }
 
   async enter(partners: readonly number[]): Promise<void> {
-    // A transaction for several partners would hold the sequences of the others while it waits for the blocked one.
+    // A transaction for several partners would hold the sequences of its other partners while it waits for the
+    // blocked partner, so it is rejected.
     if (partners.length > 1 && partners.some((one) => this.isBlocked(one))) throw unavailable();
     if (this.#admit(partners)) return;
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -109,7 +114,7 @@ class AdmissionQueue {
   markBlocked([partner, ...others]: readonly number[]): void {
     if (partner === undefined || others.length > 0) return;
     this.#blockedUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
-    // Waiting transactions of the partner would wait for the same lock.
+    // Waiting transactions of the partner would wait for the same lock, so they are rejected now.
     for (const waiting of this.#waiting)
       if (waiting.partners.includes(partner) && this.#waiting.delete(waiting))
         waiting.settle(false);
@@ -124,8 +129,8 @@ class AdmissionQueue {
   }
 
   /**
-   * Admits a transaction for all of its partners at once or not at all: one that held room of one partner while it
-   * waits for another would block the first.
+   * Admits a transaction for all of its partners together or not at all: a transaction that took a share of one
+   * partner while it waits for another partner would block the first partner.
    */
   #admit(partners: readonly number[]): boolean {
     if (this.#free === 0 || !partners.every((one) => this.#hasRoom(one))) return false;

@@ -10,7 +10,10 @@ import { checkTexts, createProfanityFinder } from "./profanity.ts";
 import { createPartnerFinder, createSecretFinder } from "./queries/finders.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);
-/** Signs for a provider that does not exist, so that its rejection takes as long as that of an existing one. */
+/**
+ * The secret that verifies signatures of an unknown provider, so that its rejection takes as long as that of a known
+ * provider.
+ */
 const DUMMY_SECRET = "there is no such provider";
 
 interface Signed {
@@ -69,7 +72,7 @@ export function createSignatures({ box, db, clock, failures }: SigningDeps) {
   };
 }
 
-/** Creates the dependencies of `takeEvents`. */
+/** Creates the dependencies of `takeEvents`, among them the batcher. */
 export function createIngestDeps({ clock, traces, ...deps }: ProviderDeps, signatures: Signatures) {
   return {
     clock,
@@ -81,7 +84,7 @@ export function createIngestDeps({ clock, traces, ...deps }: ProviderDeps, signa
   };
 }
 
-/** Accepts all events of one request or none (contract 9.1). */
+/** Accepts all events of one request, or none of them (contract 9.1). */
 export async function takeEvents(
   deps: ReturnType<typeof createIngestDeps>,
   slug: string,
@@ -90,7 +93,8 @@ export async function takeEvents(
   const read = readEvents(body, deps.clock.now());
   deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
   if (read.references.length === 0) {
-    // A request without references enters no batch, which would compare the secret.
+    // A request without references enters no batch, which would compare the secret, so the signature is verified
+    // again here.
     await deps.signatures.verifyAgain(slug, signed);
     throw invalid(read.fieldErrors);
   }

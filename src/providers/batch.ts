@@ -44,17 +44,17 @@ export interface ProviderDeps {
 
 export type BatcherDeps = Pick<ProviderDeps, "writerPool" | "clock" | "box" | "schedule" | "log">;
 
-/** The result of one request. Nothing of it is written unless it was accepted. */
+/** The result of one request. Its events are written only if the request was accepted. */
 export type RequestResult =
   | { readonly kind: "accepted"; readonly accepted: number; readonly woken: Promise<void> }
   | { readonly kind: "rejected"; readonly fieldErrors: FieldErrors }
   /**
-   * Deferred: another transaction holds a row or sequence that it needs, its provider's secret changed, or the batch
-   * could not be written.
+   * The request is deferred: another transaction holds a row or sequence that the request needs, its provider's
+   * secret changed, or the batch could not be written.
    */
   | { readonly kind: "deferred"; readonly reason: "sequence" | "row" | "secret" | "write" };
 
-/** Another transaction claims, inserts or locks a row that the batch writes. */
+/** Another transaction claims, inserts or locks a row that this batch writes. */
 class Collision extends Error {}
 
 /** The locks that a batch waits for. It skips all other locked rows and defers the requests that need them. */
@@ -116,7 +116,7 @@ async function findAll(
       changesSite: writes && type === "connection.changed",
     }));
   });
-  // Only response.posted leads to a mail of ours.
+  // Only response.posted events lead to mails of ours.
   const posting = requests.filter(({ read }) =>
     read.events.some(({ type }) => type === "response.posted"),
   );
@@ -239,8 +239,8 @@ function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
 
 export const EVENTS_PER_BATCH = 256;
 /**
- * A few hundred reviews of usual length, or six of the longest. The bound exists because all requests of a batch wait
- * for its statements.
+ * The most characters of text in one batch: a few hundred reviews of usual length, or six of the longest. The bound
+ * exists because all requests of a batch wait for its statements.
  */
 export const CHARS_PER_BATCH = 131_072;
 
@@ -253,9 +253,15 @@ const LIMITS = {
   waiting: 1_024,
   waitMs: 6_000,
 };
-/** A larger request is written in its partner's queue, because it would delay the requests of other partners. */
+/**
+ * The most events of a request in a common batch. A larger request is written in its partner's queue, because it
+ * would delay the requests of other partners.
+ */
 const MAX_EVENTS = 32;
-/** How long a deferred request is retried in its own transaction while others keep locking the same rows. */
+/**
+ * The time in milliseconds for which a deferred request is retried in its own transaction while others keep locking
+ * the same rows.
+ */
 const AGAIN_MS = 2_000;
 
 /**

@@ -3,27 +3,27 @@ import { type Known, referenceErrors } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
 import { type ProviderEvent, type Reference, reviewKey } from "./model.ts";
 
-/** A request that waits for a batch. */
+/** A request of a provider that waits for a batch. */
 export interface ProviderRequest {
   readonly slug: string;
   /** The sealed secret with which the signature was verified. */
   readonly sealedSecret: string;
   readonly read: ReadEvents;
-  /** Text → its profane words. */
+  /** Maps each text of the request to the profane words in it. */
   readonly profanity: Known["profanity"];
   /** The partners that own the connections named in the request. */
   readonly partners: readonly number[];
 }
 
-/** Everything that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
+/** All data that a batch reads before it writes. `reviews` has only the rows that this transaction has locked. */
 export interface BatchLookup extends Omit<Known, "profanity"> {
-  /** Provider slug → sealed secret. */
+  /** Maps each provider slug to the provider's sealed secret. */
   readonly sealedSecrets: ReadonlyMap<string, string>;
   /** Connections that an event changes and another transaction has locked. */
   readonly heldSites: ReadonlySet<number>;
   /** Partners with a sequence that another transaction has locked. */
   readonly heldPartners: ReadonlySet<number>;
-  /** Event ids that were claimed earlier, as `claimKey`. */
+  /** Event ids that earlier requests have claimed, as `claimKey`. */
   readonly seen: ReadonlySet<string>;
   /** All existing reviews that the requests refer to, as `reviewKey`. */
   readonly existing: ReadonlySet<string>;

@@ -4,16 +4,16 @@ import type { Axis, RecordedAction } from "../outbox/event.ts";
 import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
 import type { ReviewState, Site } from "./queries/look-up.ts";
 
-/** The state on which a request is decided; all of it is locked. */
+/** The stored state on which the decision about a request depends; all of its rows are locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
-  /** Reviews by `reviewKey`. */
+  /** The existing reviews by `reviewKey`. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
   /** New ids by `reviewKey`, for reviews that do not exist and may be created. */
   readonly newIds: ReadonlyMap<string, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
-  /** Text → its profane words. */
+  /** Maps each text of the request to the profane words in it. */
   readonly profanity: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -32,7 +32,7 @@ type Subject = { readonly site: Site } & (
   | { readonly review?: ReviewState; readonly cause: Cause }
 );
 
-/** Why the axis has its state, or why the posting succeeded or failed. */
+/** The reason why the axis has its state, or why the posting succeeded or failed. */
 export interface Cause {
   readonly axis: Axis;
   readonly errorCode: string | null;
@@ -48,11 +48,11 @@ export interface Outcome {
   /** Reviews and connections that differ from their state before the request. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
-  /** One mail for every homeowner_notified_of_response whose metadata announce a mail (contract 9.5). */
+  /** One mail for every homeowner_notified_of_response event with metadata that announce a mail (contract 9.5). */
   readonly notices: readonly { readonly reviewId: number; readonly to: string }[];
 }
 
-/** The working copy of the state; each event sees the changes of the events before it. */
+/** The working copy of the state while a request is decided; each event sees the changes of the events before it. */
 interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
@@ -65,8 +65,9 @@ interface Draft {
 const UNKNOWN_SITE = 0;
 
 /**
- * Returns field errors for events that refer to something that does not exist. An event with other errors still
- * counts as creating its review: otherwise a later event that refers to it would get a misleading second error.
+ * Returns field errors for events that refer to a connection or review that does not exist. An event with other
+ * errors still counts as creating its review: otherwise a later event that refers to the review would get a
+ * misleading second error.
  */
 export function referenceErrors(
   references: readonly Reference[],
@@ -133,8 +134,8 @@ type Connection = Extract<ProviderEvent, { type: "connection.changed" }>;
 type ReviewEvent = Exclude<ProviderEvent, Report | Connection>;
 
 /**
- * Applies a report of a review. A review.created for an existing review updates it, and restores a removed one. A
- * review.updated does not restore, because it may have been sent before the removal.
+ * Applies a provider's report of a review. A review.created for an existing review updates it, and restores a removed
+ * review. A review.updated does not restore, because it may have been sent before the removal.
  */
 function applyReport(
   draft: Draft,
@@ -196,7 +197,7 @@ function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Review
   record(draft, event, { site, review: next }, { event: "review_removed", metadata: {} });
 }
 
-/** Announces every posting (contract 8.1), even of a response that was written on the site itself. */
+/** Announces every posting to a review site (contract 8.1), even of a response that was written on the site itself. */
 function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
   if (event.type === "response.failed") {
     const { errorCode } = event;

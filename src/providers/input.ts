@@ -15,7 +15,7 @@ import {
   type Reference,
 } from "./model.ts";
 
-/** The body as the route describes it; `readEvents` checks it. */
+/** The body of the route as the OpenAPI document describes it; `readEvents` checks it. */
 export const providerEventsBody = checkedByHandler(ProviderEventsBody);
 
 const Envelope = Type.Object(
@@ -37,7 +37,7 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
 }
 
 export interface ReadEvents {
-  /** The events without field errors. */
+  /** The events of the request that have no field errors. */
   readonly events: readonly ProviderEvent[];
   /** One reference for each event that is an object, valid or not. */
   readonly references: readonly Reference[];

@@ -5,22 +5,23 @@ import type { Axis } from "../outbox/event.ts";
 
 // Limits for a provider's input. Contract 9.1 does not specify all of them; the other numbers are ours.
 export const MAX_EVENTS = 500;
-/** Contract 2.7: a body of provider events may have 1 MiB. */
+/** The most bytes of a body of provider events: 1 MiB (contract 2.7). */
 export const BODY_LIMIT = 1024 * 1024;
-/** How far the clock of a provider may be ahead of ours (contract 8). */
+/** The time in milliseconds by which the clock of a provider may be ahead of ours (contract 8). */
 export const MAX_AHEAD_MS = 5 * 60_000;
 /** The pattern of a provider's name in paths and bodies. */
 export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const EVENT_ID_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
 const REVIEWER_CHARS = 200;
-/** RFC 5321, 4.5.3.1. */
+/** The most characters of a mail address (RFC 5321, 4.5.3.1). */
 const EMAIL_CHARS = 254;
 const CONTENT_CHARS = 20_000;
 
 /**
- * Why an axis is disconnected or a posting failed: a code that never changes its meaning, and a sentence that may be
- * shown to an end user (contract 8.6). E-001, E-002, E-007 and E-008 are given there; the others follow its rule.
+ * Reasons why an axis is disconnected or a posting failed: a code that never changes its meaning, and a sentence that
+ * may be shown to an end user (contract 8.6). The contract specifies E-001, E-002, E-007 and E-008; the other codes
+ * follow its rule.
  */
 export const ERROR_REASONS: Readonly<Record<string, string>> = {
   "E-001": "No URL is configured for this review site.",
@@ -48,7 +49,7 @@ export function reasonOf(code: string | null): string | null {
 }
 
 const closed = { additionalProperties: false };
-/** Any code is accepted, also one that is not in `ERROR_REASONS` (contract 9.2). */
+/** Accepts any code, also a code that is not in `ERROR_REASONS` (contract 9.2). */
 const errorCode = storableText([1, CODE_CHARS]);
 
 const email = storableText([3, EMAIL_CHARS]);
@@ -94,7 +95,7 @@ const reported = Type.Object(reviewFields, {
   title: "ReportedReview",
   description: "A review as its site has it.",
 });
-/** A removal requires only the id of the review. */
+/** The schema of a removal requires only the id of the review. */
 const gone = Type.Composite(
   [
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
@@ -107,7 +108,7 @@ function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
   return Type.Object({ ...commonFields, type: Type.Literal(type), ...fields }, closed);
 }
 
-/** One schema per type, so that an error names `review.rate` and not a branch of a union. */
+/** One schema per event type, so that an error names `review.rate` and not a branch of a union. */
 export const EVENT_SCHEMAS = {
   "review.created": eventOf("review.created", { review: reported }),
   "review.updated": eventOf("review.updated", { review: reported }),
@@ -156,7 +157,7 @@ export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]
 export interface ReportedReview {
   readonly rate: number;
   readonly reviewer: string | null;
-  /** Undefined if the report does not contain it; the stored email then stays. */
+  /** The reviewer's email; undefined if the report does not contain it, so that the stored email stays. */
   readonly reviewerEmail: string | null | undefined;
   readonly content: string;
   readonly reviewedAt: Date;
@@ -171,22 +172,22 @@ type EventContent =
   | {
       readonly type: "connection.changed";
       readonly axis: Axis;
-      /** Null means that the axis is connected. */
+      /** The reason of a disconnected axis; null means that the axis is connected. */
       readonly errorCode: string | null;
     };
 
 /** A parsed event; `index` is its position in the request, for field errors. */
 export type ProviderEvent = EventContent & {
   readonly index: number;
-  /** Unique per provider, for ever. */
+  /** The id of the event, unique per provider for ever. */
   readonly id: string;
   readonly siteId: number;
   readonly occurredAt: Date;
 };
 
 /**
- * The references of an event. They are looked up even if the event has other errors. A part is undefined if it is
- * malformed, missing or not a field of the type.
+ * The references of an event to a connection and a review. They are looked up even if the event has other errors. A
+ * part is undefined if it is malformed, missing or not a field of the event's type.
  */
 export interface Reference {
   readonly index: number;
@@ -202,8 +203,8 @@ export function reviewKey(siteId: number, externalReviewId: string): string {
 }
 
 /**
- * Returns the associated data of a provider's sealed secret: a ciphertext that is copied to another provider does not
- * open.
+ * Returns the associated data of a provider's sealed secret, so that a ciphertext that is copied to another provider
+ * cannot be opened.
  */
 export function providerSecretContext(slug: string): string {
   return `provider:${slug}`;

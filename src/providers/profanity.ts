@@ -36,7 +36,8 @@ function words(list: string): string[] {
 }
 
 /**
- * Replaces the first letter of a found word. It is a private-use character; texts that contain it are cleaned first.
+ * Replaces the first letter of a word that was found. It is a private-use character; texts that contain it are
+ * cleaned first.
  */
 const MARK = "\uE000";
 
@@ -71,8 +72,8 @@ export function createProfanityFinder(): ProfanityFinder {
 }
 
 /**
- * The library needs up to 20 ms for 20,000 characters. After this many characters the event loop serves other
- * requests.
+ * The number of characters after which the event loop serves other requests, because the library needs up to 20 ms
+ * for 20,000 characters.
  */
 const CHARS_PER_TURN = 10_000;
 

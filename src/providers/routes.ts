@@ -15,14 +15,17 @@ interface ProviderRouteDeps extends ProviderDeps {
   readonly failures: FailureAudit;
 }
 
-/** Elysia's type inference fails on the route if this parameter has no explicit type. */
+/**
+ * A request with the bytes that were signed. Elysia's type inference fails on the route if this parameter has no
+ * explicit type.
+ */
 interface SignedRequest {
   readonly requestContext: RequestContext;
   readonly params: Readonly<Record<string, string>>;
   readonly raw: Uint8Array;
 }
 
-/** Contract 9.1: accepts the events that pullers of review sites report. */
+/** Serves the route that accepts the events that pullers of review sites report (contract 9.1). */
 export function providerRoutes(deps: ProviderRouteDeps) {
   const signatures = createSignatures(deps);
   const reporting = createIngestDeps(deps, signatures);
@@ -41,7 +44,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
           verifyAgain: ({ params, ...signed }: SignedRequest) =>
             signatures.verifyAgain(params["provider"] ?? "", signed),
         },
-        // Review sites may report at any rate (contract 2.9).
+        // Exempts the route from the rate limits, because review sites may report at any rate (contract 2.9).
         uncounted: true,
         body: providerEventsBody,
         response: { 200: AcceptedAnswer, 401: errorResponse("invalid_signature") },

@@ -1,13 +1,13 @@
 import type { ProblemCode } from "../lib/problem.ts";
 import type { FlagMove, Metadata, NativeEmail, Review } from "./model.ts";
 
-/** The effect of an account's action on a review: columns to write and one event, nothing, or an error code. */
+/** The effect of an account's action on a review: columns to write and one event, no effect, or an error code. */
 export type ReviewDecision =
   | { readonly kind: "write"; readonly changes: ReviewChanges; readonly event: ReviewEvent }
   | { readonly kind: "nothing" }
   | { readonly kind: "refuse"; readonly code: ProblemCode };
 
-/** The columns that actions of an account write; an absent one keeps its value. */
+/** The columns of a review that actions of an account write; an absent column keeps its value. */
 export type ReviewChanges = Partial<
   Pick<
     Review,
@@ -27,8 +27,8 @@ export type ReviewEvent = {
 type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
 
 /**
- * The first response is `response_submitted`, every later one `response_updated`, even with the same text (contract
- * 9.2).
+ * Decides about a response. The first response of a review is the event `response_submitted`, every later one
+ * `response_updated`, even with the same text (contract 9.2).
  */
 export function decideResponse(
   review: State,
@@ -45,7 +45,10 @@ export function decideResponse(
   };
 }
 
-/** Deletes the response of a removed review too, because it may still be shown somewhere. */
+/**
+ * Deletes the response to a review. The response to a removed review is deleted, too, because it may still be shown
+ * somewhere.
+ */
 export function decideResponseDeletion(review: State): ReviewDecision {
   if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
   return {
@@ -55,7 +58,7 @@ export function decideResponseDeletion(review: State): ReviewDecision {
   };
 }
 
-/** Opens a flag. A review has at most one open flag; after it is closed the review may be flagged again. */
+/** Opens a flag on a review. A review has at most one open flag; after it is closed the review may be flagged again. */
 export function decideFlag(review: State, reason: string): ReviewDecision {
   if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
   if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
@@ -67,8 +70,9 @@ export function decideFlag(review: State, reason: string): ReviewDecision {
 }
 
 /**
- * Moves a flag. Moving it to its present status writes nothing, even if that status closed it: the caller may be
- * repeating a request whose answer was lost. Removed reviews are accepted, because many flags ask for a removal.
+ * Moves the flag of a review. Moving it to its present status writes nothing, even if that status closed the flag:
+ * the caller may be repeating a request after its answer was lost. Removed reviews are accepted, because many flags
+ * ask for a removal.
  */
 export function decideFlagStatus(
   review: Pick<State, "flagStatus">,
@@ -86,8 +90,8 @@ export function decideFlagStatus(
 }
 
 /**
- * Assigns the review. Assigning it to its present assignee writes nothing. Removed reviews are accepted, because
- * somebody may have to look into them.
+ * Assigns the review to a user. Assigning it to its present assignee writes nothing. Removed reviews are accepted,
+ * because somebody may have to look into them.
  */
 export function decideAssignment(
   review: Pick<Review, "assignedUserId">,
@@ -101,7 +105,7 @@ export function decideAssignment(
   };
 }
 
-/** Adds a note, which exists in the history only; the same text twice is two notes. */
+/** Adds a note to a review. The note exists in the history only, so the same text twice is two notes. */
 export function decideNote(body: string): ReviewDecision {
   return { kind: "write", changes: {}, event: { name: "note_added", metadata: { body } } };
 }

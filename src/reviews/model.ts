@@ -22,7 +22,7 @@ export interface Review {
   readonly storeId: number;
   readonly storeReviewSiteId: number;
   readonly reviewSiteId: number;
-  /** The provider's slug. */
+  /** The slug of the review's provider. */
   readonly sourcePlatform: string;
   readonly externalReviewId: string;
   readonly rate: number;
@@ -40,7 +40,7 @@ export interface Review {
   readonly assignedUserId: number | null;
 }
 
-/** The review object of a webhook body (contract 8.2 and 8.5). */
+/** Makes the review object of a webhook body (contract 8.2 and 8.5). */
 export function reviewFacts(
   review: Pick<
     Review,
@@ -58,16 +58,16 @@ export function reviewFacts(
   };
 }
 
-/** The `metadata` of each event (contract 8.2: content depends on the action). */
+/** The `metadata` of each event (contract 8.2: their content depends on the action). */
 export interface Metadata {
   review_received: { content: string; reviewed_at: string };
   /**
-   * `changed` names the fields that differ: rate, reviewer, content, reviewed_at; `restored` is true if the review
-   * had been removed.
+   * `changed` names the fields that differ from before: rate, reviewer, content, reviewed_at; `restored` is true if
+   * the review had been removed.
    */
   review_updated: { changed: string[]; content: string; reviewed_at: string; restored: boolean };
   review_removed: Record<string, never>;
-  /** Only the words that were not there before. */
+  /** The profane words that the review did not contain before. */
   profanity_detected: { words: string[] };
   review_flagged: { reason: string };
   flag_status_changed: { from: FlagStatus; to: FlagStatus; native_email: NativeEmail };
@@ -77,7 +77,7 @@ export interface Metadata {
   response_updated: { body: string };
   response_deleted: Record<string, never>;
   homeowner_notified_of_response: { native_email: NativeEmail };
-  /** Kept in the history only: the site-connection body has no metadata. */
+  /** An event that is kept in the history without metadata, because the body about a site connection has none. */
   response_post_succeeded: Record<string, never>;
   response_post_failed: { error_code: string };
 }
@@ -230,7 +230,7 @@ export interface StoreReviewSite {
   readonly name: string;
   readonly pullConnected: boolean;
   readonly pullErrorCode: string | null;
-  /** When the axis last connected or disconnected; null if it never changed. */
+  /** The instant at which the axis last connected or disconnected; null if it never changed. */
   readonly pullSince: Date | null;
   readonly postConnected: boolean;
   readonly postErrorCode: string | null;
@@ -329,9 +329,9 @@ export interface Subject {
   readonly siteName: string;
   readonly rate: number;
   readonly reviewer: string | null;
-  /** Null if the response was written on the site itself. */
+  /** The text of the response; null if the response was written on the site itself. */
   readonly responseBody: string | null;
-  /** The partner's own name, if white label is on. */
+  /** The partner's own name, if the white label is on. */
   readonly brand: string | null;
   readonly primaryColor: string;
 }

@@ -4,7 +4,7 @@ import { flagRoutes, responseRoutes, teamRoutes } from "./routes/actions.ts";
 import type { ReviewRouteDeps } from "./routes/base.ts";
 import { accountRoutes, readingRoutes } from "./routes/reading.ts";
 
-/** Contract 9. */
+/** Serves the reviews of an account and the actions on them (contract 9). */
 export function reviewRoutes(deps: ReviewRouteDeps) {
   return new Elysia({ name: "reviews" })
     .use(readingRoutes(deps))

@@ -7,10 +7,13 @@ import { ALERT_DEFAULTS, ALERT_KINDS, type AlertKind } from "../outbox/mail.ts";
 import { instantOrNull, orNull, SecretAnswer } from "./model.ts";
 
 const MAX_RECIPIENTS = 10;
-/** The longest address that RFC 5321 allows. */
+/** The most characters of a mail address that RFC 5321 allows. */
 const ADDRESS_CHARS = 254;
 const DAY_MINUTES = 1_440;
-/** Backlogs are counted every five minutes, and an alert is raised when an event was seen waiting twice. */
+/**
+ * The shortest waiting time of an event that may be set to raise an alert. Backlogs are counted every five minutes,
+ * and the alert is raised when an event was seen waiting twice.
+ */
 const MIN_WAITING_MINUTES = 10;
 
 const minutes = (minimum: number, description: string) =>

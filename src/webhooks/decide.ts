@@ -41,7 +41,10 @@ export function eventsError(
   return undefined;
 }
 
-/** Applies the defaults, and the fixed settings of a batch subscription (contract 6.4). */
+/**
+ * Applies the defaults to the input of a new subscription, and the fixed settings of a batch subscription (contract
+ * 6.4).
+ */
 export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   return pinned({
     label: input.label,
@@ -55,7 +58,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   });
 }
 
-/** Applies an update to settings. Fields that it does not name stay (contract 6.9). */
+/** Applies an update to the settings of a subscription. Fields that the update does not name stay (contract 6.9). */
 export function updatedSettings(
   current: SubscriptionSettings,
   update: SubscriptionUpdate,
@@ -85,7 +88,7 @@ function pinned(settings: SubscriptionSettings): SubscriptionSettings {
   };
 }
 
-/** Returns the names of changed fields, as the API names them. */
+/** Returns the names of the settings that an update has changed, as the API names them. */
 export function changedFields(before: SubscriptionSettings, after: SubscriptionSettings): string[] {
   const differs = {
     label: before.label !== after.label,
@@ -101,8 +104,8 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
 }
 
 /**
- * Computes the first due time. Due times form a grid that begins at creation (contract 7.14). Null for an immediate
- * subscription.
+ * Computes the first due time of a batch subscription. Due times form a grid that begins at creation (contract 7.14).
+ * Null for an immediate subscription.
  */
 export function firstBatchAt(
   settings: Pick<SubscriptionSettings, "batchIntervalHours">,
@@ -116,8 +119,8 @@ export function firstBatchAt(
 type BatchTimes = Pick<Subscription, "batchIntervalHours" | "nextBatchAt">;
 
 /**
- * Computes the next due time after a change of the interval. The new interval counts from the last due time, or from
- * now if that would be in the past (contract 7.14). A batch that is already due stays due.
+ * Computes the next due time after a change of the batch interval. The new interval counts from the last due time, or
+ * from now if that would be in the past (contract 7.14). A batch that is already due stays due.
  */
 export function rescheduledBatchAt(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
@@ -142,8 +145,8 @@ export function nextBatchAfter(
 }
 
 /**
- * Derives the state that the API shows: an event that is queued for a disabled subscription is `held` (contract
- * 6.13).
+ * Derives the state of a delivery that the API shows: an event that is queued for a disabled subscription is `held`
+ * (contract 6.13).
  */
 export function deliveryState(
   stored: Exclude<DeliveryState, "held">,
@@ -154,13 +157,16 @@ export function deliveryState(
 }
 
 interface Window {
-  /** Undefined if the field is invalid. */
+  /** The beginning of the window; undefined if the field is invalid. */
   readonly since: Date | undefined;
-  /** Undefined if the field is absent or invalid. */
+  /** The end of the window; undefined if the field is absent or invalid. */
   readonly until: Date | undefined;
 }
 
-/** Checks the window of a recovery. It cannot begin before the retention time, because older attempts are purged. */
+/**
+ * Checks the window of a recovery. The window cannot begin before the retention time, because older attempts are
+ * purged.
+ */
 export function windowErrors(
   { since, until }: Window,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },

@@ -9,8 +9,8 @@ export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const
 export type Outcome = (typeof OUTCOMES)[number];
 
 /**
- * `pending` and `waiting` are queued, `held` is queued while the subscription is disabled, and the others are
- * settled.
+ * States of a delivery. `pending` and `waiting` are queued, `held` is queued while the subscription is disabled, and
+ * the others are settled.
  */
 export const DELIVERY_STATES = [
   "pending",
@@ -23,7 +23,7 @@ export const DELIVERY_STATES = [
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export interface Attempt {
-  /** ULID of the start. */
+  /** The id of the attempt, a ULID of its start. */
   readonly id: string;
   readonly eventId: string;
   readonly event: string;
@@ -35,7 +35,7 @@ export interface Attempt {
   readonly outcome: Outcome;
   readonly statusCode: number | null;
   readonly errorCode: string | null;
-  /** Both are null if the exact request cannot be proved any more (contract 7.13). */
+  /** Headers and body of the request. Both are null if the exact request cannot be proved any more (contract 7.13). */
   readonly requestHeaders: Headers | null;
   readonly requestBody: string | null;
   readonly responseHeaders: Headers | null;

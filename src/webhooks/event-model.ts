@@ -93,7 +93,7 @@ function metadataOf(event: string): TSchema {
   return fields === undefined ? testMetadata : Type.Union([Type.Object(fields), testMetadata]);
 }
 
-/** Makes a title: `review_received` becomes `ReviewReceivedEvent`. */
+/** Makes the title of an event's schema: `review_received` becomes `ReviewReceivedEvent`. */
 function titleOf(event: string): string {
   const words = event.split(/[_.]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return `${words.join("")}Event`;
@@ -146,7 +146,7 @@ function fullBody({ value, category, description }: (typeof CATALOG)[number]): T
   return category === "connection" ? connectionEvent : reviewEvent(value, description);
 }
 
-/** Bodies of a subscription with `payload_mode: full`, and of every batch. */
+/** Schemas of the bodies for a subscription with `payload_mode: full`, and for every batch. */
 export const FULL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   CATALOG.map((one) => [one.value, fullBody(one)]),
 );
@@ -181,7 +181,7 @@ const minimalSite = Type.Object(
   { title: "MinimalSiteEvent", description: "Names the connection to fetch again." },
 );
 
-/** Bodies of a subscription with `payload_mode: minimal`. */
+/** Schemas of the bodies for a subscription with `payload_mode: minimal`. */
 export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
   CATALOG.map(({ value, envelope }) => [
     value,

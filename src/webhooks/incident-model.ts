@@ -90,11 +90,11 @@ interface Cause {
   readonly attempts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;
-  /** The number of attempts of each step since the beginning. */
+  /** The number of attempts of each step since the beginning of the incident. */
   readonly counts: readonly number[];
 }
 
-/** The number of columns of the chart of an incident. */
+/** The most columns of the chart of an incident. */
 const MAX_STEPS = 24;
 
 /** Chooses the length of a step so that at most `MAX_STEPS` cover the time from `since` to `now`. */

@@ -22,7 +22,10 @@ import {
 } from "./delivery-model.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
-/** The number of newest attempts that a message contains. The list of attempts and the delivery have the others. */
+/**
+ * The number of newest attempts that a message contains. The list of attempts and the delivery have the older ones,
+ * too.
+ */
 export const ATTEMPTS_OF_MESSAGE = 20;
 const EXTERNAL_ID_CHARS = 255;
 
@@ -39,7 +42,7 @@ export interface Message {
   readonly rate: number | null;
   readonly storeId: number | null;
   readonly storeName: string | null;
-  /** The number of entries that its retry blocks; null unless it waits for a retry. */
+  /** The number of entries that the retry of this event blocks; null unless the event waits for a retry. */
   readonly waitingBehind: number | null;
   /** The newest attempts, in ascending order. */
   readonly attempts: readonly AttemptSummary[];
@@ -51,7 +54,7 @@ const AttemptSummaryObject = Type.Omit(
   { title: "AttemptSummary" },
 );
 
-/** See contract 6.19. */
+/** The schema of a message as the API shows it (contract 6.19). */
 export const MessageObject = Type.Object(
   {
     event_id: Type.String(),
@@ -91,7 +94,7 @@ export function showMessage(one: Message): Static<typeof MessageObject> {
   };
 }
 
-/** Matches every outcome except `delivered`. */
+/** A value of the outcome filter that matches every outcome except `delivered`. */
 const NOT_DELIVERED = "not_delivered";
 const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
 
@@ -132,7 +135,7 @@ export interface MessageFilter {
   readonly until: Date | undefined;
 }
 
-/** A condition on one attempt. */
+/** A condition on one attempt of a message. */
 export interface AttemptCondition {
   readonly outcomes: readonly Outcome[];
   /** A pattern of SQL's `like` for the status code, or for `none` where no response came. */
@@ -142,7 +145,8 @@ export interface AttemptCondition {
 }
 
 /**
- * Derives the condition on attempts from a filter; undefined if the filter has none, and a message needs no attempt.
+ * Derives the condition on attempts from a filter; undefined if the filter has no such condition, so that a message
+ * needs no attempt.
  */
 export function attemptConditionOf({
   outcome,
@@ -167,23 +171,21 @@ function outcomesNamed(outcome: AttemptOutcome | undefined): readonly Outcome[] 
   );
 }
 
-/**
- * Tells whether an outcome and a status may occur together: an attempt is delivered if and only if the status is 2xx.
- */
+/** Whether an outcome and a status may occur together: an attempt is delivered if and only if its status is 2xx. */
 function mayHave(outcome: Outcome, status: string): boolean {
   return status.startsWith("2") === (outcome === "delivered");
 }
 
 /**
- * Cursor of a page of messages. The list merges two walks in descending order of their keys: attempts by id, and
- * entries by sequence. Rows from these keys upwards have been read.
+ * The cursor of a page of messages. The list merges two walks in descending order of their keys: attempts by id, and
+ * entries by sequence. All rows from these keys upwards have been read.
  */
 export interface MessageCursor {
   readonly attempt: string;
   readonly entry: number;
 }
 
-/** The cursor before the first row. */
+/** The cursor of the first page, above all rows. */
 export const FIRST_CURSOR: MessageCursor = {
   attempt: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
   entry: Number.MAX_SAFE_INTEGER,
@@ -195,7 +197,7 @@ export function messageCursorText({ attempt, entry }: MessageCursor): string {
   return `${attempt}.${entry}`;
 }
 
-/** Parses a cursor; undefined if the text is not the canonical form of one. */
+/** Parses a cursor; undefined if the text is not the canonical form of a cursor. */
 export function readMessageCursor(text: string): MessageCursor | undefined {
   const [, attempt = "", entry = ""] = CURSOR.exec(text) ?? [];
   const cursor = { attempt, entry: Number(entry) };

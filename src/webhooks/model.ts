@@ -12,7 +12,10 @@ const DELIVERY_KINDS = ["immediate", "batch"] as const;
 const PAYLOAD_MODES = ["full", "minimal"] as const;
 const ORDERINGS = ["subscription", "review"] as const;
 const LABEL_CHARS = 100;
-/** The longest grace period, in which deliveries also carry a signature of the previous secret (contract 6.11). */
+/**
+ * The longest grace period in hours, in which deliveries also carry a signature of the previous secret (contract
+ * 6.11).
+ */
 const MAX_GRACE_HOURS = 72;
 
 type DeliveryKind = (typeof DELIVERY_KINDS)[number];
@@ -59,14 +62,14 @@ const settingsFields = {
 
 const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
 
-/** Fields that a partner sets. Rules between fields are in decide.ts. */
+/** Fields of a subscription that a partner sets. Rules between fields are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
   { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
   { title: "NewSubscription", additionalProperties: false },
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
-/** Any subset of the fields; the others stay as they are (contract 6.9). */
+/** Any subset of the fields of a subscription; absent fields stay as they are (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   title: "SubscriptionUpdate",
   additionalProperties: false,
@@ -124,7 +127,10 @@ export const EnableBody = Type.Object(
 /** `disabled_reason` of a subscription that a user has disabled. */
 export const DISABLED_BY_HAND = "manual";
 
-/** Settings as they are stored, after defaults and the fixed settings of a batch subscription were applied. */
+/**
+ * Settings of a subscription as they are stored, after defaults and the fixed settings of a batch subscription were
+ * applied.
+ */
 export interface SubscriptionSettings {
   readonly label: string;
   readonly webhookUrl: string;
@@ -137,7 +143,7 @@ export interface SubscriptionSettings {
 }
 
 export interface Subscription extends SubscriptionSettings {
-  /** ULID. */
+  /** The id of the subscription, a ULID. */
   readonly id: string;
   readonly partnerId: number;
   readonly shard: number;

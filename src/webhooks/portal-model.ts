@@ -5,12 +5,12 @@ import { literals } from "../http/principal.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 
 const closed = { additionalProperties: false } as const;
-/** A partner has at most this many subscriptions. */
+/** The most pages that a link may open, because a partner has at most this many subscriptions. */
 const MAX_PAGES = 2;
 const TTL_S = { minimum: 30, maximum: 3_600 } as const;
 export const DEFAULT_TTL_S = 300;
 const MAX_ORIGINS = 10;
-/** The length of a host name (253) with a scheme and a port. */
+/** The most characters of an origin: a host name (253) with a scheme and a port. */
 const ORIGIN_CHARS = 267;
 
 const page = Type.String({
@@ -76,14 +76,14 @@ const embedding = {
 };
 export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });
 /**
- * A separate object from the body, because Elysia keeps one validator per schema object, and responses are not
- * validated.
+ * The schema of the response. It is a separate object from the schema of the body, because Elysia keeps one validator
+ * per schema object, and responses are not validated.
  */
 export const embeddingObject = Type.Object(embedding, { ...closed, title: "Embedding" });
 export type Embedding = Static<typeof embeddingObject>;
 
 /**
- * Pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
+ * The pattern of an origin. The text goes unescaped into a Content-Security-Policy, so the pattern excludes the
  * characters that have a meaning there. It also excludes IPv6 addresses, which such policies do not support.
  */
 const ORIGIN =

@@ -24,7 +24,7 @@ export function webhookRoutes(deps: WebhookRouteDeps) {
     .use(readingRoutes(deps, watched, OPERATORS));
 }
 
-/** Serves the routes that only read, for one audience. */
+/** Serves the routes that only read, to one audience: partners or operators. */
 function readingRoutes<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   watched: WatchedSubscriptions,

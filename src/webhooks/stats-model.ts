@@ -112,12 +112,12 @@ const MAX_STEP_S = 86_400;
 const STEP_S = BUCKET_MS / 1000;
 const DEFAULT_STEP_S = 3_600;
 const DEFAULT_SPAN_MS = 86_400_000;
-/** The longest range of one request (contract 6.18). */
+/** The longest range of one request in days (contract 6.18). */
 const MAX_SPAN_DAYS = 31;
 const MAX_SPAN_MS = MAX_SPAN_DAYS * 86_400_000;
-/** 31 December 9999. Rounded up to whole steps, it still has a year of four digits. */
+/** 31 December 9999 in milliseconds since the epoch. Rounded up to whole steps, it still has a year of four digits. */
 const LAST_MS = 253_402_214_400_000;
-/** The largest number of points, more than a chart has pixels for. */
+/** The most points of one response, more than a chart has pixels for. */
 const MAX_POINTS = 1_000;
 
 export const statsQuery = Type.Object({
@@ -191,7 +191,7 @@ function rangeOf(query: ValidParts<StatsQuery>, now: Date): Partial<Steps> {
   };
 }
 
-/** Extends a range to whole steps. */
+/** Extends a range so that it begins and ends with whole steps. */
 function wholeSteps({ since, until, stepMs }: Steps): Steps {
   const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
   return { since: bucketFloor(since, stepMs), until: end, stepMs };

@@ -1,18 +1,18 @@
 import { fromMs } from "../lib/clock.ts";
 
-/** Length of the shortest bucket of attempts. The steps of charts are multiples of it. */
+/** Length in milliseconds of the shortest bucket of attempts. The steps of charts are multiples of it. */
 export const BUCKET_MS = 300_000;
-/** Lengths of buckets, the longest first. Each bucket is summed from those of the next length. */
+/** Lengths of buckets in milliseconds, the longest first. Each bucket is summed from those of the next length. */
 export const LEVELS_MS = [86_400_000, 3_600_000, BUCKET_MS] as const;
 
 /**
- * Bins of durations: one per millisecond below `EXACT_MS`, then each a tenth wider than the one before. A percentile
- * read from them deviates by at most 5 %.
+ * The milliseconds below which each duration has its own bin. Above it, each bin is a tenth wider than the one
+ * before. A percentile read from the bins deviates by at most 5 %.
  */
 export const EXACT_MS = 20;
 export const GROWTH = 1.1;
 
-/** Returns the middle of a bin in ms. */
+/** Returns the middle of a bin in milliseconds. */
 export function binMs(bin: number): number {
   return bin < EXACT_MS ? bin : Math.round(EXACT_MS * GROWTH ** (bin - EXACT_MS + 0.5));
 }
@@ -28,7 +28,7 @@ export interface Latency {
   readonly p99: number | null;
 }
 
-/** Computes percentiles by the nearest-rank method; null without attempts. */
+/** Computes percentiles of durations by the nearest-rank method; null without attempts. */
 export function latencyOf(counts: readonly BinCount[]): Latency {
   const sorted = counts.toSorted((a, b) => a.bin - b.bin);
   const total = sum(sorted);
@@ -63,7 +63,7 @@ export interface Range {
 export interface Segment {
   readonly since: Date;
   readonly until: Date;
-  /** Length of the buckets; null for a part without buckets. */
+  /** Length of the buckets in milliseconds; null for a part without buckets. */
   readonly levelMs: number | null;
 }
 
@@ -103,7 +103,7 @@ const MIN_SLICE_MS = 60_000;
 /** The number of attempts that are read of each slice. */
 export const READ_PER_SLICE = 1_000;
 
-/** Divides a segment without buckets into slices, each of which is read up to a limit. */
+/** Divides a segment without buckets into slices. Each slice is read up to a limit. */
 export function slicesOf(
   { since, until }: Pick<Segment, "since" | "until">,
   now: Date,
@@ -123,7 +123,7 @@ export function slicesOf(
  * sample.
  */
 export const READ_BY_EVENT = 20_000;
-/** Size of the sample of a step, which makes shares accurate to a few percent. */
+/** The most attempts in the sample of a step. This size makes shares accurate to a few percent. */
 const READ_PER_STEP = 500;
 
 /** Returns the steps that have begun by `now`, and the number of attempts to read of each. */
@@ -153,8 +153,8 @@ export interface CountedAttempts extends BinCount {
 }
 
 /**
- * Sums attempts up. Interrupted ones are left out: the dispatcher aborted them, so they say nothing about the
- * receiver.
+ * Sums counts of attempts up. Interrupted attempts are left out: the dispatcher aborted them, so they say nothing
+ * about the receiver.
  */
 export function tally(rows: readonly CountedAttempts[]): {
   successes: number;

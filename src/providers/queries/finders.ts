@@ -9,7 +9,7 @@ import { inBatches } from "../../lib/batches.ts";
 
 const secrets = statement({
   name: "providers.secrets",
-  // Hot; one parameter for the slugs of all requests.
+  // Raw SQL, because the statement is hot and gets the slugs of all requests as one parameter.
   params: { slugs: list(reviewSites.slug) },
   columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
   text: ({ slugs }) => sql`
@@ -18,7 +18,7 @@ const secrets = statement({
              select slug, sealed_secret from review_sites where slug = given.slug offset 0) p`,
 });
 
-/** Returns the sealed secrets by slug. */
+/** Returns the sealed secrets of providers by slug. */
 export async function sealedSecretsOf(db: DbOrTx, slugs: readonly string[]) {
   const found = await db.run(secrets, { slugs });
   return new Map(found.map(({ slug, sealedSecret }) => [slug, sealedSecret]));
@@ -37,9 +37,9 @@ export function createSecretFinder(db: Db, clock: Clock) {
     return slugs.map((slug) => found.get(slug));
   };
   return {
-    /** Returns the secret as last read, which may be outdated; undefined before the first read. */
+    /** Returns the provider's secret as last read, which may be outdated; undefined before the first read. */
     remembered: (slug: string) => known.get(slug),
-    /** Reads the secret; undefined if the provider does not exist. Concurrent reads share a statement. */
+    /** Reads the provider's secret; undefined if the provider does not exist. Concurrent reads share a statement. */
     read: inBatches(clock, answer, LIMITS),
   };
 }
@@ -52,9 +52,9 @@ function partnersOf(db: Db, siteIds: Iterable<number>) {
 const SITES_REMEMBERED = 100_000;
 
 /**
- * Creates a cached loader for the partners that own connections. It returns each partner once, and none for a
- * connection that does not exist. Entries never expire, because a connection never changes its partner; at the limit
- * the cache is cleared.
+ * Creates a cached loader for the partners that own connections. The loader returns each partner once, and none for a
+ * connection that does not exist. Cached partners never expire, because a connection never changes its partner; at
+ * the limit the cache is cleared.
  */
 export function createPartnerFinder(db: Db): (siteIds: readonly number[]) => Promise<number[]> {
   const known = new Map<number, number>();

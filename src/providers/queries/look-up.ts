@@ -24,7 +24,7 @@ import {
 // - An array stands in a sub-select, because the planner then assumes ten elements. With a bare array it uses the
 //   actual length, and would plan every execution anew.
 
-/** The references of one event, and the rows that the transaction must lock for it. */
+/** The references of one event, and the kinds of rows that the transaction must lock for it. */
 const LOOK_UP_COLUMNS = {
   slug: reviewSites.slug,
   id: nullable(providerEvents.id),
@@ -41,7 +41,7 @@ export type LookUpRow = ValuesOf<typeof LOOK_UP_COLUMNS>;
 
 const waitStatement = statement({
   name: "providers.waitForRows",
-  // Locks rows of two tables in a fixed order.
+  // Raw SQL, because the statement locks rows of two tables in a fixed order.
   params: { given: rows(LOOK_UP_COLUMNS) },
   columns: { sites: value("bigint"), reviews: value("bigint") },
   text: ({ given }) => sql`
@@ -102,7 +102,8 @@ export type Site = ValuesOf<typeof SITE>;
 
 const lookUpStatement = statement({
   name: "providers.lookUp",
-  // Hot; four look-ups for each event, two locks that skip locked rows, and a new id.
+  // Raw SQL, because the statement is hot: it makes four look-ups for each event and two locks that skip locked rows,
+  // and draws a new id.
   params: {
     given: rows({
       ...LOOK_UP_COLUMNS,
@@ -119,11 +120,14 @@ const lookUpStatement = statement({
     isSeen: value("boolean"),
     /** Whether the connection exists and belongs to this provider. */
     isOwnSite: value("boolean"),
-    /** Whether the review exists. */
+    /** Whether the review that the event refers to exists. */
     isKnown: value("boolean"),
-    /** A new id for the review that the event may create, taken from the sequence. */
+    /** A new id for the review that the event may create, taken from the sequence of review ids. */
     newId: nullable(value("integer")),
-    /** The connection, in its first row only. Absent if it must be locked and another transaction holds it. */
+    /**
+     * The connection, in the first row only that refers to it. Absent if it must be locked and another transaction
+     * holds it.
+     */
     site: table(SITE),
     /** The review; absent if another transaction has locked it. */
     review: table(REVIEW_STATE),

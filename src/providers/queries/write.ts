@@ -8,7 +8,7 @@ import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
   name: "providers.insertNew",
-  // Hot; two parameters that are tables, each inserted in one order.
+  // Raw SQL, because the statement is hot and has two parameters that are tables, each inserted in one order.
   params: {
     claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
     created: rows(REVIEW_STATE),
@@ -32,8 +32,8 @@ const insertion = statement({
 });
 
 /**
- * Claims event ids permanently and inserts reviews with the ids from `lookUp`. It fails, and the transaction with it,
- * if another transaction has claimed or inserted one of them since the look-up.
+ * Claims event ids permanently and inserts reviews with the ids from `lookUp`. The statement fails, and the
+ * transaction with it, if another transaction has claimed or inserted one of them since the look-up.
  */
 export async function insertNew(
   tx: Tx,
@@ -46,7 +46,7 @@ export async function insertNew(
 
 const update = statement({
   name: "providers.updateReviews",
-  // Hot; an update from a parameter that is a table.
+  // Raw SQL, because the statement is hot and updates rows from a parameter that is a table.
   params: {
     given: rows(REVIEW_STATE),
     ids: list(reviews.id),
@@ -67,7 +67,7 @@ export async function updateReviews(tx: Tx, given: readonly ReviewState[], now: 
 
 const axes = statement({
   name: "providers.updateSites",
-  // Hot; an update from a parameter that is a table.
+  // Raw SQL, because the statement is hot and updates rows from a parameter that is a table.
   params: {
     given: rows(SITE),
     ids: list(storeReviewSites.id),

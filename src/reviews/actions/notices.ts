@@ -9,7 +9,7 @@ interface SealingDeps {
   readonly box: SecretBox;
 }
 
-/** Returns the partners whose companies get none of our own mails (contract 9.5). */
+/** Returns the partners for whose companies we send no mails of our own (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
@@ -17,7 +17,7 @@ export async function suppressingPartners(
   return partnerIds.length === 0 ? new Set() : queries.suppressingPartners(tx, partnerIds);
 }
 
-/** Queues one mail per posted response. Wake `MAIL_WAKE` after the commit. */
+/** Queues a mail about each posted response. The caller sends the wake `MAIL_WAKE` after the commit. */
 export async function queueHomeownerNotices(
   tx: Tx,
   deps: SealingDeps,
@@ -50,7 +50,10 @@ export async function planFlagNotice(
   return { nativeEmail: "queued", owner };
 }
 
-/** Queues the mail to the owner that `planFlagNotice` returned. Wake `MAIL_WAKE` after the commit. */
+/**
+ * Queues the mail about a moved flag to the owner that `planFlagNotice` returned. The caller sends the wake
+ * `MAIL_WAKE` after the commit.
+ */
 export async function queueFlagNotice(
   tx: Tx,
   deps: SealingDeps,
@@ -62,7 +65,7 @@ export async function queueFlagNotice(
   await queueMails(tx, deps, [flagStatusMail(moved.owner, subject, moved.to)], now);
 }
 
-/** Contract 9.5: informs the reviewer that the business has responded on the review site. */
+/** Composes the mail that informs the reviewer that the business has responded on the review site (contract 9.5). */
 export function homeownerNotice(to: string, about: Subject): NewMail {
   const { storeName, accountName, siteName, reviewer, responseBody } = about;
   const content = {
@@ -84,7 +87,7 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
   withdrawn: "was withdrawn",
 };
 
-/** Contract 9.5: informs the account owner that a flag has a new status. */
+/** Composes the mail that informs the account owner that a flag has a new status (contract 9.5). */
 export function flagStatusMail(owner: Owner, about: Subject, to: string): NewMail {
   const { storeName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;

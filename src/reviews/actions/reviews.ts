@@ -38,8 +38,8 @@ export interface ReviewDeps {
 const MAX_ID = 2_147_483_647;
 
 /**
- * Loads the review of a path for a caller with access to it. Throws 404 if there is none; throws 403 and records
- * AUTHZ_DENIED if it belongs to another account or store (contract 2.6).
+ * Loads the review that a path names, for a caller with access to it. Throws 404 if the review does not exist. Throws
+ * 403 and records AUTHZ_DENIED if the review belongs to another account or store (contract 2.6).
  */
 export async function findReview(
   deps: Pick<ReviewDeps, "db" | "clock">,
@@ -112,8 +112,8 @@ export async function assigneeErrors(
 }
 
 /**
- * Assigns the review. Checks again under the lock that the user may see its store, because the rule was checked
- * before the transaction; throws 422 otherwise.
+ * Assigns the review to a user. Checks again under the lock that the user may see the store of the review, because
+ * the rule was checked before the transaction; throws 422 otherwise.
  */
 export function assign(
   deps: ReviewDeps,
@@ -143,8 +143,8 @@ type Rule = (
 ) => decide.ReviewDecision | Promise<decide.ReviewDecision>;
 
 /**
- * Runs one action. A single transaction writes the change of the review, its history and its outbox entries (contract
- * 9); the dispatcher is woken afterwards.
+ * Runs one action on a review. A single transaction writes the change of the review, its history and its outbox
+ * entries (contract 9); the dispatcher is woken afterwards.
  */
 async function act(
   deps: ReviewDeps,

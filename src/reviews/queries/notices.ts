@@ -9,7 +9,7 @@ import { reviews } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import type { Owner, Subject } from "../model.ts";
 
-/** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
+/** Selects the partners whose active immediate subscription suppresses our own mails (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
@@ -58,7 +58,10 @@ export async function subjectsOf(tx: Tx, reviewIds: readonly number[]): Promise<
   }));
 }
 
-/** Returns the first active owner, the same user as in an impersonation; undefined if the account has none. */
+/**
+ * Returns the first active owner of an account, the same user as in an impersonation; undefined if the account has
+ * none.
+ */
 export async function ownerOf(tx: Tx, accountId: number): Promise<Owner | undefined> {
   const [row] = await tx
     .select({ email: users.email, name: users.name })

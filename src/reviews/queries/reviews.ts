@@ -73,7 +73,7 @@ export async function reviewById(db: DbOrTx, id: number): Promise<Review | undef
   return row;
 }
 
-/** Locks the review until the commit, so that actions on it run one after the other. */
+/** Locks the review until the commit, so that actions on the review run one after the other. */
 export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
   const [row] = await selectReviews(tx)
     .where(eq(reviews.id, id))
@@ -81,10 +81,13 @@ export async function lockReview(tx: Tx, id: number): Promise<Review | undefined
   return row;
 }
 
-/** How many reviews a text search reads for one page; no index covers the texts. */
+/** The number of reviews that a text search reads for one page; no index covers the texts. */
 const READ_FOR_TEXT = 5_000;
 
-/** Returns reviews, newest first. A text search stops after `READ_FOR_TEXT` reviews of the account. */
+/**
+ * Returns the reviews that match the filter, newest first. A text search stops after `READ_FOR_TEXT` reviews of the
+ * account.
+ */
 export async function reviewsOf(
   db: DbOrTx,
   view: View,
@@ -131,8 +134,8 @@ function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | un
 }
 
 /**
- * Matches the id at each connection of the account: an id is unique per site only, and the index begins with the
- * site.
+ * Matches the external id at each connection of the account: an external id is unique per site only, and the index
+ * begins with the site.
  */
 function ofExternalId(view: View, externalId: string): SQL | undefined {
   const sites = new QueryBuilder()
@@ -174,7 +177,10 @@ export async function updateReview(
     .where(eq(reviews.id, id));
 }
 
-/** Literals instead of parameters, because a generic plan can use the partial index only if it sees the values. */
+/**
+ * The values of each axis as literals instead of parameters, because a generic plan can use the partial index only if
+ * it sees the values.
+ */
 const CHANGES = {
   pull: sql`${reviewHistory.axis} = 'pull' and ${reviewHistory.event} in ('review_pull_connected', 'review_pull_disconnected')`,
   post: sql`${reviewHistory.axis} = 'post' and ${reviewHistory.event} in ('response_post_connected', 'response_post_disconnected')`,

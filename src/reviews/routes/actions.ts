@@ -13,7 +13,9 @@ import {
 } from "../model.ts";
 import { reviewRoutesBase, writing, type ReviewRouteDeps } from "./base.ts";
 
-/** Contract 9.2. Every action answers with the review as it is afterwards. */
+/**
+ * Serves the actions on the response to a review (contract 9.2). Every action returns the review as it is afterwards.
+ */
 export function responseRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(
@@ -86,7 +88,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** Routes for internal teamwork on a review: assignments and notes. */
+/** Serves internal teamwork on a review: assignments and notes. */
 export function teamRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(

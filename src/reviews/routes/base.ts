@@ -13,7 +13,10 @@ export interface ReviewRouteDeps extends ReviewDeps {
 export const reading = accountUser("reviews:read");
 export const writing = accountUser("reviews:write");
 
-/** Creates an instance at `/account/reviews`; `review: true` loads the review of `:id`, if the caller may see it. */
+/**
+ * Creates an Elysia instance at `/account/reviews`. The macro `review: true` loads the review of `:id`, if the caller
+ * may see it.
+ */
 export function reviewRoutesBase(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/reviews`, tags: ["Reviews"] })
     .use(deps.checks)

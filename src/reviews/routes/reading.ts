@@ -12,7 +12,7 @@ import {
 import * as model from "../model.ts";
 import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
 
-/** Contract 9: reads reviews. */
+/** Serves the routes that read reviews (contract 9). */
 export function readingRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .get(
@@ -53,7 +53,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** Contract 9: reads an account's review sites and users. */
+/** Serves the routes that read an account's review sites and users (contract 9). */
 export function accountRoutes(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account`, tags: ["Reviews"] })
     .use(deps.checks)

@@ -24,11 +24,11 @@ export interface AlertDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
-  /** The default is the resolver of the system. */
+  /** The DNS look-up of the alert URL's host; the resolver of the system if absent. */
   readonly lookup?: Lookup;
 }
 
-/** Reads the settings of the caller's partner: the defaults until it has set anything. */
+/** Reads the alert settings of the caller's partner: the defaults until the partner has set any. */
 export async function findSettings(
   { db }: Pick<AlertDeps, "db">,
   principal: Principal,
@@ -36,7 +36,10 @@ export async function findSettings(
   return (await queries.settingsOf(db, tenantOf(principal))) ?? DEFAULTS;
 }
 
-/** Checks rules that a schema cannot express: the addresses can receive mail, and that POSTs to the URL are allowed. */
+/**
+ * Checks rules of alert settings that a schema cannot express: that the addresses can receive mail, and that POSTs to
+ * the URL are allowed.
+ */
 export async function settingsErrors(
   { config, lookup }: Pick<AlertDeps, "config" | "lookup">,
   { partnerId }: Principal,
@@ -59,7 +62,10 @@ export async function settingsErrors(
   };
 }
 
-/** Changes the settings. Setting the first `webhook_url` creates a secret, and removing the URL deletes it. */
+/**
+ * Changes the alert settings. Setting the first `webhook_url` creates a secret, and removing the URL deletes the
+ * secret.
+ */
 export async function updateSettings(
   deps: AlertDeps,
   caller: Caller,
@@ -95,7 +101,10 @@ export async function updateSettings(
   });
 }
 
-/** Replaces the secret of alert POSTs at once. Throws `not_found` if no URL is set, because there is no secret then. */
+/**
+ * Replaces the secret of alert POSTs immediately. Throws `not_found` if no URL is set, because there is no secret
+ * then.
+ */
 export async function rotateSecret(
   deps: AlertDeps,
   caller: Caller,
@@ -108,7 +117,7 @@ export async function rotateSecret(
   });
 }
 
-/** Reads the current secret, and records in the audit log who saw it. */
+/** Reads the current secret of alert POSTs, and records in the audit log that the caller saw it. */
 export async function showSecret(
   { db, box, clock }: AlertDeps,
   { principal, requestContext }: Caller,
@@ -137,7 +146,7 @@ interface Change {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Applies a change to the locked row, and records it in the audit log. */
+/** Applies a change to the locked row of the alert settings, and records the change in the audit log. */
 async function change(
   { db, clock }: Pick<AlertDeps, "db" | "clock">,
   { principal, requestContext }: Caller,

@@ -8,14 +8,14 @@ import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.
 import type { WebhookDeps } from "./deps.ts";
 
 /**
- * The id of an attempt is made at its start, and the attempt is committed after its end. So a committed attempt may
- * have a smaller id than attempts that a stream has already sent. Streams therefore read attempts of this period
- * again with each poll, and miss an attempt that is committed later than this after its start.
+ * The period in milliseconds that streams read again with each poll. The id of an attempt is made at its start, and
+ * the attempt is committed after its end. So a committed attempt may have a smaller id than attempts that a stream
+ * has already sent. A stream misses an attempt that is committed later than this after its start.
  */
 export const LOOK_BACK_MS = 30_000;
 /** The number of ids that one read returns: all of the last 30 s at 650 attempts a second. */
 const IDS_AT_ONCE = 20_000;
-/** The number of attempts whose bodies are in memory at once for a stream. */
+/** The number of attempts that are sent together to a stream, because their bodies are in memory at the same time. */
 const ATTEMPTS_PER_SEND = 100;
 
 export interface FeedOptions {
@@ -36,7 +36,10 @@ export class AttemptFeed {
   readonly #deps: Deps;
   readonly #options: FeedOptions;
   readonly #signal: AbortSignal;
-  /** Attempts before this id were sent. Of the attempts from this id on, those in `#sent` were sent. */
+  /**
+   * The first id of the attempts that are read again. All earlier attempts were sent; of the attempts from this id
+   * on, those in `#sent` were sent.
+   */
   #from: string;
   #sent: ReadonlySet<string> = new Set();
   #isSending = false;
@@ -65,7 +68,10 @@ export class AttemptFeed {
     return bookmark;
   }
 
-  /** Sends new attempts, and resolves when the client has read them. Resolves at once if a call is already sending. */
+  /**
+   * Sends new attempts, and resolves when the client has read them. Resolves immediately if a call is already
+   * sending.
+   */
   async sendNew(sink: EventSink): Promise<void> {
     if (this.#isSending) return;
     this.#isSending = true;
@@ -80,7 +86,7 @@ export class AttemptFeed {
     }
   }
 
-  /** Reads ids that were not sent, and marks them as sent: if sending them fails, the stream ends. */
+  /** Reads ids of attempts that were not sent, and marks them as sent: if sending them fails, the stream ends. */
   async #read(): Promise<{ newIds: string[]; isAll: boolean }> {
     const { db, clock } = this.#deps;
     const settled = ulidFloor(addMs(clock.now(), -LOOK_BACK_MS));

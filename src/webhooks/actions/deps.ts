@@ -32,7 +32,9 @@ export async function wake(
   await schedule.wake([{ subscriptionId: id, shard }]);
 }
 
-/** Returns a row, or throws `not_found`: it may have been deleted between the look-up of the route and the lock. */
+/**
+ * Returns a row, or throws `not_found`: the row may have been deleted between the look-up of the route and the lock.
+ */
 export function orNotFound<T>(row: T | undefined): T {
   if (row === undefined) throw new Problem("not_found");
   return row;

@@ -52,13 +52,13 @@ interface ListQuery {
   readonly db: Db;
   readonly subscription: Subscription;
   readonly filter: MessageFilter;
-  /** The condition that an attempt has to meet; undefined if a message needs no attempt. */
+  /** The condition that an attempt of a message has to meet; undefined if a message needs no attempt. */
   readonly condition: AttemptCondition | undefined;
   /** The ids of attempts that started between `since` and `until`. */
   readonly range: IdRange;
   /**
-   * The row that a message is listed at. `either` is its entry as long as it has no attempt, and its attempt from
-   * then on.
+   * The row that a message is listed at. `either` is the message's entry as long as it has no attempt, and its newest
+   * matching attempt from then on.
    */
   readonly listedAt: "attempt" | "entry" | "either";
 }
@@ -102,7 +102,7 @@ function rowOfMessages(
   return condition === undefined ? "either" : "attempt";
 }
 
-/** Returns the events that the filter names by id or by review; undefined if it names none. */
+/** Returns the events that the filter names by id or by review; undefined if the filter names none. */
 async function eventsNamedBy({ db, subscription, filter }: ListQuery) {
   const { eventId, reviewId, externalReviewId } = filter;
   if (reviewId === undefined && externalReviewId === undefined)
@@ -112,7 +112,9 @@ async function eventsNamedBy({ db, subscription, filter }: ListQuery) {
   return eventId === undefined ? found : found.filter((one) => one === eventId);
 }
 
-/** Lists the messages of a few events. They are all loaded, because that costs less than a walk that searches them. */
+/**
+ * Lists the messages of a few events. All of them are loaded, because that costs less than a walk that searches them.
+ */
 async function listNamedMessages(
   query: ListQuery,
   eventIds: readonly string[],
@@ -139,7 +141,10 @@ async function listNamedMessages(
   };
 }
 
-/** Finds the row that a message is listed at; none if it has no matching attempt, or was recorded outside the range. */
+/**
+ * Finds the row that a message is listed at; returns none if the message has no matching attempt, or was recorded
+ * outside the range.
+ */
 function rowOf({ listedAt, filter, condition }: ListQuery, loaded: LoadedMessage): Candidate[] {
   const { message, newestMatch, isAttempted } = loaded;
   const { eventId, sequence } = message;
@@ -169,7 +174,10 @@ function passesFilter({ filter }: ListQuery, { state, event }: Message): boolean
   );
 }
 
-/** Lists messages of all events: walks until the page is full, or until it has read as much as one request may read. */
+/**
+ * Lists messages of all events: walks attempts and entries until the page is full, or until as many rows were read as
+ * one request may read.
+ */
 async function walkMessages(
   query: ListQuery,
   start: MessageCursor,
@@ -208,8 +216,8 @@ async function walkMessages(
 }
 
 /**
- * Chooses the entries to walk; undefined for none. A queued event is `held` while the subscription is disabled, and
- * `pending` or `waiting` while it is active, so that one of these filters finds nothing.
+ * Chooses the kind of entries to walk; undefined for none. A queued event is `held` while the subscription is
+ * disabled, and `pending` or `waiting` while it is active, so that one of these filters finds nothing.
  */
 function entryKind({
   listedAt,
@@ -223,7 +231,10 @@ function entryKind({
   return state === "waiting" ? "waiting" : "queued";
 }
 
-/** Returns the message of a candidate; undefined if it is listed at another row or does not match the filter. */
+/**
+ * Returns the message of a candidate row; undefined if the message is listed at another row or does not match the
+ * filter.
+ */
 function messageAt(
   query: ListQuery,
   candidate: Candidate,
@@ -241,13 +252,13 @@ function messageAt(
 interface LoadedMessage {
   readonly message: Message;
   readonly isAttempted: boolean;
-  /** The newest attempt within the range that meets the condition. */
+  /** The newest attempt of the message within the range that meets the condition. */
   readonly newestMatch: Pick<AttemptSummary, "id" | "startedAt"> | undefined;
 }
 
 /**
- * Loads the messages of candidates. No row of theirs is older than the oldest candidate, except for the difference
- * between the clocks of processes, for which a day is more than enough.
+ * Loads the messages of candidate rows. No row of these messages is older than the oldest candidate, except for the
+ * difference between the clocks of processes, for which a day is more than enough.
  */
 function loadCandidates(
   query: ListQuery,

@@ -41,9 +41,9 @@ export const PORTAL = "/embed";
 const SCOPES = { read: ["webhooks:read"], write: ["webhooks:read", "webhooks:write"] } as const;
 
 interface LinkTarget {
-  /** The partner that the pages belong to. */
+  /** The partner that the pages of the link belong to. */
   readonly partnerId: number;
-  /** The user that the session acts as; null for the user who creates the link. */
+  /** The user that the session of the link acts as; null for the user who creates the link. */
   readonly actsAs: number | null;
 }
 
@@ -119,7 +119,7 @@ export async function pageErrors(
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }
 
-/** Opens the session of a link, once. Every invalid code gets the same 400. */
+/** Opens the session of a link, once. Every invalid code gets the same 400 response. */
 export async function redeemLink(
   deps: PortalDeps,
   code: string,
@@ -188,7 +188,7 @@ async function settingsOf({ db, clock }: Pick<PortalDeps, "db" | "clock">, partn
   if (row !== undefined) return row;
   const key = ulid(clock.now().getTime()).toLowerCase();
   await queries.insertSettings(db, { partnerId, key, origins: [] });
-  // A concurrent request may have created them first.
+  // A concurrent request may have created the settings first.
   const made = await queries.settingsOf(db, partnerId);
   if (made === undefined) throw new Error(`Partner ${partnerId} has no portal.`);
   return made;

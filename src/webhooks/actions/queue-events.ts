@@ -22,7 +22,7 @@ const DAY_MS = 86_400_000;
 /** The number of events that one recovery queues; the next call queues more. */
 export const RECOVER_LIMIT = 10_000;
 /**
- * The number of events that one transaction queues. Each one costs a look-up of all its earlier rounds under the
+ * The number of events that one transaction queues. Each event costs a look-up of all its earlier rounds under the
  * lock.
  */
 const CHUNK = 100;
@@ -97,7 +97,7 @@ export async function findEvent(
   return orNotFound(delivery).eventId;
 }
 
-/** Checks the window of a recovery. */
+/** Checks that the window of a recovery is valid. */
 export function recoverErrors(
   { clock, config }: Pick<WebhookDeps, "clock" | "config">,
   { since, until }: ValidParts<RecoverInput>,

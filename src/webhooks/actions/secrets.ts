@@ -11,8 +11,9 @@ import type { Caller } from "../../http/principal.ts";
 const HOUR_MS = 3_600_000;
 
 /**
- * Replaces the secret (contract 6.11). During the grace period deliveries also carry a signature of the previous
- * secret. Only one previous secret is stored, so an earlier one that is still in its grace period ends at once.
+ * Replaces the signing secret (contract 6.11). During the grace period deliveries also carry a signature of the
+ * previous secret. Only one previous secret is stored, so an earlier one that is still in its grace period ends
+ * immediately.
  */
 export async function rotateSecret(
   deps: WebhookDeps,
@@ -34,7 +35,7 @@ export async function rotateSecret(
     await queries.changeSubscription(tx, current.id, {
       ...shown,
       sealedSecret: deps.box.seal(secret, context),
-      // Sealed again instead of copied, so that its ciphertext uses the current master key.
+      // The previous secret is sealed again instead of copied, so that its ciphertext uses the current master key.
       sealedPreviousSecret:
         graceHours === 0 ? null : deps.box.seal(deps.box.open(sealed, context), context),
     });
@@ -51,7 +52,10 @@ export async function rotateSecret(
   return { subscription, secret };
 }
 
-/** Ends the grace period of a rotation at once (contract 6.11). Without one, it changes and records nothing. */
+/**
+ * Ends the grace period of a rotation immediately (contract 6.11). Without a grace period, nothing is changed or
+ * recorded.
+ */
 export async function endPreviousSecret(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,
@@ -75,7 +79,7 @@ export async function endPreviousSecret(
   await wake(deps, found);
 }
 
-/** Reads the current secret, and records in the audit log who saw it. */
+/** Reads the current signing secret, and records in the audit log that the caller saw it. */
 export async function showSecret(
   deps: WebhookDeps,
   { principal, requestContext }: Caller,

@@ -83,22 +83,25 @@ export async function showStats(
 }
 
 /**
- * Delay of counting after the end of a bucket, because attempts are committed after their end. The next run recounts
- * the bucket.
+ * Delay in milliseconds of counting after the end of a bucket, because attempts are committed after their end. The
+ * next run recounts the bucket.
  */
 const COUNT_AFTER_MS = 60_000;
-/** The longest period that one transaction counts. */
+/** The longest period, in milliseconds, that one transaction counts. */
 const CHUNK_MS = 6 * HOUR_MS;
 
 interface Counted {
   readonly rows: number;
-  /** Set if ended buckets are left to count. */
+  /** Set if further buckets have ended and are not counted yet. */
   readonly next?: string | undefined;
   /** The instant up to which attempts are counted; absent while another process counts. */
   readonly until?: Date;
 }
 
-/** Counts the next buckets that have ended by `now`, in one transaction. If several processes call it, one counts. */
+/**
+ * Counts the next buckets that have ended by `now`, in one transaction. If several processes call this at the same
+ * time, only one of them counts.
+ */
 export async function countStats(
   deps: Pick<Deps, "db"> & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
   now?: Date,

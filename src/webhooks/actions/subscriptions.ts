@@ -180,7 +180,10 @@ export async function updateSubscription(
 
 type HeldAction = "deliver" | "skip";
 
-/** Delay of held events after a test. A POST takes at most 15 s, so the result of the test is known by then. */
+/**
+ * Delay in milliseconds of held events after a test. A POST takes at most 15 s, so the result of the test is known by
+ * then.
+ */
 const HELD_DELAY_MS = 20_000;
 
 /**
@@ -203,7 +206,8 @@ export async function enableSubscription(
     // Undefined if the subscription is disabled. The statement checks it under the row lock, unlike the read above.
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
-    // It cannot become active meanwhile, because only this action enables it, and it holds the lock of the sequence.
+    // The subscription cannot become active meanwhile, because only this action enables it, and it holds the lock of
+    // the sequence.
     const skip = { subscriptionId: id, through, skippedAt: now };
     if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
     else if (test) await delayHeads(tx, current, HELD_DELAY_MS);
@@ -222,7 +226,7 @@ export async function enableSubscription(
     });
     return { ...current, ...changes };
   });
-  // `sendTest` also wakes the dispatcher.
+  // `sendTest` also wakes the dispatcher, so no other wake is needed after a test.
   const testEventId = test
     ? await sendTest(deps, { principal, requestContext }, enabled, TEST_EVENT)
     : null;
@@ -268,7 +272,7 @@ export async function disableSubscription(
       const seen = orNotFound(await queries.subscriptionById(tx, partnerId, id));
       if (seen.state === "active") await skipTests(tx, seen, now);
       const current = orNotFound(await queries.lockSubscription(tx, found));
-      // The 20th failure may have disabled it a moment ago. Its time and reason are then kept.
+      // The 20th failure may have disabled the subscription a moment ago. Its time and reason are then kept.
       if (current.state !== "active") return current;
       const changes = {
         state: "disabled",

@@ -8,16 +8,16 @@ import { AttemptFeed, LOOK_BACK_MS, type FeedOptions } from "./attempt-feed.ts";
 import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
-/** One query per poll serves all streams of the process. */
+/** The interval in milliseconds between two polls. One query per poll serves all streams of the process. */
 const POLL_MS = 1_300;
 /**
- * The health of each watched subscription is read every fourth poll: five queries in 5.2 s, however many streams
- * watch it.
+ * The number of polls after which the health of each watched subscription is read again: five queries in 5.2 s,
+ * however many streams watch it.
  */
 const POLLS_PER_HEALTH = 4;
 /**
- * A bearer check runs when a poll finds that the state of the token has changed, and at least this often. The
- * periodic check records that the token is in use.
+ * The longest interval in milliseconds between two bearer checks of a stream. A check also runs when a poll finds
+ * that the state of the token has changed. The periodic check records that the token is in use.
  */
 const CHECK_EVERY_MS = 1_800_000;
 
@@ -27,11 +27,11 @@ type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
 export interface Watcher {
   readonly jti: string;
   readonly sink: EventSink;
-  /** Repeats the bearer check and the access rule. */
+  /** Repeats the bearer check and the access rule of the route. */
   readonly mayRead: () => Promise<boolean>;
   /**
-   * Present if the client wants every attempt, with bodies or after an earlier one. Other clients get the newest of
-   * each poll.
+   * Present if the client wants every attempt, with bodies or after an earlier attempt. Other clients get the newest
+   * attempts of each poll.
    */
   readonly feed?: Omit<FeedOptions, "subscriptionId"> | undefined;
 }
@@ -39,20 +39,20 @@ export interface Watcher {
 interface Stream extends Omit<Watcher, "feed"> {
   readonly feed: AttemptFeed | undefined;
   readonly end: PromiseWithResolvers<void>;
-  /** The state of its token at the last bearer check. */
+  /** The state of the stream's token at the last bearer check. */
   bearer: string | undefined;
   /** True once the initial messages were sent. Changes are sent only from then on. */
   isStarted: boolean;
 }
 
-/** State that all streams of a subscription share. */
+/** State that all streams of one subscription share. */
 interface Watch {
   readonly streams: Set<Stream>;
   readonly ready: Promise<void>;
   subscription: Subscription;
   /** Ids of the attempts of the last poll. */
   seen: ReadonlySet<string>;
-  /** The messages about the subscription and its health as last sent. */
+  /** The last sent messages about the subscription and its health, which a change is compared with. */
   sent: Uint8Array;
   health: Uint8Array;
   polls: number;
@@ -72,9 +72,9 @@ export class WatchedSubscriptions {
   }
 
   /**
-   * Streams the changes of a subscription: `subscription` when it changes, `attempt` for each new attempt, `health`
-   * every few seconds. Without a feed, only the newest attempts of each poll are sent. Ends when the signal aborts,
-   * when the subscription is deleted, or when the caller may no longer read it.
+   * Streams the changes of a subscription: `subscription` when its settings or state change, `attempt` for each new
+   * attempt, `health` every few seconds. Without a feed, only the newest attempts of each poll are sent. Ends when
+   * the signal aborts, when the subscription is deleted, or when the caller may no longer read it.
    */
   async follow(found: Subscription, watcher: Watcher, signal: AbortSignal): Promise<void> {
     const end = Promise.withResolvers<void>();
@@ -125,7 +125,10 @@ export class WatchedSubscriptions {
     this.#polling = undefined;
   }
 
-  /** Reads the present state. Its attempts count as seen, because a stream only gets attempts from its start on. */
+  /**
+   * Reads the present state of a subscription. Its attempts count as seen, because a stream only gets attempts from
+   * its start on.
+   */
   async #prepare(watch: Watch): Promise<void> {
     const { id } = watch.subscription;
     const look = await this.#poll([id], []);
@@ -168,7 +171,7 @@ export class WatchedSubscriptions {
     }
   }
 
-  /** Repeats the bearer checks of tokens whose state has changed, and ends the streams that may no longer read. */
+  /** Repeats the bearer checks of tokens with a changed state, and ends the streams that may no longer read. */
   async #checkBearers(streams: readonly Stream[], { bearers }: Look): Promise<void> {
     const nowMs = this.#deps.clock.monotonicMs();
     const isTime = nowMs - this.#checkedMs >= CHECK_EVERY_MS;
@@ -216,7 +219,10 @@ function startedStreams({ streams }: Watch): Stream[] {
   return [...streams].filter(({ isStarted }) => isStarted);
 }
 
-/** Sends the changes that a poll has found. Returns false if the subscription was deleted, and ends its streams. */
+/**
+ * Sends the changes of a subscription that a poll has found. Returns false if the subscription was deleted, and ends
+ * its streams.
+ */
 function sendChanges(watch: Watch, look: Look): boolean {
   const { id } = watch.subscription;
   const subscription = look.subscriptions.get(id);

@@ -15,7 +15,7 @@ export async function settingsOf(db: DbOrTx, partnerId: number): Promise<Setting
   return row;
 }
 
-/** Locks the settings of the partner until the commit. Inserts `fresh` if there are none. */
+/** Locks the alert settings of the partner until the commit. Inserts `fresh` if the partner has none. */
 export async function lockSettings(tx: Tx, fresh: SettingsRow): Promise<SettingsRow> {
   await tx.insert(alertSettings).values(fresh).onConflictDoNothing();
   const [row] = await tx

@@ -13,8 +13,9 @@ import { CATALOG, type EventFacts } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, Headers, Outcome } from "../delivery-model.ts";
 
 /**
- * Ids of attempts never decrease, so after the clock was set back they are ahead of the start time. Queries by time
- * do not find an attempt with an id that is ahead by more than this.
+ * The most milliseconds by which the time in an attempt's id may be ahead of its start. Ids of attempts never
+ * decrease, so after the clock was set back they are ahead. Queries by time do not find an attempt with an id that is
+ * ahead by more than this.
  */
 export const ID_AHEAD_MS = 60_000;
 
@@ -39,8 +40,8 @@ export const SUMMARY = {
 const WHOLE = getTableColumns(deliveryAttempts);
 
 /**
- * Selects attempts of a subscription. Ids are ULIDs of the start, so that `firstId` and `endId` are also bounds of
- * time.
+ * A selection of attempts of a subscription. Ids are ULIDs of the start, so that `firstId` and `endId` are also
+ * bounds of time.
  */
 export interface AttemptRange {
   readonly event?: string | undefined;
@@ -88,8 +89,8 @@ export function attemptsWithin<C extends SelectedFields>(
 }
 
 /**
- * Merges walks that are each sorted from the newest attempt on, and returns the newest attempts of all, up to a
- * limit.
+ * Merges lists of attempts that are each sorted from the newest attempt on, and returns the newest attempts of all
+ * lists, up to a limit.
  */
 export async function newestFirst<T extends { readonly id: string }>(
   walks: readonly PromiseLike<readonly T[]>[],
@@ -160,7 +161,7 @@ export function attemptsById(db: DbOrTx, subscription: string, ids: readonly str
   return attemptsWithin(db, WHOLE, subscription, { more: inArray(id, [...ids]) }).orderBy(asc(id));
 }
 
-/** Finds the first of the newest `count` permanent failures; undefined if there are fewer. */
+/** Finds the first of the newest `count` permanent failures of a subscription; undefined if there are fewer. */
 export async function firstOfFailures(db: DbOrTx, subscription: string, count: number) {
   const { statusCode, errorCode } = deliveryAttempts;
   const columns = { eventId, at: startedAt, statusCode, errorCode };
@@ -203,7 +204,7 @@ export async function withRequests<T extends KeptRequest>(
   return attempts.map((one) => ({ ...one, ...requestOf(one, known.get(one.eventId)) }));
 }
 
-/** The stored parts of a request: the request itself, or the values from which it is composed again. */
+/** The stored parts of the request of an attempt: the request itself, or the values from which it is composed again. */
 export interface KeptRequest {
   readonly event: string;
   readonly eventId: string;

@@ -14,9 +14,9 @@ import type { Range } from "../stats.ts";
 import { BIN, binned, COUNTED_ENTRIES, idsWithin, STEP } from "./stats.ts";
 
 /*
- * Statements of the job that counts attempts into buckets. They are SQL, because they write their counts without a
- * round trip to the process, group by `date_bin`, and must read one index range per subscription whatever the planner
- * estimates.
+ * Statements of the job that counts attempts into buckets. They are raw SQL, because they write their counts without
+ * a round trip to the process, group by `date_bin`, and must read one index range per subscription regardless of the
+ * estimates of the planner.
  */
 
 /** Finds the start of the earliest attempt, from which the first run of the job counts. */
@@ -70,7 +70,7 @@ function countingInto<P extends Shapes>(
 const counting = countingInto(
   {
     name: "stats.countAttempts",
-    // Aggregates and writes in one statement, without a round trip to the process.
+    // Raw SQL, because the statement aggregates and writes without a round trip to the process.
     params: { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
   },
   // The offset makes the planner read one index range per subscription.
@@ -89,7 +89,7 @@ export async function countAttempts(tx: Tx, range: Range): Promise<number> {
 const summing = countingInto(
   {
     name: "stats.sumBuckets",
-    // Aggregates and writes in one statement, without a round trip to the process.
+    // Raw SQL, because the statement aggregates and writes without a round trip to the process.
     params: { fromS: attemptStats.stepS },
   },
   ({ since, until, fromS }) => sql`
@@ -109,7 +109,7 @@ export async function sumBuckets(
 
 const backlogs = statement({
   name: "stats.countBacklogs",
-  // Built from the SQL parts of db/log.ts, which walk a bounded part of each queue.
+  // Raw SQL, because the statement is built from the SQL parts of db/log.ts, which walk a bounded part of each queue.
   params: { bucketAt: backlogStats.bucketAt, limit: value("integer") },
   text: ({ bucketAt, limit }) => sql`
     with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
@@ -135,7 +135,7 @@ export async function moveProgress(tx: Tx, until: Date): Promise<void> {
 
 const dropping = statement({
   name: "stats.drop",
-  // The builder has no `delete … using`.
+  // Raw SQL, because Drizzle's query builder has no `delete … using`.
   params: { before: instant },
   text: ({ before }) => sql`
     with backlog as (

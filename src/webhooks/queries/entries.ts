@@ -28,16 +28,16 @@ export async function lockSequence(
   return row?.last;
 }
 
-/** The number of heads, the first entries of lanes, to delay. An actor reads no more entries while this many wait. */
+/** The most heads (first entries of lanes) that are delayed. An actor reads no more entries while this many wait. */
 const MAX_HEADS = 256;
-/** The number of queued entries that are searched for heads. */
+/** The most queued entries that are searched for heads. */
 const SEARCHED_ENTRIES = 10_000;
-/** The number of tests that one transaction skips. */
+/** The most tests that one transaction skips. */
 const MAX_TESTS = 1_000;
 
 const delaying = statement({
   name: "entries.holdHeads",
-  // Finds the first entry of each review in one bounded walk, and updates these in the same statement.
+  // Raw SQL, because one statement finds the first entry of each review in a bounded walk, and updates these entries.
   params: {
     shard: outbox.shard,
     id: outbox.subscriptionId,
@@ -76,10 +76,10 @@ export async function delayHeads(
 }
 
 /**
- * Drops the events that wait for the next batch, and the rest of a dispatch that is in progress. They were never
- * queued, so nothing records them. Deletes the first thousand. No dispatch takes events up to
- * `batch_skipped_through`, and maintenance deletes them. The caller holds the sequence with the strength `update`, so
- * that events committed later have higher ids.
+ * Drops the events that wait for the next batch, and the rest of a dispatch that is in progress. The events were
+ * never queued, so nothing records them. Deletes the first thousand; maintenance deletes the others, and no dispatch
+ * takes events up to `batch_skipped_through`. The caller holds the sequence with the strength `update`, so that
+ * events committed later have higher ids.
  */
 export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
   await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
@@ -97,7 +97,8 @@ export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<
 }
 
 /**
- * Deletes the first thousand events that wait for the next batch. The caller makes sure that no dispatch takes them.
+ * Deletes the first thousand events that wait for the next batch. The caller makes sure that no dispatch takes these
+ * events.
  */
 export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<void> {
   const { subscriptionId: id, reviewHistoryId } = batchEntries;
@@ -133,7 +134,8 @@ export async function appendEntries(
 
 const skippingTests = statement({
   name: "entries.skipTests",
-  // Updates a bounded number of rows with `skip locked`, which the builder's update does not have.
+  // Raw SQL, because the statement updates a bounded number of rows with `skip locked`, which updates of Drizzle's
+  // query builder do not have.
   params: { shard: outbox.shard, id: outbox.subscriptionId, skippedAt: instant },
   text: ({ shard, id, skippedAt }) => sql`
     update outbox set skipped_at = ${skippedAt}

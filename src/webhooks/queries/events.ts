@@ -50,7 +50,7 @@ export function roundsOf(
 
 const standing = statement({
   name: "events.standing",
-  // Reads the last round of each of many events from the union of three sources.
+  // Raw SQL, because the statement reads the last round of each of many events from the union of three sources.
   params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
   columns: {
     eventId: outbox.eventId,
@@ -87,8 +87,8 @@ const standing = statement({
 });
 
 /**
- * Reads the last round of these events, with their reviews and stores. No attempt or skip of theirs may be older than
- * `since`.
+ * Reads the last round of these events, with their reviews and stores. `since` must precede all attempts and skips of
+ * these events, because older rows are not read.
  */
 export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
   return db.run(standing, { id, eventIds, ...sinceOf(since) });
@@ -102,12 +102,12 @@ export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
   return row;
 }
 
-/** The number of queued entries that are read to count those that a retry blocks. */
+/** The most queued entries that are read to count the entries that a retry blocks. */
 const LANE_SCAN_LIMIT = 10_000;
 
 const blockedStatement = statement({
   name: "messages.lanes",
-  // Joins a bounded number of queued entries to themselves.
+  // Raw SQL, because the statement joins a bounded number of queued entries to themselves.
   params: {
     id: outbox.subscriptionId,
     sequences: list(outbox.sequence),
@@ -150,14 +150,17 @@ export async function waitingBehind(
   return new Map(found.map(({ eventId, count }) => [eventId, count]));
 }
 
-/** The number of newest events of a review that a filter by review finds. */
+/** The most events of a review, the newest first, that a filter by review finds. */
 const EVENTS_OF_REVIEW = 500;
-/** The number of reviews that a filter by external id finds. Each review site may have one with the same id. */
+/**
+ * The most reviews that a filter by external id finds. Each review site may have a review with the same external id.
+ */
 const REVIEWS_OF_EXTERNAL_ID = 20;
 
 const ofReviews = statement({
   name: "events.ofReviews",
-  // Reads the newest events of each review by an index, independent of the number of rows that the planner estimates.
+  // Raw SQL, because the statement reads the newest events of each review by an index, independent of the number of
+  // rows that the planner estimates.
   params: {
     partnerId: reviewHistory.partnerId,
     reviewId: nullable(reviews.id),

@@ -40,12 +40,12 @@ export type Candidate = (Pick<WalkedAttempt, "eventId" | "isMatch"> & { readonly
 
 interface Candidates {
   readonly rows: readonly Candidate[];
-  /** True if there is nothing after `rows`. */
+  /** True if there are no further candidates after `rows`. */
   readonly isEnd: boolean;
 }
 
 /**
- * Upper bound for the time by which `recorded_at` of entries may deviate from the order of their sequence, because
+ * The most milliseconds by which `recorded_at` of entries may deviate from the order of their sequence, because
  * clocks differ and transactions take time.
  */
 const MAX_DISORDER_MS = 600_000;
@@ -98,7 +98,7 @@ export async function nextCandidates(
 
 /**
  * Merges two walks by time, the newest first. Rows older than the end of a walk that reached its limit are left out,
- * because that walk may have rows between them; the next call reads them again.
+ * because that walk may have further rows between them; the next call reads the left-out rows again.
  */
 function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates {
   const attempted = descending(attempts.rows);
@@ -112,7 +112,7 @@ function mergeCandidates(attempts: Candidates, entries: Candidates): Candidates 
 
 /**
  * Lowers times that rise within a walk. Walks follow their keys, and the clocks of several processes may disagree
- * with these.
+ * with the order of these keys.
  */
 function descending(candidates: readonly Candidate[]): Candidate[] {
   let last = Number.POSITIVE_INFINITY;
@@ -206,7 +206,8 @@ const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
 const walkStatement = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
   statement({
     name: `messages.walk.${kind}`,
-    // A union of bounded walks in lateral joins, which the builder cannot express.
+    // Raw SQL, because the statement is a union of bounded walks in lateral joins, which Drizzle's query builder
+    // cannot express.
     params: { id: outbox.subscriptionId, below: outbox.sequence, limit: value("bigint") },
     columns: WALKED,
     text: ({ id, below, limit }) => sql`
@@ -230,7 +231,7 @@ const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walkStatement>>> = {
 
 const attemptsStatement = statement({
   name: "messages.attempts",
-  // Reads the newest attempts of each of many events by one index probe per event.
+  // Raw SQL, because the statement reads the newest attempts of each of many events by one index probe per event.
   params: {
     id: deliveryAttempts.subscriptionId,
     eventIds: list(deliveryAttempts.eventId),
@@ -253,12 +254,15 @@ const attemptsStatement = statement({
              order by id desc limit ${limit}) found`,
 });
 
-/** Older attempts of an event are not read: it has more than this only after dozens of redeliveries. */
+/**
+ * The most attempts of an event that are read, the newest first. An event has more attempts than this only after
+ * dozens of redeliveries.
+ */
 const ATTEMPTS_PER_EVENT = 200;
 
 /**
- * Reads the newest attempts of events, the newest of each first. `isMatch` holds for those in the range that meet the
- * condition.
+ * Reads the newest attempts of events, the newest of each event first. `isMatch` holds for the attempts in the range
+ * that meet the condition.
  */
 export function attemptsOfEvents(
   db: DbOrTx,

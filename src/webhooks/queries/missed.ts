@@ -24,14 +24,15 @@ interface Window {
 }
 
 /**
- * The number of history rows that one statement reads. It keeps a statement at some tens of milliseconds, however
- * long the window is and however many of its events were delivered.
+ * The number of history rows that one statement reads. The number keeps a statement at some tens of milliseconds,
+ * however long the window is and however many of its events were delivered.
  */
 export const BATCH_ROWS = 10_000;
 
 const batchStatement = statement({
   name: "events.piece",
-  // Compares rows, which the builder cannot, to continue in the index where the last batch ended.
+  // Raw SQL, because the statement compares rows, which Drizzle's query builder cannot express, to continue in the
+  // index where the last batch ended.
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
@@ -68,7 +69,7 @@ const batchStatement = statement({
 
 const missing = statement({
   name: "events.missing",
-  // Reads all rounds of each of many events.
+  // Raw SQL, because the statement reads all rounds of each of many events.
   params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
   columns: {
     reviewHistoryId: reviewHistory.id,
@@ -163,7 +164,7 @@ export async function undelivered(
 async function missingOf(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
   const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
   const found = new Set(rows.map((row) => row.reviewHistoryId));
-  // The order of `ids` is that of recording, which the statement does not keep.
+  // The order of `ids` is that of recording, which the rows of the statement do not have.
   return ids.filter((one) => found.has(one));
 }
 
@@ -233,8 +234,8 @@ async function failedBefore(
 }
 
 /**
- * Saves that all events up to `through` are queued. The record is invalid once the skip watermarks differ from
- * `skips`.
+ * Saves that all events up to `through` are queued. The saved progress is invalid once the skip watermarks differ
+ * from `skips`.
  */
 export async function saveRecovered(
   tx: DbOrTx,
@@ -255,7 +256,7 @@ export async function saveRecovered(
     .onConflictDoUpdate({ target: recoveries.subscriptionId, set: how });
 }
 
-/** The number of failed events that are kept in memory. With more of them, every settled event is looked up. */
+/** The most failed events that are kept in memory. If there are more, every settled event is looked up. */
 const MAX_FAILED = 100_000;
 
 /** Reads the events that had a failed round since an instant; undefined if there are more than `MAX_FAILED`. */

@@ -14,7 +14,7 @@ export async function settingsOf(db: DbOrTx, partnerId: number): Promise<Setting
   return row;
 }
 
-/** Inserts the settings of a partner unless it has some. The key never changes afterwards. */
+/** Inserts the portal settings of a partner unless it has some. The key never changes afterwards. */
 export async function insertSettings(db: DbOrTx, fresh: SettingsRow): Promise<void> {
   await db.insert(portalSettings).values(fresh).onConflictDoNothing();
 }
@@ -34,7 +34,7 @@ export async function originsOfKey(db: DbOrTx, key: string): Promise<string[]> {
   return row?.origins ?? [];
 }
 
-/** Finds the first active owner of a partner. */
+/** Finds the first active owner of a partner; the session of an operator's link acts as this user. */
 export async function activeOwnerOf(db: DbOrTx, partnerId: number): Promise<number | undefined> {
   const { id, companyId, role, isActive } = users;
   const [row] = await db
@@ -50,7 +50,7 @@ export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert):
   await tx.insert(portalLinks).values(link);
 }
 
-/** Finds a valid link, with the user that its session acts as, and the operator if one created it. */
+/** Finds a valid portal link, with the user that its session acts as, and the operator if an operator created it. */
 export async function findLink(db: DbOrTx, hash: string, now: Date) {
   const { jti, codeHash, scope, pages, expiresAt, actsAs } = portalLinks;
   const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
@@ -73,7 +73,7 @@ export async function findLink(db: DbOrTx, hash: string, now: Date) {
     : { ...link, userId: ownerId, impersonatorId: makerId };
 }
 
-/** Deletes a link. Returns false if a concurrent request has already used it. */
+/** Deletes a portal link. Returns false if a concurrent request has already used it. */
 export async function consumeLink(tx: Tx, hash: string): Promise<boolean> {
   const { count } = await tx.delete(portalLinks).where(eq(portalLinks.codeHash, hash));
   return count > 0;

@@ -49,7 +49,7 @@ export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
   return { firstId: ulidFloor(since), endId: ulidFloor(addMs(until, ID_AHEAD_MS)) };
 }
 
-/** The number of queued entries of a subscription that are counted exactly. */
+/** The most queued entries of a subscription that are counted exactly. */
 export const COUNTED_ENTRIES = 10_000;
 
 /*
@@ -72,7 +72,7 @@ const COUNT_COLUMNS = {
   count: value("integer"),
 };
 
-/** Upper bound for the number of segments or slices. It keeps the planner from assuming hundreds of them. */
+/** A limit above any number of segments or slices. It keeps the planner from assuming hundreds of them. */
 const PARTS = 16;
 
 /**
@@ -112,7 +112,7 @@ function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }): SQL 
 
 const counting = statement({
   name: "stats.counts",
-  // Groups by a computed step and bin, over ranges that are one parameter.
+  // Raw SQL, because the statement groups by a computed step and bin, over ranges that are one parameter.
   params: COUNT_PARAMS,
   columns: { ...COUNT_COLUMNS, outcome: value("text") },
   text: counts,
@@ -149,7 +149,7 @@ export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
 
 const highest = statement({
   name: "stats.backlogs",
-  // Groups by a computed step, which `date_bin` needs as SQL.
+  // Raw SQL, because the statement groups by a computed step, which `date_bin` needs as SQL.
   params: {
     id: backlogStats.subscriptionId,
     since: backlogStats.bucketAt,
@@ -166,7 +166,7 @@ const highest = statement({
 
 const events = statement({
   name: "stats.events",
-  // Reads the first attempts of each of many steps by one index probe per step.
+  // Raw SQL, because the statement reads the first attempts of each of many steps by one index probe per step.
   params: {
     id: deliveryAttempts.subscriptionId,
     slices: rows({
@@ -206,7 +206,8 @@ export function backlogs(db: DbOrTx, id: string, range: Range) {
 
 const health = statement({
   name: "stats.health",
-  // Reads all figures at one moment, each from a bounded part of an index independent of the estimates of the planner.
+  // Raw SQL, because the statement reads all figures at one moment, each from a bounded part of an index, independent
+  // of the estimates of the planner.
   params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
   columns: {
     queued: value("integer"),

@@ -13,7 +13,7 @@ const {
   ...shown
 } = getTableColumns(webhookSubscriptions);
 
-/** Every column except the sealed secrets. */
+/** Every column of a subscription except the sealed secrets. */
 export const SHOWN = shown;
 
 const isNotDeleted: SQL = ne(webhookSubscriptions.state, "deleted");
@@ -64,7 +64,9 @@ export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<nu
   return row?.last;
 }
 
-/** Updates columns. A caller that writes settings or the state has called `lockSubscription` first. */
+/**
+ * Updates columns of a subscription. A caller that writes settings or the state has called `lockSubscription` first.
+ */
 export async function changeSubscription(
   tx: Tx,
   id: string,
@@ -86,7 +88,10 @@ export async function lockSubscription(
   return row;
 }
 
-/** Reads the sealed secret. The caller uses it in the same transaction, so that it cannot be replaced meanwhile. */
+/**
+ * Reads the sealed secret of a subscription. The caller uses it in the same transaction, so that it cannot be
+ * replaced meanwhile.
+ */
 export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
   const [row] = await tx
     .select({ sealed: sealedSecret })

@@ -21,8 +21,8 @@ import { SUMMARY } from "./attempts.ts";
 import { SHOWN } from "./subscriptions.ts";
 
 /**
- * The number of newest attempts of a subscription that one poll returns. It is a literal: with a parameter the
- * planner would assume thousands of rows, and would plan each execution again.
+ * The most attempts of a subscription, the newest first, that one poll returns. The number is a literal: with a
+ * parameter the planner would assume thousands of rows, and would plan each execution again.
  */
 const ATTEMPTS_PER_POLL = sql.raw("100");
 
@@ -30,7 +30,7 @@ const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
 
 const polling = statement({
   name: "webhooks.watch",
-  // Reads four results in one round trip, because each process polls with it every 1.3 s.
+  // Raw SQL, because the statement reads four results in one round trip: each process polls with it every 1.3 s.
   params: {
     ids: list(webhookSubscriptions.id),
     firstId: deliveryAttempts.id,
@@ -61,9 +61,7 @@ const polling = statement({
   },
 });
 
-/**
- * Reads everything that the live streams of a process need: subscriptions, their attempts since `since`, and tokens.
- */
+/** Reads all rows that the live streams of a process need: subscriptions, their attempts since `since`, and tokens. */
 export async function lookAt(
   db: DbOrTx,
   { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
@@ -77,7 +75,7 @@ export async function lookAt(
     ),
     /** Attempts by subscription, the newest first. */
     attempts: Map.groupBy(row.attempts, (one) => one.subscriptionId),
-    /** A hash for each live token, by jti. It changes whenever anything changes that the bearer check depends on. */
+    /** A hash for each live token, by jti. The hash changes whenever a row changes that the bearer check depends on. */
     bearers: new Map(row.bearers.map((one) => [one.jti, one.state])),
   };
 }

@@ -19,12 +19,12 @@ export interface WebhookRouteDeps extends WebhookDeps {
   readonly config: Pick<Config, "batchHourMs" | "retentionDays" | "egress">;
   readonly authenticator: Pick<Authenticator, "authenticate">;
   readonly streams: EventStreams;
-  /** The default is the resolver of the system. */
+  /** The DNS look-up of webhook hosts; the resolver of the system if absent. */
   readonly lookup?: Lookup;
 }
 
 export const writing = partnerAdmin("webhooks:write", opensWebhooks);
-/** Access rule of creation. The session of a portal link to one subscription may not create others. */
+/** Access rule for creating a subscription. The session of a portal link to one subscription may not create others. */
 export const creating = partnerAdmin("webhooks:write", opensAllWebhooks);
 
 type Params = Readonly<Record<string, string>>;
@@ -34,9 +34,9 @@ type Params = Readonly<Record<string, string>>;
  * the path (contract 10.3). The routes are declared once and mounted for both.
  */
 export interface Audience<List extends string, One extends string> {
-  /** Path of the list, below the base path of the API. */
+  /** Path of the list of subscriptions, below the base path of the API. */
   readonly list: List;
-  /** Path of one subscription. */
+  /** Path of one subscription, below the base path of the API. */
   readonly one: One;
   /** Name of the path parameter with the id of the subscription. */
   readonly id: string;
@@ -83,7 +83,10 @@ export const OPERATORS: Audience<
   }),
 };
 
-/** Makes an instance at the list. The macro `tenant: true` finds the partner that the list belongs to. */
+/**
+ * Makes an Elysia instance at the path of the list. The macro `tenant: true` finds the partner that the list belongs
+ * to.
+ */
 export function listBase<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   { list, tag, tenant }: Audience<L, O>,
@@ -93,7 +96,10 @@ export function listBase<const L extends string, const O extends string>(
     .macro(loads("tenant", ({ principal, params }) => tenant(deps, principal, params)));
 }
 
-/** Makes an instance at one subscription. The macro `subscription: true` finds it within the partner. */
+/**
+ * Makes an Elysia instance at the path of one subscription. The macro `subscription: true` finds it within the
+ * partner.
+ */
 export function readingBase<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
   audience: Audience<L, O>,
@@ -131,7 +137,10 @@ async function findOpened(
   return findSubscription(deps, partnerId, id);
 }
 
-/** Makes an instance at `/partner/webhooks`. The macro `subscription: true` finds `:id` within the caller's partner. */
+/**
+ * Makes an Elysia instance at `/partner/webhooks`. The macro `subscription: true` finds `:id` within the caller's
+ * partner.
+ */
 export function webhookRoutesBase(deps: WebhookRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/webhooks`, tags: ["Webhooks"] })
     .use(deps.checks)

@@ -147,7 +147,7 @@ export function redeliveryRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** The number of newest attempts that a delivery contains. The list of attempts has all of them. */
+/** The most attempts that a delivery contains, the newest ones. The list of attempts has all of them. */
 const ATTEMPTS_SHOWN = 100;
 
 /**

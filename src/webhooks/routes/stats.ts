@@ -123,8 +123,8 @@ function lastEventId({ headers }: RequestContext): string | undefined {
 }
 
 /**
- * Checks again while a stream is open, because the token may be revoked, the user moved or the role taken away
- * meanwhile.
+ * Repeats the access checks while a stream is open, because the token may be revoked, the user moved or the role
+ * taken away meanwhile.
  */
 async function stillMayRead(
   { authenticator }: Pick<WebhookRouteDeps, "authenticator">,

@@ -42,7 +42,7 @@ import {
 
 export interface UrlRules {
   readonly egress: EgressPolicy;
-  /** The default is the resolver of the system. */
+  /** The DNS look-up of the webhook's host; the resolver of the system if absent. */
   readonly lookup?: Lookup | undefined;
   /** The partner that owns the subscription. */
   readonly partnerId?: number | null;
@@ -55,7 +55,10 @@ type RawBody = Readonly<Record<string, unknown>>;
 const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
 const updateBody = checkedByHandler(SubscriptionUpdateBody);
 
-/** Reads the body of create. One 422 names all invalid fields, whichever rule they break (contract 2.5 and 6.4). */
+/**
+ * Reads the body of a request that creates a subscription. One 422 names all invalid fields, whichever rule they
+ * break (contract 2.5 and 6.4).
+ */
 export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,
@@ -72,7 +75,10 @@ export async function readNewSubscription(
   throw invalid(fieldErrors);
 }
 
-/** Reads the body of update. Every field that is present follows the rules of create. */
+/**
+ * Reads the body of a request that updates a subscription. Every field that is present follows the rules of a
+ * creation.
+ */
 async function readUpdate(
   rules: UrlRules,
   body: unknown,
@@ -124,7 +130,9 @@ async function urlError(rules: UrlRules, url: unknown): Promise<string | undefin
   return check.kind === "refused" ? check.reason : undefined;
 }
 
-/** The catalog as text. It is serialised once, because it never changes and is the longest response of the API. */
+/**
+ * The event catalog as text. It is serialised once, because it never changes and is the longest response of the API.
+ */
 const CATALOG_TEXT = JSON.stringify({
   events: CATALOG_EVENTS,
   batch_interval_hours: BATCH_INTERVAL_HOURS,
