@@ -92,4 +92,4 @@ export function literals<const T extends string | number>(
 }
 
 /** One of the scopes. */
-export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });
+export const scopeValue = literals(SCOPES, { title: "Scope", description: "Scope of a token." });

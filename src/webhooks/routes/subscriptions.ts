@@ -153,7 +153,7 @@ export function subscriptionReadRoutes<const L extends string, const O extends s
         detail: describe({
           operationId: "listSubscriptions",
           summary: "List subscriptions",
-          description: "Those that are not deleted, newest first.",
+          description: "Newest first, without deleted ones.",
         }),
       },
     )
@@ -208,7 +208,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
       detail: {
         summary: "Create a subscription",
         description:
-          "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
+          "A partner has one immediate and one batch subscription. The response has the signing secret.",
       },
     },
   );
@@ -249,7 +249,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
           response: { 204: Type.Void() },
           detail: {
             summary: "Delete a subscription",
-            description: "What is still queued for it is never sent. Its slot is free at once.",
+            description: "Queued events are never sent. The slot is free at once.",
           },
         },
       )
@@ -264,7 +264,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
         "/:id",
         ({ principal, requestContext, subscription, body }) =>
           update({ principal, requestContext }, subscription, body),
-        { ...updating, detail: { ...updating.detail, description: "As by POST." } },
+        { ...updating, detail: { ...updating.detail, description: "Same as POST." } },
       )
   );
 }
