@@ -95,7 +95,7 @@ export const eventId = Type.String({
 });
 export const eventValue = literals(
   CATALOG.map(({ value }) => value),
-  { title: "EventValue", description: "Its value." },
+  { title: "EventValue", description: "Event value." },
 );
 
 export const TestBody = Type.Object(

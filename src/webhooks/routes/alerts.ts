@@ -57,7 +57,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "updateAlerts",
           summary: "Change the alert settings",
-          description: "Send only what is to change. The first `webhook_url` makes a secret.",
+          description: "Send only the fields to change. The first `webhook_url` makes a secret.",
         },
       },
     )
