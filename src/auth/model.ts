@@ -93,7 +93,7 @@ export const whiteLabelObject = Type.Object(
     brand_name: nullable(Type.String()),
     domain: nullable(Type.String()),
   },
-  { title: "WhiteLabel", description: "What partners show in place of our name." },
+  { title: "WhiteLabel", description: "Branding that replaces the platform's own." },
 );
 
 /** The user, company and branding that belong to a token (contract 4.5). */
@@ -102,7 +102,7 @@ const sessionContext = {
   company: companyObject,
   theme: Type.Object(
     { primary_color: Type.String(), logo_url: nullable(Type.String()) },
-    { title: "Theme", description: "How the pages look." },
+    { title: "Theme", description: "Branding of the pages." },
   ),
   white_label: whiteLabelObject,
   plan: Type.Optional(planObject),

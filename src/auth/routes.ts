@@ -46,7 +46,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
         operationId: "signIn",
         summary: "Sign in with email and password",
         description:
-          "Answers a token for a day. Too many wrong passwords lock the email for a while.",
+          "Returns a token for one day. Five wrong passwords lock the email for a while.",
       },
     })
     .post("/auth/discover", ({ body }) => discover(deps, body.email), {
@@ -56,7 +56,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
       detail: {
         operationId: "discoverSignIn",
         summary: "Tell how the addresses of an email domain sign in",
-        description: "By the domain alone: whether the address has a user is not told.",
+        description: "Depends on the domain only, and does not reveal whether the user exists.",
       },
     })
     .get("/verify-token", ({ principal }) => verifyToken(deps, principal), {
@@ -65,7 +65,7 @@ function signInStartRoutes(deps: SignInRouteDeps) {
       detail: {
         operationId: "verifyToken",
         summary: "Show whom the token speaks for",
-        description: "From live rows: what was changed since the token was issued shows here.",
+        description: "Shows current data, not that of the time of issue.",
       },
     });
 }
@@ -102,7 +102,7 @@ function signOutRoutes(deps: SignInRouteDeps) {
         detail: {
           operationId: "revokeToken",
           summary: "Revoke the token that is sent, and its sign-in",
-          description: "As `/logout` does; not for super-admins.",
+          description: "Same as `/logout`; for every user.",
         },
       },
     );

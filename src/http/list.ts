@@ -84,7 +84,7 @@ export function foundOf<Row, Shown>(
 
 const anyPage = Type.Object(
   { next_cursor: Type.Union([Type.String(), Type.Null()]) },
-  { title: "Page", description: "What every page of a list has." },
+  { title: "Page", description: "Fields of every page of a list." },
 );
 
 const pages = new WeakMap<TSchema, TSchema>();

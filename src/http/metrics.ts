@@ -110,7 +110,7 @@ export function health(readiness: () => Promise<Readiness>) {
       detail: {
         operationId: "getHealthz",
         summary: "Tell that the process is alive",
-        description: "Without a look at its stores.",
+        description: "Does not check its stores.",
       },
     })
     .get(
@@ -128,7 +128,7 @@ const object = { "application/json": { schema: { type: "object" } } } as const;
 const READYZ_DETAIL: DocumentDecoration = {
   operationId: "getReadyz",
   summary: "Tell whether the process is ready",
-  description: "Not while Postgres is away, a key is missing, or it drains.",
+  description: "Not ready while PostgreSQL is unreachable, a key is missing, or it drains.",
   responses: {
     "200": { description: "Ready; `degraded` without Redis.", content: object },
     "503": { description: "Not ready; `checks` says why.", content: object },

@@ -96,4 +96,4 @@ export function literals<const T extends string | number>(
 }
 
 /** Schema of a scope. */
-export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });
+export const scopeValue = literals(SCOPES, { title: "Scope", description: "Scope of a token." });

@@ -64,14 +64,14 @@ const fields = {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
     title: "RedirectUris",
-    description: "Where browsers may be sent back to.",
+    description: "Allowed redirect URIs.",
   }),
   scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
   grant_types: Type.Array(literals(GRANT_TYPES), {
     minItems: 1,
     uniqueItems: true,
     title: "GrantTypes",
-    description: "How the client may ask for tokens.",
+    description: "Grant types that the client may use.",
   }),
   first_party: Type.Boolean(),
 };

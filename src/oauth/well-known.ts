@@ -14,14 +14,14 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
       detail: {
         operationId: "getKeys",
         summary: "Get the keys that tokens are signed with",
-        description: "RFC 7517.",
+        description: "JSON Web Key Set (RFC 7517).",
       },
     })
     .get("/oauth-authorization-server", () => authorizationServerMetadata(serverRoot), {
       detail: {
         operationId: "getOAuthMetadata",
         summary: "Get what OAuth clients configure themselves with",
-        description: "RFC 8414.",
+        description: "Authorization server metadata (RFC 8414).",
       },
     });
 }

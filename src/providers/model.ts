@@ -65,7 +65,7 @@ const eventId = Object.assign(storableText([1, EVENT_ID_CHARS]), {
 });
 const storeReviewSiteId = Object.assign(rowId(), {
   title: "StoreReviewSiteId",
-  description: "The store's link to the review site.",
+  description: "Id of the store's connection to the review site.",
 });
 
 const reviewFields = {
@@ -93,7 +93,7 @@ export const commonFields = {
 const reported = Type.Object(reviewFields, {
   ...closed,
   title: "ReportedReview",
-  description: "A review as its site has it.",
+  description: "A review as reported by its site.",
 });
 /** The schema of a removal requires only the id of the review. */
 const gone = Type.Composite(
@@ -101,7 +101,7 @@ const gone = Type.Composite(
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
     Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
   ],
-  { ...closed, title: "ReportedRemoval", description: "The review that is gone." },
+  { ...closed, title: "ReportedRemoval", description: "The review that was removed." },
 );
 
 function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {

@@ -52,7 +52,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
           operationId: "reportProviderEvents",
           summary: "Report reviews, postings and connections of a review site",
           description:
-            "All of the events are taken or none. An event whose `id` was taken before is a duplicate and changes nothing.",
+            "All events are accepted or none. A known `id` is a duplicate and changes nothing.",
           security: [{ provider: [] }],
         },
       },

@@ -242,7 +242,7 @@ const AxisObject = Type.Object(
     connected: Type.Boolean(),
     error_code: nullableText,
     since: Type.Union([instantAnswer(), Type.Null()], {
-      description: "Since when it is so; null if it never changed.",
+      description: "Time of the last change; null if it never changed.",
     }),
   },
   { title: "Axis", description: "`pull` collects reviews, `post` posts responses." },

@@ -99,7 +99,10 @@ const settings = {
     explain: "must be the provider's issuer, an https URL without query or fragment",
   }),
   client_id: storableText([1, 255]),
-  client_secret: { ...storableText([1, 512]), description: "Absent for a public client." },
+  client_secret: {
+    ...storableText([1, 512]),
+    description: "Secret at the provider; absent for a public client.",
+  },
   domains: Type.Array(Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }), {
     minItems: 1,
     maxItems: MAX_DOMAINS,

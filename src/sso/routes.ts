@@ -78,7 +78,7 @@ function redirectRoute(deps: LegRouteDeps) {
         operationId: "beginSso",
         summary: "Send the browser to the identity provider of an email domain",
         description:
-          "By `email` or by `connection`. Ends at `return_to`, which is the dashboard or one of the allowed places, with a one-time `code`; a sign-in that is refused ends at the dashboard with `error=sso_failed`, whatever the reason.",
+          "Needs `email` or `connection`. The sign-in ends at `return_to`, the dashboard by default, with a one-time `code`; every failure ends at the dashboard with `error=sso_failed`.",
       },
     },
   );
@@ -108,7 +108,7 @@ function callbackRoutes(deps: LegRouteDeps) {
         detail: {
           operationId: "returnFromSso",
           summary: "Take the answer of an identity provider",
-          description: "Only the browser that the sign-in began in gets through, once.",
+          description: "Works once, in the browser in which the sign-in began.",
         },
       },
     )
@@ -121,7 +121,7 @@ function callbackRoutes(deps: LegRouteDeps) {
         operationId: "exchangeSsoCode",
         summary: "Exchange the one-time code of a single sign-on for a token",
         description:
-          "The code is good for 60 seconds and one try, with the `code_verifier` if the sign-in began with a challenge.",
+          "The code works once within 60 seconds, with the `code_verifier` if the sign-in had a challenge.",
       },
     });
 }
@@ -168,7 +168,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
         detail: {
           operationId: "listSsoConnections",
           summary: "List single sign-on connections, newest first",
-          description: "Of every company, or of one.",
+          description: "`company_id` restricts the list to one company.",
         },
       },
     )
@@ -188,7 +188,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
         detail: {
           operationId: "createSsoConnection",
           summary: "Connect a company with an identity provider",
-          description: "The client secret is stored sealed and is in no answer.",
+          description: "The client secret is stored encrypted and never returned.",
         },
       },
     );
@@ -219,7 +219,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     detail: {
       operationId: "updateSsoConnection",
       summary: "Update a single sign-on connection",
-      description: "Send only what is to change.",
+      description: "Send only the fields to change.",
     },
   } as const;
   return instance(deps)
@@ -258,7 +258,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
         detail: {
           operationId: "deleteSsoConnection",
           summary: "Delete a single sign-on connection",
-          description: "Its links between users and the provider go with it; sessions stay.",
+          description: "Also deletes its links between users and the provider; sessions stay.",
         },
       },
     );

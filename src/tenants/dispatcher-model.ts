@@ -244,7 +244,7 @@ const isBacklogKey = (key: string): boolean => /^\d{1,15}\.[0-7][0-9A-HJKMNP-TV-
 export const backlogQuery = Type.Object({
   ...pageQuery(isBacklogKey),
   order: Type.Optional(
-    literals(ORDERS, { description: "The deepest queue first, or the one that waits longest." }),
+    literals(ORDERS, { description: "By depth of the queue, or by age of its oldest event." }),
   ),
 });
 export type BacklogOrder = (typeof ORDERS)[number];

@@ -42,11 +42,11 @@ const fields = {
   }),
   oldest_waiting_minutes: minutes(
     MIN_WAITING_MINUTES,
-    "How long an event may wait before `oldest_waiting`.",
+    "Minutes that an event may wait before `oldest_waiting` is raised.",
   ),
-  digest_minutes: minutes(0, "The least minutes between two mails; a disabling is mailed at once."),
+  digest_minutes: minutes(0, "Minimum minutes between two mails; a disabling is mailed at once."),
   webhook_url: orNull(storableText([1, MAX_URL_CHARS]), {
-    description: "Where alerts are posted.",
+    description: "URL that receives alerts.",
   }),
 };
 
@@ -66,7 +66,7 @@ export const AlertSettingsWithSecret = Type.Object(
   {
     ...answered,
     secret: orNull(SecretAnswer.properties.secret, {
-      description: "The secret of the signatures, if this made one.",
+      description: "Signing secret, if this request created one.",
     }),
   },
   { title: "AlertSettingsWithSecret", extends: AlertSettingsObject },

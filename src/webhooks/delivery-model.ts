@@ -55,15 +55,18 @@ export const AttemptObject = Type.Object(
     id: Type.String({ description: "ULID." }),
     event_id: eventId,
     event: Type.String(),
-    attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
-    round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
+    attempt: Type.Integer({ description: "Number of the attempt, 1 to 4, as in `X-SVC-Attempt`." }),
+    round: Type.Integer({
+      description: "Number of the round: 1, and one more with each redelivery.",
+    }),
     sequence: Type.Integer({ description: "Position in the order of the subscription." }),
     started_at: instantAnswer(),
     duration_ms: Type.Integer(),
     outcome: literals(OUTCOMES),
     status_code: orNull(Type.Integer()),
     error_code: orNull(Type.String(), {
-      description: "Why it failed: http_status, timeout, dns, connect, tls, blocked_address, …",
+      description:
+        "Cause of the failure: http_status, timeout, dns, connect, tls, blocked_address, …",
     }),
     request_headers: orNull(headers),
     request_body: orNull(Type.String(), {
@@ -190,7 +193,7 @@ export type RecoverInput = Static<typeof RecoverBody>;
 export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "QueuedEvent" });
 export const RecoverAnswer = Type.Object(
   {
-    queued: Type.Integer({ description: "How many events this call has queued." }),
+    queued: Type.Integer({ description: "Number of events that this call queued." }),
   },
   { title: "RecoveredEvents" },
 );

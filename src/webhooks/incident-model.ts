@@ -24,7 +24,7 @@ const cause = {
 export const IncidentObject = Type.Object(
   {
     since: orNull(instantAnswer(), {
-      description: "When the first attempt failed; null if none does.",
+      description: "Time of the first failed attempt; null without an incident.",
     }),
     last_answer: orNull(
       Type.Object({
@@ -42,12 +42,14 @@ export const IncidentObject = Type.Object(
         attempts: Type.Integer(),
         first_at: instantAnswer(),
         last_at: instantAnswer(),
-        counts: Type.Array(Type.Integer(), { description: "One per step since `since`." }),
+        counts: Type.Array(Type.Integer(), {
+          description: "Failed attempts per step since `since`.",
+        }),
       }),
       { description: "Causes of the last 1,000 failed attempts since then." },
     ),
     alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
-      description: "Alerts that were raised in it.",
+      description: "Alerts raised in this incident.",
     }),
   },
   { title: "Incident" },

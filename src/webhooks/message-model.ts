@@ -70,7 +70,7 @@ export const MessageObject = Type.Object(
     store_name: orNull(Type.String()),
     waiting_behind: orNull(Type.Integer()),
     attempts: Type.Array(AttemptSummaryObject, {
-      description: `The newest ${ATTEMPTS_OF_MESSAGE}, oldest first.`,
+      description: `The newest ${ATTEMPTS_OF_MESSAGE} attempts, oldest first.`,
     }),
   },
   { title: "EventMessage" },
@@ -112,7 +112,7 @@ export const messageFilters = {
     Type.String({
       pattern: "^([1-5]xx|[1-5][0-9][0-9]|none)$",
       explain: "must be a status such as 404, a class such as 5xx, or none",
-      description: "A code, a class such as `5xx`, or `none` where no answer came.",
+      description: "A status code, a class such as `5xx`, or `none` for no response.",
     }),
   ),
   q: Type.Optional(searchText()),

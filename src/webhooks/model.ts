@@ -34,7 +34,7 @@ const batchInterval = literals(BATCH_INTERVAL_HOURS, {
 });
 const deliveryKind = literals(DELIVERY_KINDS, {
   title: "DeliveryKind",
-  description: "At once, or collected.",
+  description: "Immediate or batch delivery.",
 });
 
 const settingsFields = {
@@ -43,16 +43,18 @@ const settingsFields = {
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(batchInterval, {
     explain: `must be one of ${intervals}`,
-    description: "Hours between dispatches: of batch alone.",
+    description: "Hours between batches; for batch only.",
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
     explain: "must be null for all events, or a list of event values",
     title: "EventFilter",
     description: "The events to deliver; null for all. Without effect on batch.",
   }),
-  payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
+  payload_mode: literals(PAYLOAD_MODES, {
+    description: "Full or minimal bodies; always `full` on batch.",
+  }),
   suppress_native_notifications: Type.Boolean({
-    description: "Leaves out our own mails about review actions; false on batch.",
+    description: "Omits the platform's own mails about review actions; false on batch.",
   }),
   ordering: literals(ORDERINGS, {
     title: "Ordering",
@@ -83,7 +85,7 @@ export const RotateBody = Type.Object(
         minimum: 0,
         maximum: MAX_GRACE_HOURS,
         description:
-          "How long deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+          "Hours in which deliveries also have `X-SVC-Signature-Previous`, made with the old secret.",
       }),
     ),
   },
@@ -96,7 +98,7 @@ export const eventId = Type.String({
 });
 export const eventValue = literals(
   CATALOG.map(({ value }) => value),
-  { title: "EventValue", description: "Its value." },
+  { title: "EventValue", description: "Event value." },
 );
 
 export const TestBody = Type.Object(
@@ -116,8 +118,7 @@ export const EnableBody = Type.Object(
     ),
     test: Type.Optional(
       Type.Boolean({
-        description:
-          "Sends a test event first. Held events then follow 20 s later, so that its answer is seen before.",
+        description: "Sends a test event first. Held events follow 20 s later, after its response.",
       }),
     ),
   },
@@ -177,19 +178,19 @@ const subscriptionFields = {
   webhook_url: Type.String(),
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(Type.Integer()),
-  events: orNull(Type.Array(Type.String()), { description: "Null: all events." }),
+  events: orNull(Type.Array(Type.String()), { description: "Event filter; null for all events." }),
   payload_mode: literals(PAYLOAD_MODES),
   suppress_native_notifications: Type.Boolean(),
   ordering: literals(ORDERINGS),
-  is_active: Type.Boolean({ description: "False when disabled." }),
+  is_active: Type.Boolean({ description: "False while disabled." }),
   consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),
   disabled_at: orNull(instantAnswer()),
   disabled_reason: orNull(Type.String()),
   last_batch_dispatched_at: orNull(instantAnswer()),
-  next_batch_at: orNull(instantAnswer(), { description: "When the next batch is due." }),
+  next_batch_at: orNull(instantAnswer(), { description: "Time of the next batch." }),
   secret_fingerprint: fingerprintText,
   previous_secret_expires_at: orNull(instantAnswer(), {
-    description: "When the secret before ends; null if it had no grace period.",
+    description: "End of the grace period of the previous secret; null without one.",
   }),
   created_at: instantAnswer(),
   updated_at: instantAnswer(),
@@ -206,7 +207,7 @@ export const EnabledSubscription = Type.Object(
   {
     ...subscriptionFields,
     test_event_id: Type.Optional(
-      Type.String({ description: "The test event, if one was asked for." }),
+      Type.String({ description: "Id of the test event, if `test` was set." }),
     ),
   },
   { title: "EnabledSubscription", extends: SubscriptionObject },
@@ -256,9 +257,9 @@ export const CatalogAnswer = Type.Object(
         in_batch: Type.Boolean(),
         subscribable: Type.Boolean(),
         schema: Type.Record(Type.String(), Type.Unknown(), {
-          description: "JSON Schema of the body in full.",
+          description: "JSON Schema of the full body.",
         }),
-        example: Type.Record(Type.String(), Type.Unknown(), { description: "A body in full." }),
+        example: Type.Record(Type.String(), Type.Unknown(), { description: "A full body." }),
       }),
     ),
     batch_interval_hours: Type.Array(Type.Integer()),

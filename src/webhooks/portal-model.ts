@@ -25,15 +25,21 @@ export const portalLinkBody = Type.Object(
       minItems: 1,
       maxItems: MAX_PAGES,
       uniqueItems: true,
-      description: "`webhooks`, or `webhooks/{id}` for one.",
+      description: "Pages: `webhooks`, or `webhooks/{id}` for one subscription.",
     }),
-    access: Type.Optional(literals(["read", "write"], { description: "`read` if absent." })),
-    theme: Type.Optional(literals(["light", "dark"], { description: "The browser's if absent." })),
+    access: Type.Optional(
+      literals(["read", "write"], { description: "Access; `read` by default." }),
+    ),
+    theme: Type.Optional(
+      literals(["light", "dark"], {
+        description: "Colour scheme; that of the browser by default.",
+      }),
+    ),
     ttl_s: Type.Optional(
       Type.Integer({
         ...TTL_S,
         explain: `must be a whole number of seconds from ${TTL_S.minimum} to ${TTL_S.maximum}`,
-        description: `Of the link; ${DEFAULT_TTL_S} if absent.`,
+        description: `Seconds in which the link works; ${DEFAULT_TTL_S} by default.`,
       }),
     ),
   },

@@ -32,7 +32,7 @@ export interface Health {
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
 const latency = Type.Object(
   { p50: milliseconds, p95: milliseconds, p99: milliseconds },
-  { title: "Latency", description: "How long attempts took, in milliseconds." },
+  { title: "Latency", description: "Durations in milliseconds." },
 );
 
 /**
@@ -45,16 +45,16 @@ export const HealthObject = Type.Object(
       description:
         "Queued events. Exact up to 10,000; above that each further sequence number counts as an event.",
     }),
-    held: Type.Integer({ description: "The same while the subscription is disabled." }),
+    held: Type.Integer({ description: "Queued events while the subscription is disabled." }),
     oldest_pending_age_s: orNull(Type.Integer(), {
-      description: "How long the first queued event has been waiting.",
+      description: "Age of the first queued event in seconds.",
     }),
     blocked_by: orNull(Type.String(), {
       description: "The event that waits for a retry and holds back those behind it.",
     }),
     blocked_since: orNull(instantAnswer()),
     blocked_attempts: Type.Integer({
-      description: "How many attempts of that event have failed in this round; 0 without one.",
+      description: "Failed attempts of that event in this round; 0 without one.",
     }),
     last_success_at: orNull(instantAnswer()),
     success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
@@ -71,7 +71,7 @@ export const HealthObject = Type.Object(
         status_code: orNull(Type.Integer()),
         error_code: orNull(Type.String()),
       }),
-      { description: "The first permanent failure of the present run." },
+      { description: "First of the present permanent failures in a row." },
     ),
   },
   { title: "Health" },
@@ -141,7 +141,7 @@ export const streamQuery = Type.Object({
   include: Type.Optional(
     Type.Literal("body", {
       explain: "must be body",
-      description: "Every attempt, whole: as `Attempt`, not the summary alone.",
+      description: "Streams every attempt as `Attempt` instead of a summary.",
     }),
   ),
 });
@@ -157,14 +157,14 @@ export const StatsObject = Type.Object(
       Type.Object({
         at: instantAnswer(),
         successes: Type.Integer({ description: "Attempts answered 2xx." }),
-        failures: Type.Integer({ description: "Attempts that were not." }),
+        failures: Type.Integer({ description: "Attempts not answered 2xx." }),
         latency_ms: latency,
         backlog: Type.Integer({
           description: "The most events that were queued at once, as sampled.",
         }),
         events: Type.Optional(
           Type.Record(Type.String(), Type.Integer(), {
-            description: "With `by=event`: attempts by event; of many, by a sample.",
+            description: "Attempts by event, with `by=event`; many are sampled.",
           }),
         ),
       }),

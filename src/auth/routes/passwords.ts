@@ -64,7 +64,7 @@ function codeRoutes(deps: PasswordRouteDeps) {
       detail: {
         operationId: "verifyCode",
         summary: "Exchange a mailed code for a token that sets the password",
-        description: "The token is good for 15 minutes and for `/reset-password` alone.",
+        description: "The token works for 15 minutes, for `/reset-password` only.",
       },
     });
 }
@@ -87,7 +87,7 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
           operationId: "resetPassword",
           summary: "Set a new password and end everything that was signed in",
           description:
-            "Takes the token of a mailed code, or of the user's own sign-in; answers a fresh one.",
+            "Needs the token of a mailed code or of the user's own sign-in; returns a new one.",
         },
       },
     )
@@ -108,7 +108,7 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         detail: {
           operationId: "acceptInvitation",
           summary: "Set the first password by an invitation",
-          description: "The code is good once.",
+          description: "The code works once.",
         },
       },
     )
@@ -129,8 +129,7 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         detail: {
           operationId: "changePassword",
           summary: "Check the current password and mail the code for a new one",
-          description:
-            "Changes nothing yet: the code does, at `/email-otp/verify` and `/reset-password`.",
+          description: "The password changes later, at `/email-otp/verify` and `/reset-password`.",
         },
       },
     );

@@ -42,7 +42,7 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
         detail: {
           operationId: "getDashboardToken",
           summary: "Show the dashboard's personal access token",
-          description: "Only by a token from login or single sign-on.",
+          description: "Requires a token from login or single sign-on.",
         },
       },
     )
@@ -102,7 +102,7 @@ const LIST_PERSONAL_ACCESS_TOKENS = {
 const CREATE_PERSONAL_ACCESS_TOKEN = {
   operationId: "createPersonalAccessToken",
   summary: "Issue a personal access token",
-  description: "Good for a day, with scopes of the caller's at most; shown here once.",
+  description: "Valid for one day, with at most the caller's scopes; shown once.",
 };
 const REVOKE_PERSONAL_ACCESS_TOKEN = {
   operationId: "revokePersonalAccessToken",

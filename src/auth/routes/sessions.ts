@@ -85,8 +85,7 @@ export function impersonationRoute(deps: SessionRouteDeps) {
         detail: {
           operationId: "impersonateAccountOwner",
           summary: "Issue a token that acts as the owner of an account",
-          description:
-            "For an account of the partner. What is done with it is audited with both names.",
+          description: "For an account of the partner. The audit log names both users.",
         },
       },
     );

@@ -166,7 +166,7 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
       response: { 200: clientObject },
       detail: {
         summary: `Update an OAuth client${titleSuffix}`,
-        description: "Send only what is to change.",
+        description: "Send only the fields to change.",
       },
     }) as const;
   return groupBase(deps, group, "change")

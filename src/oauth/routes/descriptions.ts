@@ -32,7 +32,7 @@ function form(
 
 const ERROR_SCHEMA: Schema = {
   title: "OAuthError",
-  description: "What errors look like below `/oauth` (RFC 6749, 5.2).",
+  description: "Error response under `/oauth` (RFC 6749, 5.2).",
   type: "object",
   required: ["error"],
   properties: { error: text(), error_description: text() },
@@ -61,7 +61,7 @@ const page = (description: string): Responses[string] & { title: string } => ({
   content: { "text/html": { schema: { type: "string" } } },
 });
 const ALWAYS_PAGES: Responses = {
-  "405": page("The path has no such method."),
+  "405": page("Method not supported."),
   "429": page("Too many requests."),
   "500": page("Something went wrong on our side."),
   "503": page("Try again soon."),
@@ -81,8 +81,8 @@ const ALWAYS = {
   "503": ["temporarily_unavailable"],
 };
 const CLIENT = {
-  client_id: text("Or both by HTTP Basic."),
-  client_secret: text("Of a confidential client."),
+  client_id: text("Client id; id and secret may come by HTTP Basic instead."),
+  client_secret: text("Secret of a confidential client."),
 };
 const EXAMPLE_CLIENT = { client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a", client_secret: "…" };
 
@@ -137,7 +137,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       refresh_token: text(),
       code: text(),
       redirect_uri: text(),
-      code_verifier: text("RFC 7636."),
+      code_verifier: text("PKCE verifier (RFC 7636)."),
       scope: text("Separated by spaces; `*` for all."),
     },
     { grant_type: "refresh_token", refresh_token: "eyJ…", ...EXAMPLE_CLIENT },
@@ -170,15 +170,14 @@ export const REVOKE_DETAIL: DocumentDecoration = {
   operationId: "revokeOAuthToken",
   security: [{}, { client: [] }],
   summary: "Revoke a token",
-  description:
-    "RFC 7009; a token that is not the client's own is left alone and answered the same.",
+  description: "RFC 7009. A foreign token is not revoked; the response is the same.",
   requestBody: form(
     ["token"],
     { token: text(), token_type_hint: text(), ...CLIENT },
     { token: "eyJ…", ...EXAMPLE_CLIENT },
   ),
   responses: {
-    "200": answer("It is revoked, or was none.", { type: "object" }, {}),
+    "200": answer("The token is revoked or was invalid.", { type: "object" }, {}),
     ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
@@ -187,10 +186,10 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
   operationId: "introspectToken",
   security: [{}, { client: [] }],
   summary: "Ask about a token",
-  description: "RFC 7662; a client sees its own tokens only.",
+  description: "RFC 7662. A client sees only its own tokens.",
   requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
   responses: {
-    "200": answer("What the token is worth at this moment.", INTROSPECTION, { active: false }),
+    "200": answer("Current state of the token.", INTROSPECTION, { active: false }),
     ...errorResponses({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
   },
 };
@@ -198,7 +197,8 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
 export const AUTHORIZE_DETAIL: DocumentDecoration = {
   operationId: "authorize",
   summary: "Begin the authorization code flow",
-  description: "For a browser: our sign-in page, consent, then back to `redirect_uri` with a code.",
+  description:
+    "The browser gets the sign-in and consent pages, then returns to `redirect_uri` with a code.",
   parameters: [
     parameter("response_type", true),
     parameter("client_id", true),
@@ -206,9 +206,9 @@ export const AUTHORIZE_DETAIL: DocumentDecoration = {
     ...["scope", "state", "code_challenge", "code_challenge_method"].map((name) => parameter(name)),
   ],
   responses: {
-    "200": page("The page that the user is to answer."),
-    "302": { description: "Back to `redirect_uri`, with an error." },
-    "400": page("The client or its redirect_uri is not known: nothing to go back to."),
+    "200": page("Sign-in or consent page."),
+    "302": { description: "Redirect to `redirect_uri` with an error." },
+    "400": page("Unknown client or redirect_uri, so no redirect."),
     ...ALWAYS_PAGES,
   },
 };
@@ -216,12 +216,12 @@ export const AUTHORIZE_DETAIL: DocumentDecoration = {
 export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
   operationId: "returnFromProvider",
   summary: "Go on with the authorization code flow after single sign-on",
-  description: "Where our own page sends the browser: the ticket is good in that browser only.",
+  description: "The service's own page redirects here; the ticket works in that browser only.",
   parameters: [parameter("ticket", true), parameter("code"), parameter("error")],
   responses: {
     "200": page("The consent page."),
-    "302": { description: "Back to `redirect_uri`, with a code or an error." },
-    "400": page("The sign-in did not work, or the page is not this browser's."),
+    "302": { description: "Redirect to `redirect_uri` with a code or an error." },
+    "400": page("The sign-in failed or began in another browser."),
     ...ALWAYS_PAGES,
   },
 };
@@ -229,13 +229,13 @@ export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
 export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
   operationId: "answerAuthorizePage",
   summary: "Answer the page of the authorization code flow",
-  description: "Sent by our own page.",
+  description: "The service's own page sends this form.",
   requestBody: form([], {}, {}),
   responses: {
-    "200": page("The page again, with what was wrong."),
-    "303": { description: "Back to `redirect_uri`, with a code or an error." },
+    "200": page("The page again, with its errors."),
+    "303": { description: "Redirect to `redirect_uri` with a code or an error." },
     "403": page("The form was sent from another site."),
-    "400": page("The form is not ours, or too old."),
+    "400": page("Unknown or expired form."),
     "413": page("The form is too large."),
     ...ALWAYS_PAGES,
   },

@@ -82,7 +82,7 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "moveFlag",
           summary: "Move the flag of a review to another status",
-          description: "Three of them close it; the present status again writes nothing.",
+          description: "All but `under_review` close it; the present status again has no effect.",
         },
       },
     );

@@ -30,7 +30,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
           operationId: "listReviews",
           summary: "List reviews",
           description:
-            "Newest first, of the stores that the user sees. `q` finds text of the review, its reviewer or its response.",
+            "Newest first, from the stores of the user. `q` searches review, reviewer and response.",
         },
       },
     )
@@ -47,7 +47,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "getReview",
           summary: "Get a review with its history",
-          description: "Everything that was done to it, oldest first.",
+          description: "The history is oldest first.",
         },
       },
     );
@@ -71,7 +71,7 @@ export function accountRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "listReviewSites",
           summary: "List the stores' review sites and the state of their connections",
-          description: "Of the stores that the user sees.",
+          description: "Covers the stores of the user.",
         },
       },
     )
@@ -89,7 +89,7 @@ export function accountRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "listColleagues",
           summary: "List the account's active users",
-          description: "Those whom a review may be assigned to.",
+          description: "Users to whom a review can be assigned.",
         },
       },
     );

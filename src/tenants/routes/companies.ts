@@ -38,14 +38,14 @@ export function companyRoutes(deps: AdminRouteDeps) {
       detail: {
         operationId: "getCompany",
         summary: "Name a company of any type",
-        description: "What it is called, and of which type it is.",
+        description: "Returns its name and type.",
       },
     });
 }
 
-/** Sentences that the descriptions of the routes for partners and for accounts share. */
-const ACTIVATING = "Its users sign in again; tokens of before stay ended.";
-const DEACTIVATING = "Ends every token of its users, and of a partner's accounts, at once.";
+/** Descriptions that the routes of partners and of accounts share. */
+const ACTIVATING = "Its users can sign in again; earlier tokens stay revoked.";
+const DEACTIVATING = "Revokes every token of its users, and of a partner's accounts, at once.";
 
 /** Defines the administrative routes for partners (contract 10). */
 export function partnerRoutes(deps: AdminRouteDeps) {
@@ -68,7 +68,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listPartners",
           summary: "List partners, newest first",
-          description: "Filtered by name and state.",
+          description: "Filters: name and state.",
         },
       },
     )
@@ -84,7 +84,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createPartner",
           summary: "Create a partner",
-          description: "With its branding, and active.",
+          description: "The partner is active at once.",
         },
       },
     );
@@ -148,7 +148,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listAccounts",
           summary: "List accounts, newest first",
-          description: "Of every partner, or of one.",
+          description: "`partner_id` restricts the list to one partner.",
         },
       },
     )
@@ -164,7 +164,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createAccount",
           summary: "Create an account of a partner, with its stores",
-          description: "All of it or nothing.",
+          description: "Creates everything or nothing.",
         },
       },
     );

@@ -36,7 +36,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       detail: {
         operationId: "getDispatcher",
         summary: "Show shards, their owners, the lag, blocked heads and disabled subscriptions",
-        description: "How deliveries are doing as a whole.",
+        description: "State of all deliveries.",
       },
     })
     .get(

@@ -55,7 +55,7 @@ function planRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listPlans",
           summary: "List plans, newest first",
-          description: "What an account can have.",
+          description: "Plans that an account can have.",
         },
       },
     )
@@ -71,7 +71,7 @@ function planRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createPlan",
           summary: "Create a plan",
-          description: "Accounts made later can have it.",
+          description: "New accounts can use it.",
         },
       },
     );
@@ -93,7 +93,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listStores",
           summary: "List stores, newest first",
-          description: "Of every account, or of one.",
+          description: "`account_id` restricts the list to one account.",
         },
       },
     )
@@ -112,7 +112,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createStore",
           summary: "Create a store of an account",
-          description: "Without review sites at first.",
+          description: "The store has no review sites at first.",
         },
       },
     );
@@ -134,7 +134,7 @@ function linkRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listStoreReviewSites",
           summary: "List the connections of stores to review sites, newest first",
-          description: "Of every account and store, or of one.",
+          description: "Filters: account and store.",
         },
       },
     )
@@ -153,7 +153,7 @@ function linkRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createStoreReviewSite",
           summary: "Connect a store to a review site",
-          description: "The review site reports under its id.",
+          description: "The review site reports events under its id.",
         },
       },
     );
@@ -180,7 +180,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listProviders",
           summary: "List providers, newest first",
-          description: "The review sites that report here.",
+          description: "Providers are the review sites that report events.",
         },
       },
     )
@@ -196,7 +196,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "createProvider",
           summary: "Create a provider; its secret is shown once",
-          description: "What it reports is signed with the secret.",
+          description: "The secret signs its events.",
         },
       },
     )
@@ -212,7 +212,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "rotateProviderSecret",
           summary: "Rotate the secret of a provider; it is shown once",
-          description: "The secret until now stops working at once.",
+          description: "The old secret stops working at once.",
         },
       },
     );

@@ -75,7 +75,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
         detail: {
           operationId: "listTeam",
           summary: "List the partner's own people, newest first",
-          description: "Not those of its accounts.",
+          description: "Excludes the users of its accounts.",
         },
       },
     )
@@ -95,7 +95,7 @@ function teamListRoutes(deps: PartnerRouteDeps, { reading, managing }: TeamAcces
         detail: {
           operationId: "inviteTeammate",
           summary: "Invite somebody to the partner",
-          description: "By mail, to set a password or to sign in through the identity provider.",
+          description: "The mail leads to a password form or to single sign-on.",
         },
       },
     );
@@ -115,7 +115,7 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         detail: {
           operationId: "setTeamRole",
           summary: "Make somebody an owner or an admin of the partner",
-          description: "From the next request on. The last active owner stays one.",
+          description: "Takes effect with the next request.",
         },
       },
     )
@@ -131,7 +131,7 @@ function roleAndInvitationRoutes(deps: PartnerRouteDeps, { managing }: TeamAcces
         detail: {
           operationId: "inviteTeammateAgain",
           summary: "Mail another invitation",
-          description: "The link of an earlier one ends.",
+          description: "An earlier link stops working.",
         },
       },
     );
@@ -151,7 +151,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
         detail: {
           operationId: "deactivateTeammate",
           summary: "Deactivate one of the partner's people",
-          description: "Ends every token at once. The last active owner stays.",
+          description: "Revokes every token at once.",
         },
       },
     )
@@ -167,7 +167,7 @@ function stateRoutes(deps: PartnerRouteDeps, { managing }: TeamAccess) {
         detail: {
           operationId: "activateTeammate",
           summary: "Activate one of the partner's people again",
-          description: "Earlier tokens stay ended.",
+          description: "Earlier tokens stay revoked.",
         },
       },
     );
@@ -215,7 +215,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnAccounts",
           summary: "List the partner's accounts, newest first",
-          description: "With their stores.",
+          description: "Includes their stores.",
         },
       },
     )
@@ -234,7 +234,7 @@ function companyRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listOwnStores",
           summary: "List the partner's stores, newest first",
-          description: "Of every account, or of one.",
+          description: "`account_id` restricts the list to one account.",
         },
       },
     );
@@ -287,7 +287,7 @@ function tokenRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "listTeamTokens",
           summary: "List the tokens of the partner's people, newest first",
-          description: "Those that live apart from a sign-in, with where they are used.",
+          description: "Tokens outside a sign-in, with their recent uses.",
         },
       },
     )
@@ -304,7 +304,8 @@ function tokenRoutes(deps: PartnerRouteDeps) {
         detail: {
           operationId: "endTeamToken",
           summary: "End a token of the partner's people",
-          description: "An owner ends everybody's, an admin their own; what it made ends with it.",
+          description:
+            "Owners may end all, admins their own. Everything made with the token ends too.",
         },
       },
     );

@@ -30,8 +30,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listUsers",
           summary: "List users, newest first",
-          description:
-            "Filtered by company, role, email and state. `q` finds text of the name or the email.",
+          description: "Filters: company, role, email and state; `q` searches name and email.",
         },
       },
     )
@@ -42,7 +41,7 @@ function userListRoutes(deps: AdminRouteDeps) {
       detail: {
         operationId: "getUser",
         summary: "Show a user",
-        description: "With the lock of the sign-in, if there is one.",
+        description: "Includes the sign-in lock.",
       },
     })
     .post(
@@ -73,22 +72,22 @@ function usersBase(deps: AdminRouteDeps) {
 const INVITE_USER = {
   operationId: "inviteUser",
   summary: "Mail another invitation to a user without a password",
-  description: "The link of an earlier one ends.",
+  description: "An earlier link stops working.",
 };
 const DEACTIVATE_USER = {
   operationId: "deactivateUser",
   summary: "Deactivate a user",
-  description: "Ends every token of the user at once. The last active super-admin stays.",
+  description: "Revokes every token of the user at once.",
 };
 const ACTIVATE_USER = {
   operationId: "activateUser",
   summary: "Activate a user again",
-  description: "Earlier tokens stay ended.",
+  description: "Earlier tokens stay revoked.",
 };
 const UNLOCK_USER = {
   operationId: "unlockUser",
   summary: "Lift the sign-in lock of a user",
-  description: "Wrong passwords count from nothing again.",
+  description: "Resets the count of wrong passwords.",
 };
 
 function userStateRoutes(deps: AdminRouteDeps) {

@@ -35,7 +35,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       detail: {
         operationId: "getAlerts",
         summary: "Show the alert settings",
-        description: "The defaults, until something is set.",
+        description: "Returns the defaults until they are changed.",
       },
     })
     .patch(
@@ -57,7 +57,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "updateAlerts",
           summary: "Change the alert settings",
-          description: "Send only what is to change. The first `webhook_url` makes a secret.",
+          description: "Send only the fields to change. The first `webhook_url` makes a secret.",
         },
       },
     )
@@ -74,7 +74,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "rotateAlertSecret",
           summary: "Rotate the secret of alerts",
-          description: "At once, without a grace period.",
+          description: "Takes effect at once, without a grace period.",
         },
       },
     )
@@ -88,7 +88,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "showAlertSecret",
           summary: "Show the secret of alerts",
-          description: "Each look is written to the audit log.",
+          description: "Each request is audited.",
         },
       },
     );

@@ -79,7 +79,7 @@ export const OPERATORS: Audience<
   describe: ({ operationId, summary }) => ({
     operationId: `${operationId}OfPartner`,
     summary: `${summary}, of a partner`,
-    description: `As \`${operationId}\`; operators read, and cannot change anything.`,
+    description: `Same as \`${operationId}\`, for operators.`,
   }),
 };
 

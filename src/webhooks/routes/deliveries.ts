@@ -75,7 +75,7 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
         detail: describe({
           operationId: "listAttempts",
           summary: "List delivery attempts",
-          description: "Newest first. `since` belongs to the range, `until` does not.",
+          description: "Newest first.",
         }),
       },
     )
@@ -86,7 +86,7 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
       detail: describe({
         operationId: "getDelivery",
         summary: "Get one delivery with its attempts",
-        description: "The exact body and headers of each attempt, and the beginning of the answer.",
+        description: "Exact body and headers of each attempt, and the beginning of the response.",
       }),
     });
 }

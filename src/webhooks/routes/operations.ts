@@ -61,7 +61,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         detail: {
           operationId: "endPreviousSecret",
           summary: "End the grace period of a rotation",
-          description: "From the next attempt on deliveries carry `X-SVC-Signature` alone.",
+          description: "From the next attempt on, deliveries have `X-SVC-Signature` only.",
         },
       },
     )
@@ -77,7 +77,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         detail: {
           operationId: "showSecret",
           summary: "Show the current secret",
-          description: "Each look is written to the audit log.",
+          description: "Each request is audited.",
         },
       },
     );

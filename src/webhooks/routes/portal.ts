@@ -99,7 +99,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         detail: {
           operationId: "createPortalLink",
           summary: "Make a link to pages of the dashboard",
-          description: "In a window or in a frame.",
+          description: "The link works in a window or in a frame.",
         },
       },
     )
@@ -109,7 +109,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       detail: {
         operationId: "getEmbedding",
         summary: "List the origins that may frame the portal",
-        description: "None at first.",
+        description: "Empty by default.",
       },
     })
     .patch(
@@ -124,7 +124,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         detail: {
           operationId: "updateEmbedding",
           summary: "Set the origins that may frame the portal",
-          description: "https, or http on localhost.",
+          description: "Origins are https, or http on localhost.",
         },
       },
     );

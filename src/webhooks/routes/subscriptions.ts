@@ -161,7 +161,7 @@ export function subscriptionReadRoutes<const L extends string, const O extends s
         detail: describe({
           operationId: "listSubscriptions",
           summary: "List subscriptions",
-          description: "Those that are not deleted, newest first.",
+          description: "Newest first, without deleted ones.",
         }),
       },
     )
@@ -216,7 +216,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
       detail: {
         summary: "Create a subscription",
         description:
-          "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
+          "A partner has one immediate and one batch subscription. The response has the signing secret.",
       },
     },
   );
@@ -240,7 +240,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     detail: {
       summary: "Update a subscription",
       description:
-        "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
+        "Send only the fields to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
     },
   } as const;
   return (
@@ -257,7 +257,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
           response: { 204: Type.Void() },
           detail: {
             summary: "Delete a subscription",
-            description: "What is still queued for it is never sent. Its slot is free at once.",
+            description: "Queued events are never sent. The slot is free at once.",
           },
         },
       )
@@ -272,7 +272,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
         "/:id",
         ({ principal, requestContext, subscription, body }) =>
           update({ principal, requestContext }, subscription, body),
-        { ...updating, detail: { ...updating.detail, description: "As by POST." } },
+        { ...updating, detail: { ...updating.detail, description: "Same as POST." } },
       )
   );
 }

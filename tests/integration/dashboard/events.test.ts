@@ -45,9 +45,9 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     const navigation = page.getByRole("navigation", { name: "Main" });
     await navigation.getByRole("link", { name: "Event catalog" }).click();
     await page.getByText("18 events and the test event", { exact: true }).waitFor();
-    await page.getByRole("textbox", { name: "Search" }).fill("did not take");
+    await page.getByRole("textbox", { name: "Search" }).fill("failed to publish");
     await page.getByText("1 event found").waitFor();
-    expect(page.url()).toContain("q=did");
+    expect(page.url()).toContain("q=failed");
     await page.getByRole("textbox", { name: "Search" }).fill("no such words");
     await page.getByText("No event has these words").waitFor();
     await page.getByRole("textbox", { name: "Search" }).fill("disconnect_reason");
@@ -64,7 +64,7 @@ describe.skipIf(chromium === undefined)("the catalog of events", () => {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const rate = page.getByRole("row").filter({ hasText: "review.rate" });
     await rate.getByText("integer, 1 to 5").waitFor();
-    await rate.getByText("1 to 5 stars.").waitFor();
+    await rate.getByText("Rating, 1 to 5 stars.").waitFor();
     await button(page, "Copy: review_updated, full body").click();
     const copied = await page.evaluate<string>("navigator.clipboard.readText()");
     const { body } = await world.ask("GET", "/events");

@@ -33,7 +33,7 @@ describe("the fields of an event", () => {
     expect(review.get("review.rate")).toEqual({
       type: "integer, 1 to 5",
       presence: "always",
-      meaning: "1 to 5 stars.",
+      meaning: "Rating, 1 to 5 stars.",
     });
     expect(review.get("review.reviewer")?.type).toBe("string or null");
     expect(review.get("occurred_at")?.type).toBe("instant, ISO 8601");
@@ -53,7 +53,7 @@ describe("the search in the catalog", () => {
   test("finds all events for an empty text, and matches each word in name, description or fields", () => {
     expect(found("")).toHaveLength(CATALOG_EVENTS.length);
     expect(found("review received")).toEqual(["review_received"]);
-    expect(found("SITE did not TAKE")).toEqual(["response_post_failed"]);
+    expect(found("SITE failed to PUBLISH")).toEqual(["response_post_failed"]);
     expect(found("disconnect_reason pull")).toContain("review_pull_disconnected");
     expect(found("no such words")).toEqual([]);
   });
