@@ -13,7 +13,10 @@ import type postgres from "postgres";
 /** The type of a parameter or a result column: that of a column of the schema, or a `Value`. */
 export type Shape = PgColumn | Value<unknown>;
 
-/** A type of a parameter or result column that no column of the schema has in this form. */
+/**
+ * Type of a query parameter or result column that cannot be derived from a column of the schema, such as an array or a
+ * computed value.
+ */
 export class Value<T> {
   /** Never set at run time; this property only carries the TypeScript type of the value. */
   declare readonly data: T;

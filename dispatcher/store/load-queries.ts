@@ -62,7 +62,7 @@ const SETTINGS = {
 export type SubscriptionRow = ValuesOf<typeof SETTINGS>;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
-/** The number of log events that are searched for reviews which are not left out. */
+/** The most log events that one load searches for entries of reviews that it does not exclude. */
 export const WINDOW = 1_000;
 
 const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))

@@ -35,7 +35,10 @@ export interface Attempt {
   readonly outcome: Outcome;
   readonly statusCode: number | null;
   readonly errorCode: string | null;
-  /** Headers and body of the request. Both are null if the exact request cannot be proved any more (contract 7.13). */
+  /**
+   * Headers and body of the request. Both are null if the stored digest no longer matches the request that is composed
+   * again (contract 7.13).
+   */
   readonly requestHeaders: Headers | null;
   readonly requestBody: string | null;
   readonly responseHeaders: Headers | null;

@@ -25,9 +25,9 @@ export interface IdRange {
 interface Walk {
   readonly cursor: MessageCursor;
   readonly limit: number;
-  /** The attempts to walk; undefined if messages are listed at their entries. */
+  /** Attempts to read, for messages that were attempted; undefined if the list reads queued entries instead. */
   readonly attempts: (IdRange & { readonly condition: AttemptCondition | undefined }) | undefined;
-  /** The entries to walk; undefined if messages are listed at their attempts. */
+  /** Queued entries to read, for messages without an attempt; undefined if the list reads attempts instead. */
   readonly entries: EntryKind | undefined;
   readonly event: string | undefined;
   readonly since: Date | undefined;
