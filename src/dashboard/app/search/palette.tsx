@@ -66,7 +66,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
-          {textColorOn(text.trim(), hits.length, isLooking)}
+          {resultStatus(text.trim(), hits.length, isLooking)}
         </Text>
         <Combobox.Options className="hits" aria-label="Found">
           {groupsOf(hits).map(([group, own]) => (
@@ -93,7 +93,7 @@ function groupsOf(hits: readonly Hit[]) {
   return [...Map.groupBy(numbered, ({ hit }) => hit.group)];
 }
 
-function textColorOn(typed: string, count: number, isLooking: boolean): string {
+function resultStatus(typed: string, count: number, isLooking: boolean): string {
   if (isLooking) return "Looking …";
   if (typed === "") return "Arrows choose, Enter opens, Escape closes.";
   return count === 0 ? "Nothing was found." : `${count} found.`;

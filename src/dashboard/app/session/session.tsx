@@ -258,15 +258,15 @@ interface StoredDrafts {
 }
 
 /** Stores the drafts whenever the document is unloaded. Returns a function that removes the event listener. */
-function storeDrafts(whose: () => number | undefined): () => void {
-  const dropSession = () => {
-    const user = whose();
+function storeDrafts(ownerOf: () => number | undefined): () => void {
+  const store = () => {
+    const user = ownerOf();
     const drafts = allDrafts();
     if (user === undefined || Object.keys(drafts).length === 0) tabStorage.remove(KEY);
     else tabStorage.write(KEY, { user, drafts } satisfies StoredDrafts);
   };
-  window.addEventListener("pagehide", dropSession);
-  return () => window.removeEventListener("pagehide", dropSession);
+  window.addEventListener("pagehide", store);
+  return () => window.removeEventListener("pagehide", store);
 }
 
 /**

@@ -14,14 +14,14 @@ interface ForgottenProps {
   readonly email: string;
   readonly remember: boolean;
   readonly onRemember: (remember: boolean) => void;
-  readonly onReconnect: () => void;
+  readonly onBack: () => void;
 }
 
 /**
  * Resets a forgotten password with a mailed code. The texts are the same for addresses with and without an
  * account, so that they do not disclose accounts.
  */
-export function Forgotten({ email, remember, onRemember, onReconnect }: ForgottenProps) {
+export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
@@ -51,7 +51,7 @@ export function Forgotten({ email, remember, onRemember, onReconnect }: Forgotte
           <Remember value={remember} onChange={onRemember} />
         </NewPassword>
       )}
-      <Anchor component="button" type="button" size="sm" onClick={onReconnect}>
+      <Anchor component="button" type="button" size="sm" onClick={onBack}>
         Back to the sign-in
       </Anchor>
     </Stack>

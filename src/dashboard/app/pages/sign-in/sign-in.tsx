@@ -77,9 +77,7 @@ export function SignIn({ onMethod }: SignInProps) {
           onForgotten={() => go({ name: "forgotten" })}
         />
       )}
-      {step.name === "forgotten" && (
-        <Forgotten {...common} onReconnect={() => go({ name: "email" })} />
-      )}
+      {step.name === "forgotten" && <Forgotten {...common} onBack={() => go({ name: "email" })} />}
     </Frame>
   );
 }

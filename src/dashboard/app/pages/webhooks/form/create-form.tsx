@@ -38,7 +38,7 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
           gap="lg"
           buttons={
             <Group justify="space-between">
-              {isFirst ? <Cancel /> : <Back onReconnect={() => setStep(0)} />}
+              {isFirst ? <Cancel /> : <Back onBack={() => setStep(0)} />}
               <SubmitButton form={form} isReady={isReady}>
                 {isFirst ? "Continue" : "Create subscription"}
               </SubmitButton>
@@ -100,9 +100,9 @@ function StepTitle({ step }: { readonly step: number }) {
   );
 }
 
-function Back({ onReconnect }: { readonly onReconnect: () => void }) {
+function Back({ onBack }: { readonly onBack: () => void }) {
   return (
-    <Button variant="default" onClick={onReconnect}>
+    <Button variant="default" onClick={onBack}>
       Back
     </Button>
   );
