@@ -184,6 +184,7 @@ export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
  * `params`.
  */
 export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
+  // `Object.fromEntries` has no type for the keys, which are those of `params`.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
     Object.entries(params).map(([name, shape]) => [name, placeholder(name, shape)]),

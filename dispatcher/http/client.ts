@@ -1,3 +1,5 @@
+import { closeSync, openSync } from "node:fs";
+
 import {
   cancelDeadline,
   type Deadline,
@@ -7,15 +9,10 @@ import {
 import { type EgressPolicy, resolveChecked, type WebhookTarget } from "../../src/lib/egress.ts";
 import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
 import {
-  awaited,
-  closeCode,
-  closeDetail,
   type Connection,
   type ConnectionPhase,
   type ConnectionUser,
-  type FailureCode,
-  isAboutAddress,
-  lacksDescriptors,
+  ProxyRefusal,
 } from "./connection.ts";
 import { encodeRequest, ResponseParser } from "./message.ts";
 import type { BodyRecord } from "./excerpt.ts";
@@ -325,5 +322,78 @@ class Exchange implements ConnectionUser, Expiring {
     this.#lookup?.abort();
     this.#connection?.destroy();
     resolve({ ...ended, resent: this.#sent > 1 });
+  }
+}
+
+type FailureCode =
+  | "invalid_url"
+  | "timeout"
+  | "dns"
+  | "blocked_address"
+  | "connect"
+  | "tls"
+  | "reset"
+  | "protocol";
+
+/**
+ * The most characters of the detail of a failure (our choice), because a certificate can put a long list of names into
+ * it.
+ */
+export const MAX_DETAIL_CHARS = 300;
+
+/** Whether the failure is about the address, so that the next address of the name may work. */
+function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
+  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
+  return phase === "connecting";
+}
+
+function awaited(connection: Connection | undefined): string {
+  if (connection === undefined) return "address";
+  if (connection.phase === "tunnelling") return "tunnel through the proxy";
+  if (connection.phase === "connecting") return "connection";
+  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
+}
+
+/**
+ * Classifies the end of a connection. `ours` is a failure of our proxy or of this machine (contract 7.8). Bun 1.4.4
+ * reports a lack of file descriptors as ECONNREFUSED, and the resolver reports it as an unknown name, so this
+ * function opens a file descriptor as a test.
+ */
+function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode | "ours" {
+  const code = codeOf(error);
+  if (phase === "connecting" || phase === "tunnelling") {
+    if (OUR_CODES.test(code) || lacksDescriptors()) return "ours";
+    return isAboutAddress(phase, error) ? "connect" : "ours";
+  }
+  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
+  return phase === "handshaking" || code.startsWith("ERR_SSL") ? "tls" : "reset";
+}
+
+/**
+ * Describes the end of a connection. The code of the error is more precise than a message such as "unable to verify".
+ */
+function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
+  if (error === undefined)
+    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
+  const code = codeOf(error);
+  const { message } = error;
+  // An error without a code has the empty code, which every message includes, so that the message stays as it is.
+  const text = message.includes(code) ? message : `${code}: ${message}`;
+  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** Codes of errors that only this machine can cause: it lacks a file descriptor, buffer, memory, port or permission. */
+const OUR_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EPERM|EACCES|EAI_MEMORY)$/;
+
+function lacksDescriptors(): boolean {
+  try {
+    closeSync(openSync("/dev/null", "r"));
+    return false;
+  } catch (error) {
+    return /^E[MN]FILE$/.test(codeOf(error));
   }
 }

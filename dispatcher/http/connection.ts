@@ -1,4 +1,3 @@
-import { closeSync, openSync } from "node:fs";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type SecureContext } from "node:tls";
 
@@ -60,7 +59,7 @@ export interface Route extends Dialling {
 }
 
 /** The reason why the proxy opened no tunnel. It contains only the status of the response of the proxy. */
-class ProxyRefusal extends Error {
+export class ProxyRefusal extends Error {
   /** True for a gateway status (502 to 504), which is about the receiver; any other status is about the proxy or us. */
   readonly isAboutAddress: boolean;
 
@@ -243,76 +242,4 @@ function tlsOptions({ address, target, context, sessions }: Route): ConnectionOp
     ...(target.isLiteral ? {} : { servername: target.host }),
     ...(session === undefined ? {} : { session }),
   };
-}
-
-export type FailureCode =
-  | "invalid_url"
-  | "timeout"
-  | "dns"
-  | "blocked_address"
-  | "connect"
-  | "tls"
-  | "reset"
-  | "protocol";
-
-/**
- * The most characters of the detail of a failure (our choice), because a certificate can put a long list of names into
- * it.
- */
-export const MAX_DETAIL_CHARS = 300;
-/** Whether the failure is about the address, so that the next address of the name may work. */
-export function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
-  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
-  return phase === "connecting";
-}
-
-export function awaited(connection: Connection | undefined): string {
-  if (connection === undefined) return "address";
-  if (connection.phase === "tunnelling") return "tunnel through the proxy";
-  if (connection.phase === "connecting") return "connection";
-  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
-}
-
-/**
- * Classifies the end of a connection. `ours` is a failure of our proxy or of this machine (contract 7.8). Bun 1.4.4
- * reports a lack of file descriptors as ECONNREFUSED, and the resolver reports it as an unknown name, so this
- * function opens a file descriptor as a test.
- */
-export function closeCode(phase: ConnectionPhase, error: Error | undefined): FailureCode | "ours" {
-  const code = codeOf(error);
-  if (phase === "connecting" || phase === "tunnelling") {
-    if (OUR_CODES.test(code) || lacksDescriptors()) return "ours";
-    return isAboutAddress(phase, error) ? "connect" : "ours";
-  }
-  // TLS 1.3 reports a rejected client only after the handshake, so an error of TLS counts as `tls` then, too.
-  return phase === "handshaking" || code.startsWith("ERR_SSL") ? "tls" : "reset";
-}
-
-/**
- * Describes the end of a connection. The code of the error is more precise than a message such as "unable to verify".
- */
-export function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
-  if (error === undefined)
-    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
-  const code = codeOf(error);
-  const { message } = error;
-  // An error without a code has the empty code, which every message includes, so that the message stays as it is.
-  const text = message.includes(code) ? message : `${code}: ${message}`;
-  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
-/** Codes of errors that only this machine can cause: it lacks a file descriptor, buffer, memory, port or permission. */
-const OUR_CODES = /^(?:EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRNOTAVAIL|EAGAIN|EPERM|EACCES|EAI_MEMORY)$/;
-
-export function lacksDescriptors(): boolean {
-  try {
-    closeSync(openSync("/dev/null", "r"));
-    return false;
-  } catch (error) {
-    return /^E[MN]FILE$/.test(codeOf(error));
-  }
 }

@@ -4,8 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { createDeliver, type Deliver } from "../../../dispatcher/delivery/deliver.ts";
-import { HttpClient, type HttpClientOptions } from "../../../dispatcher/http/client.ts";
-import { MAX_DETAIL_CHARS } from "../../../dispatcher/http/connection.ts";
+import {
+  HttpClient,
+  type HttpClientOptions,
+  MAX_DETAIL_CHARS,
+} from "../../../dispatcher/http/client.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 import { parseNetworks } from "../../../src/lib/egress.ts";
