@@ -47,11 +47,14 @@ const passing = statement({
                 where subscription_id = s.id and set_config('lock_timeout', ${lockMs}, true) is not null
                   for no key update) f
        where s.id = ${id}
-    ), passed as materialized (
+    ), next as materialized (
       select h.* from place s cross join lateral (
-               select * from review_history
+               select *, lag(sequence, 1, s.settled_through) over (order by sequence) as previous from review_history
                 where subscription_number = s.number and sequence > s.settled_through
                 order by sequence limit ${limit}) h
+    ), passed as materialized (
+      -- Up to the first removed event.
+      select * from next where sequence < all(select sequence from next where sequence - coalesce(gap, 0) - 1 > previous)
     ), moved as (
       update outbox_offsets set settled_through = (select max(sequence) from passed)
        where subscription_id = ${id} and exists (select from passed)
@@ -60,8 +63,9 @@ const passing = statement({
 });
 
 /**
- * Inserts the next `limit` events of a log into `outbox` and moves the offset past them. From then on no statement of
- * the transaction waits longer than `lockMs` for a lock.
+ * Inserts the next `limit` events of a log into `outbox` and moves the offset past them, but not past an event that was
+ * removed from the log (contract 7.3). From then on no statement of the transaction waits longer than `lockMs` for a
+ * lock.
  */
 export async function passLogged(
   db: DbOrTx,

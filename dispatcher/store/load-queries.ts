@@ -30,6 +30,7 @@ const PARTS = [
   [ms("e.due_at"), "''"],
   [ms("coalesce(h.occurred_at, e.recorded_at)"), ms("h.occurred_at")],
   ["''", "h.gap"],
+  ["''", "h.previous"],
 ] as const;
 /**
  * The further fields of a text-encoded entry, for both sources. JSON is read as the stored text, because it is copied
@@ -119,10 +120,11 @@ const load = statement({
       from active a
      cross join lateral (
              select * from (
-               select * from review_history
+               select *, lag(sequence, 1, greatest(a.after, a.settled_through)) over (order by sequence) as previous
+                 from review_history
                 where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
                 order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) w
-              where ${isAsked}
+              where ${isAsked} or sequence - coalesce(gap, 0) - 1 > previous
               limit a."limit") h
      union all
     select a.ord, null,
@@ -183,6 +185,9 @@ const MISSING = {
 /**
  * Merges the entries of the log and of `outbox`, each of which has up to `limit` entries. If the window of the log ends
  * before its last event, rows after the window are left out: an event of the same review may precede them.
+ *
+ * An event that was removed from the log before it was settled has a placeholder entry, which is the last one of the
+ * load (contract 7.3). Nobody knows its review, so the events after it wait in both orderings.
  */
 export function nextOf(
   found: readonly ReadEntry[],
@@ -192,11 +197,13 @@ export function nextOf(
   const { limit, exceptReviews } = request;
   const { settledThrough, lastLogged } = settings;
   const logged = found.filter(({ isLogged }) => isLogged);
-  const hasAll = exceptReviews.length === 0;
-  const isCut = !hasAll && logged.length < limit && lastLogged - settledThrough > WINDOW;
-  const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
-  const missing = hasAll ? missingOf(logged, request, settings) : [];
-  const entries = [...found, ...missing]
+  const missing = missingOf(logged, request, settings);
+  const isCut =
+    exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
+  const windowEnd = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
+  const end = missing ?? windowEnd;
+  const isMissingWanted = missing !== undefined && !exceptReviews.includes(MISSING.reviewId);
+  const entries = [...found, ...(isMissingWanted ? [{ ...MISSING, sequence: missing }] : [])]
     .filter(({ isTest, sequence }) => !isTest && sequence <= end)
     .toSorted((a, b) => a.sequence - b.sequence)
     .slice(0, limit);
@@ -205,46 +212,45 @@ export function nextOf(
     entries,
     tests: found.filter(({ isTest }) => isTest),
     /** True if more entries may follow the window, because the left-out reviews fill it. */
-    isFull: isCut && entries.length < limit,
+    isFull: isCut && missing === undefined && entries.length < limit,
   };
 }
 
 /**
- * Makes placeholder entries for events that were removed from the log before they were settled (contract 7.3), so
- * that the entries behind them wait. No placeholders are made if the request leaves out reviews.
+ * Returns the sequence number of the first event that is missing from the log. The end of the log is checked only if
+ * the load leaves out no review.
  */
 function missingOf(
   logged: readonly ReadEntry[],
-  { after, limit }: Pick<LoadRequest, "after" | "limit">,
+  { after, limit, exceptReviews }: Pick<LoadRequest, "after" | "limit" | "exceptReviews">,
   { settledThrough, lastLogged }: Pick<SubscriptionRow, "settledThrough" | "lastLogged">,
-): Entry[] {
-  const missing: number[] = [];
-  let seen = Math.max(after, settledThrough);
-  for (const { sequence, gap } of logged) {
-    if (sequence - gap - 1 > seen) missing.push(sequence - gap - 1);
-    seen = sequence;
-  }
-  if (logged.length < limit && lastLogged > seen) missing.push(lastLogged);
-  return missing.map((sequence) => ({ ...MISSING, sequence }));
+): number | undefined {
+  const behind = logged.find(({ sequence, gap, previous }) => sequence - gap - 1 > previous);
+  if (behind !== undefined) return behind.sequence - behind.gap - 1;
+  const seen = logged.at(-1)?.sequence ?? Math.max(after, settledThrough);
+  const isEndSeen = exceptReviews.length === 0 && logged.length < limit;
+  return isEndSeen && lastLogged > seen ? lastLogged : undefined;
 }
 
 /**
- * An entry as read. `gap` is the count of sequence numbers right before that of a log event that are not in the log.
+ * An entry as read. For a log event, `gap` is the count of sequence numbers right before its own that were never in the
+ * log, and `previous` is the sequence number of the log event before it, or the number after which the load began.
  */
-export type ReadEntry = Entry & { readonly gap: number };
+export type ReadEntry = Entry & { readonly gap: number; readonly previous: number };
 
 /** Decodes the text of an entry that belongs to this partner. */
 function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
-  const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, gap, ...history] =
-    rest;
+  const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...source] = rest;
+  const [gap, previous, ...history] = source;
   const occurredAt = fromMs(Number(occurredMs));
   const id = { eventId, event, partnerId, occurredAt };
   const review = reviewId ? Number(reviewId) : null;
   return {
     sequence: Number(sequence),
     gap: Number(gap),
+    previous: Number(previous),
     isLogged: isLogged === "t",
     eventId,
     event,

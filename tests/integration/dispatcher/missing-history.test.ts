@@ -150,6 +150,36 @@ describe("an event whose history row is missing", () => {
     expect(await queued(id)).toEqual([b, c]);
   });
 
+  test.each(["subscription", "review"] as const)(
+    "is neither passed nor lost if it was removed from the log: order by %s",
+    async (ordering) => {
+      const { id, a, b, c } = await queueThree({ ordering }, "log");
+      const { sql } = world.database.db;
+      await sql`create table removed as select * from review_history where event_id = ${b}`;
+      await deleteHistory(b);
+      deliver();
+      await until("the quarantine", () => quarantined.length > 0);
+      expect(quarantined[0]).toMatchObject({ subscription_id: id, sequence: 2 });
+      await until("the first one's commit", async () => (await attempted(id)).length === 1);
+      // Neither a wake nor a delay of the queue passes the removed event, although others are queued behind it.
+      const later = reviewAction(tenant);
+      await stores.schedule.wake(await record(world.database.db, [later]));
+      await passQueue(world.database.db, id);
+      await dispatcher?.stop();
+      deliver();
+      await until("the quarantine after a restart", () => quarantined.length > 1);
+      expect(receiver.eventIds).toEqual([a]);
+      await dispatcher?.stop();
+
+      await sql`insert into review_history overriding system value select * from removed`;
+      await sql`drop table removed`;
+      deliver();
+      await until("all", async () => (await queued(id)).length === 0);
+      expect(receiver.eventIds.toSorted()).toEqual([a, b, c, later.eventId].toSorted());
+      expect(receiver.eventIds.indexOf(b)).toBeLessThan(receiver.eventIds.indexOf(c));
+    },
+  );
+
   test("cannot be redelivered, neither as a test nor as another event", async () => {
     const { id, a, b } = await queueThree();
     await settle(world, id, "failed");

@@ -2,17 +2,32 @@ import { describe, expect, test } from "bun:test";
 
 import { nextOf, type ReadEntry } from "../../../../dispatcher/store/load-queries.ts";
 
-const entry = (sequence: number, { isLogged = true, isTest = false, gap = 0 } = {}) =>
+const entry = (sequence: number, fields: Partial<ReadEntry> = {}) => {
+  const { gap = 0 } = fields;
   // `nextOf` looks at nothing else of an entry.
-  ({ sequence, isLogged, isTest, gap }) as unknown as ReadEntry;
+  return {
+    sequence,
+    isLogged: true,
+    isTest: false,
+    gap,
+    previous: sequence - gap - 1,
+    ...fields,
+  } as unknown as ReadEntry;
+};
 const row = (sequence: number) => entry(sequence, { isLogged: false });
 
 /** Loads for a subscription whose offset is 10. */
 function loaded(
   found: readonly ReadEntry[],
-  { limit = 4, lastLogged = 10, except = 0, after = 0 } = {},
+  {
+    limit = 4,
+    lastLogged = 10,
+    except = 0,
+    after = 0,
+  }: { limit?: number; lastLogged?: number; except?: number | null[]; after?: number } = {},
 ) {
-  const exceptReviews = Array.from({ length: except }, (_, i) => i);
+  const exceptReviews =
+    typeof except === "number" ? Array.from({ length: except }, (_, i) => i) : except;
   const { entries, tests, isFull } = nextOf(
     found,
     { after, limit, exceptReviews },
@@ -37,17 +52,25 @@ describe("the entries of a load", () => {
     });
   });
 
-  test("stand in for events that the log lacks, but for no number that was never in the log", () => {
-    const found = [entry(12, { gap: 1 }), entry(13), entry(18, { gap: 2 })];
-    const entries = ["12", "13", "15 missing", "18"];
-    expect(loaded(found, { lastLogged: 20, limit: 8 }).entries).toEqual([...entries, "20 missing"]);
-    expect(loaded(found, { lastLogged: 18, limit: 8 }).entries).toEqual(entries);
-    // A load that is as long as it may be says nothing of what comes behind it.
-    expect(loaded(found, { lastLogged: 20, limit: 3 }).entries).toEqual(["12", "13", "15 missing"]);
+  test("end with a placeholder for an event that the log lacks, but not for a number that was never in the log", () => {
+    const whole = [entry(12, { gap: 1, previous: 10 }), entry(13)];
+    expect(loaded(whole, { lastLogged: 20, limit: 8 }).entries).toEqual(["12", "13", "20 missing"]);
+    // A load that reaches its limit says nothing about what follows.
+    expect(loaded(whole, { lastLogged: 20, limit: 2 }).entries).toEqual(["12", "13"]);
+    // 14 and 15 were removed; 16 and 17 were never there.
+    const found = [...whole, entry(18, { gap: 2, previous: 13 }), row(19)];
+    expect(loaded(found, { lastLogged: 20, limit: 8 }).entries).toEqual(["12", "13", "15 missing"]);
     expect(loaded([entry(18, { gap: 2 })], { lastLogged: 18, after: 15 }).entries).toEqual(["18"]);
   });
 
-  test("stand in for nothing while reviews are left out, whose events are not read", () => {
+  test("are cut before a removed event while reviews are left out, and have its placeholder only once", () => {
+    const found = [entry(11), entry(14, { previous: 12 }), row(15)];
+    expect(loaded(found, { lastLogged: 14, except: 1 }).entries).toEqual(["11", "13 missing"]);
+    expect(loaded(found, { lastLogged: 2_000, except: [null] })).toMatchObject({
+      entries: ["11"],
+      isFull: false,
+    });
+    // The end of the log is not visible.
     expect(loaded([entry(14)], { lastLogged: 20, except: 1 }).entries).toEqual(["14"]);
   });
 });
