@@ -80,6 +80,11 @@ export function shown<T extends TObject>(schema: T, row: RowOf<T>): Static<T> {
   return convert(row) as Static<T>;
 }
 
+/** Returns a function that shows rows of a list by this schema. */
+export function shownAs<T extends TObject>(schema: T): (row: RowOf<T>) => Static<T> {
+  return (row) => shown(schema, row);
+}
+
 function objectConverter({ properties }: TObject): Convert {
   const fields = Object.entries(properties).map(([name, schema]): Field => [
     name,

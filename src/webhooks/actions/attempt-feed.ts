@@ -3,7 +3,7 @@ import { decodeTime, ulid } from "ulid";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { bookmarkOf, messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, fromMs, type Clock } from "../../lib/clock.ts";
-import { shown } from "../../http/shown.ts";
+import { shownAs } from "../../http/shown.ts";
 import { AttemptObject, AttemptSummaryObject } from "../delivery-model.ts";
 import { attemptIdsFrom, attemptsById, withRequests } from "../queries/attempts.ts";
 import type { WebhookDeps } from "./deps.ts";
@@ -113,7 +113,7 @@ export class AttemptFeed {
     const { subscriptionId, withBodies } = this.#options;
     const rows = await attemptsById(db, subscriptionId, ids);
     return withBodies
-      ? (await withRequests(db, rows)).map((one) => shown(AttemptObject, one))
-      : rows.map((one) => shown(AttemptSummaryObject, one));
+      ? (await withRequests(db, rows)).map(shownAs(AttemptObject))
+      : rows.map(shownAs(AttemptSummaryObject));
   }
 }

@@ -5,7 +5,7 @@ import { loads } from "../../http/request-state.ts";
 import { isUlid, listOf, listSchema, lookOf, pageOf, pageQuery } from "../../http/list.ts";
 import { errorResponse } from "../../http/errors.ts";
 import type { RuleInput } from "../../http/rules.ts";
-import { shown } from "../../http/shown.ts";
+import { shown, shownAs } from "../../http/shown.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { orNotFound, type WebhookDeps } from "../actions/deps.ts";
 import { listMessages } from "../actions/messages.ts";
@@ -66,7 +66,7 @@ export function deliveryReadRoutes<const L extends string, const O extends strin
         const rows = await attemptsOf(deps.db, subscription.id, filter, page);
         return listOf(rows, page, {
           key: (one) => one.id,
-          show: (one) => shown(AttemptObject, one),
+          show: shownAs(AttemptObject),
         });
       },
       {
@@ -195,10 +195,7 @@ export function messageReadRoutes<const L extends string, const O extends string
         until: parseInstant(query.until),
       };
       const { rows, next } = await listMessages(deps, subscription, filter, pageOf(query));
-      return lookOf(
-        rows.map((one) => shown(MessageObject, one)),
-        next,
-      );
+      return lookOf(rows.map(shownAs(MessageObject)), next);
     },
     {
       access,
