@@ -27,22 +27,11 @@ import { addSsoConnection, addUser, type TestUser } from "../support/tenants.ts"
 const world = await startSignInWorld();
 const { database, tenants, api, grant } = world;
 const { db } = database;
-afterAll(() => world.stop());
 const [p1, p2] = tenants.partners;
 let names = 0;
 const fresh = (word: string) => `${word}-${++names}`;
 
 const LEVELS = ["platform", "partner", "account"] as const;
-type Level = (typeof LEVELS)[number];
-type Attempt = (as: TestCaller) => Promise<Answer | boolean>;
-
-async function userOf(level: Level): Promise<TestUser> {
-  const email = `${fresh("caller")}@p1.test`;
-  if (level === "platform")
-    return addUser(db, { companyId: tenants.superAdmin.companyId, role: "super_admin", email });
-  if (level === "partner") return addUser(db, { companyId: p1.id, role: "partner_owner", email });
-  return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
-}
 
 const call = (as: TestCaller, method: string, path: string, body?: unknown) =>
   api.call(method, path, { token: as.token, ...(body !== undefined && { body }) });
@@ -50,22 +39,7 @@ const clientsOf = (as: TestCaller) =>
   as.user.role === "super_admin" ? "/sso/clients" : "/partner/oauth-clients";
 const tenantOf = (as: TestCaller) => (as.user.role === "super_admin" ? null : p1.id);
 const WIDER = { scopes: ["*"] };
-async function isListed(as: TestCaller, path: string, id: string): Promise<boolean> {
-  const { status } = await call(as, "GET", path);
-  if (status === 403) return false;
-  return JSON.stringify(await everyPage(api, `${path}?limit=100`, as.token)).includes(id);
-}
 const URIS = { redirect_uris: ["https://evil.example/"] };
-
-async function madeClient(as: TestCaller, body: object): Promise<Answer> {
-  await db.delete(oauthClients).where(eq(oauthClients.name, "made"));
-  const answer = await call(as, "POST", clientsOf(as), { name: "made", ...URIS, ...body });
-  if (answer.status === 201 && as.kind.startsWith("narrow"))
-    expect(answer.body["scopes"]).toEqual([NARROW]);
-  return answer;
-}
-
-type ClientSettings = Parameters<typeof addClient>[1];
 const toClient =
   (settings: (as: TestCaller) => ClientSettings, method: string, ending = "", body?: object) =>
   async (as: TestCaller): Promise<Answer> => {
@@ -92,10 +66,6 @@ const listing = (settings: (as: TestCaller) => ClientSettings) => async (as: Tes
 };
 
 const PATS = "/account/personal-access-tokens";
-async function addPat(as: TestCaller, scope: string): Promise<string> {
-  const token = await grant({ userId: as.user.id, kind: "api_pat", name: "mine", scope });
-  return String(decodeJwt(token).jti);
-}
 const listingToken = (scope: string) => async (as: TestCaller) => {
   const id = await addPat(as, scope);
   return isListed(as, PATS, id);
@@ -110,13 +80,6 @@ const every = (row: string) => [`${row}.-`, `${row}.-`, `${row}--`];
 const ACT = "/partner/account-owner/token";
 const SUBSCRIPTIONS = "/partner/webhooks";
 const subscription = { label: "x", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
-
-async function deleteSubscriptions(): Promise<void> {
-  const token = await api.login(p1.owner.email);
-  const list = await api.call("GET", SUBSCRIPTIONS, { token });
-  for (const { id } of list.body["data"] as { id: string }[])
-    await api.call("DELETE", `${SUBSCRIPTIONS}/${id}`, { token });
-}
 const toSubscription =
   (method: string, ending: string, body?: object) =>
   async (as: TestCaller): Promise<Answer> => {
@@ -153,8 +116,6 @@ const toConnection = (method: string, body?: object) => async (as: TestCaller) =
 const OWN_ACCOUNT = { account_id: p1.accounts[0].id };
 const FOREIGN_ACCOUNT = { account_id: p2.accounts[0].id };
 const planId = (await db.select({ id: plans.id }).from(plans))[0]?.id;
-
-type Row = readonly [title: string, rows: readonly string[], attempt: Attempt];
 const NOBODY: readonly string[] = [];
 // The letters stand for own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
 const ALL_SCOPES = "y-y---.-";
@@ -410,3 +371,47 @@ async function letterOf(level: Level, kind: CallerKind, attempt: Attempt): Promi
   expect(result.status).toBeLessThan(500);
   return result.status < 300 ? "y" : "-";
 }
+
+afterAll(() => world.stop());
+
+type Level = (typeof LEVELS)[number];
+
+type Attempt = (as: TestCaller) => Promise<Answer | boolean>;
+
+async function userOf(level: Level): Promise<TestUser> {
+  const email = `${fresh("caller")}@p1.test`;
+  if (level === "platform")
+    return addUser(db, { companyId: tenants.superAdmin.companyId, role: "super_admin", email });
+  if (level === "partner") return addUser(db, { companyId: p1.id, role: "partner_owner", email });
+  return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
+}
+
+async function isListed(as: TestCaller, path: string, id: string): Promise<boolean> {
+  const { status } = await call(as, "GET", path);
+  if (status === 403) return false;
+  return JSON.stringify(await everyPage(api, `${path}?limit=100`, as.token)).includes(id);
+}
+
+async function madeClient(as: TestCaller, body: object): Promise<Answer> {
+  await db.delete(oauthClients).where(eq(oauthClients.name, "made"));
+  const answer = await call(as, "POST", clientsOf(as), { name: "made", ...URIS, ...body });
+  if (answer.status === 201 && as.kind.startsWith("narrow"))
+    expect(answer.body["scopes"]).toEqual([NARROW]);
+  return answer;
+}
+
+type ClientSettings = Parameters<typeof addClient>[1];
+
+async function addPat(as: TestCaller, scope: string): Promise<string> {
+  const token = await grant({ userId: as.user.id, kind: "api_pat", name: "mine", scope });
+  return String(decodeJwt(token).jti);
+}
+
+async function deleteSubscriptions(): Promise<void> {
+  const token = await api.login(p1.owner.email);
+  const list = await api.call("GET", SUBSCRIPTIONS, { token });
+  for (const { id } of list.body["data"] as { id: string }[])
+    await api.call("DELETE", `${SUBSCRIPTIONS}/${id}`, { token });
+}
+
+type Row = readonly [title: string, rows: readonly string[], attempt: Attempt];

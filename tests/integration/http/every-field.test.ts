@@ -1,58 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { PASSWORD, type Answer } from "../../support/api.ts";
 import { created, providerEvent, report, reviewIdOf, send } from "../../support/factory.ts";
 import { addClient } from "../../support/oauth.ts";
 import { addSsoConnection } from "../../support/tenants.ts";
-import { startWebhooks, type WebhookWorld, type Who } from "../../support/webhooks.ts";
+import { startWebhooks, type Who } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
-type Body = Readonly<Record<string, unknown>>;
-
-/** Ids for the paths and bodies of the rows below. */
-let world: WebhookWorld;
 const known = { partner: 0, account: 0, review: 0, colleague: 0, plan: 0, subscription: "" };
 const own = { client: "", connection: "", ownerless: 0 };
 const TAKEN_DOMAIN = "taken.example.com";
 
-beforeAll(async () => {
-  world = await startWebhooks();
-  const { db } = world.database;
-  const [{ id: partner, accounts }] = world.tenants.partners;
-  await report(world.api, world.provider, [created(world.siteId, "known")]);
-  known.partner = partner;
-  known.account = accounts[0].id;
-  known.colleague = accounts[0].owner.id;
-  known.review = await reviewIdOf(db, "known");
-  known.subscription = (await world.subscribe()).id;
-  const [plan] = await db.sql<{ id: number }[]>`select min(id) as id from plans`;
-  known.plan = plan?.id ?? 0;
-  own.client = (await addClient(db, { companyId: partner })).clientId;
-  own.connection = await addSsoConnection(db, { companyId: partner, domains: ["own.example.com"] });
-  own.ownerless = accounts[1].id;
-  await db.sql`update users set is_active = false where id = ${accounts[1].owner.id}`;
-  await addSsoConnection(db, { companyId: known.account, domains: [TAKEN_DOMAIN] });
-});
-afterAll(() => world.stop());
-
-const fieldsOf = ({ status, body }: Answer) => [
-  status,
-  Object.keys(Object(body["errors"])).toSorted(),
-];
-
-/** Counts the rows of every table to which a request here could write. */
-async function written() {
-  const { sql } = world.database.db;
-  const [row] = await sql`
-    select (select count(*)::int from users) as users, (select count(*)::int from companies) as companies,
-           (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
-           (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
-           (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
-           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
-           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
-  return { ...row };
-}
-
-type Row = readonly [request: string, as: Who, body: () => Body, fields: readonly string[]];
+/** Ids for the paths and bodies of the rows below. */
+const world = fixture(startWebhooks);
 const user = (fields: Body): Body => ({
   company_id: known.partner,
   email: "new@p1.test",
@@ -219,11 +179,6 @@ const BODIES: readonly Row[] = [
     ["account_id", "zz"],
   ],
 ];
-
-const fill = (path: string) =>
-  path.replaceAll(/:([a-z]+)/g, (_, name: string) =>
-    String(Reflect.get({ ...known, ...own }, name)),
-  );
 
 describe("a 422 names every invalid field, of any rule, and no other", () => {
   test.each(BODIES)("%s as %s (%#)", async (request, as, body, fields) => {
@@ -400,3 +355,48 @@ describe("a value that was free during validation", () => {
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
   });
 });
+
+type Body = Readonly<Record<string, unknown>>;
+
+beforeAll(async () => {
+  const { db } = world.database;
+  const [{ id: partner, accounts }] = world.tenants.partners;
+  await report(world.api, world.provider, [created(world.siteId, "known")]);
+  known.partner = partner;
+  known.account = accounts[0].id;
+  known.colleague = accounts[0].owner.id;
+  known.review = await reviewIdOf(db, "known");
+  known.subscription = (await world.subscribe()).id;
+  const [plan] = await db.sql<{ id: number }[]>`select min(id) as id from plans`;
+  known.plan = plan?.id ?? 0;
+  own.client = (await addClient(db, { companyId: partner })).clientId;
+  own.connection = await addSsoConnection(db, { companyId: partner, domains: ["own.example.com"] });
+  own.ownerless = accounts[1].id;
+  await db.sql`update users set is_active = false where id = ${accounts[1].owner.id}`;
+  await addSsoConnection(db, { companyId: known.account, domains: [TAKEN_DOMAIN] });
+});
+
+const fieldsOf = ({ status, body }: Answer) => [
+  status,
+  Object.keys(Object(body["errors"])).toSorted(),
+];
+
+/** Counts the rows of every table to which a request here could write. */
+async function written() {
+  const { sql } = world.database.db;
+  const [row] = await sql`
+    select (select count(*)::int from users) as users, (select count(*)::int from companies) as companies,
+           (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
+           (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
+           (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
+           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
+           (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
+  return { ...row };
+}
+
+type Row = readonly [request: string, as: Who, body: () => Body, fields: readonly string[]];
+
+const fill = (path: string) =>
+  path.replaceAll(/:([a-z]+)/g, (_, name: string) =>
+    String(Reflect.get({ ...known, ...own }, name)),
+  );
