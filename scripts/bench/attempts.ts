@@ -179,7 +179,7 @@ async function fillDay(
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
       duration_ms, outcome, status_code, error_code, response_headers, response_excerpt, response_truncated,
-      next_attempt_at, composer, host, signature, body_digest)
+      next_attempt_at, payload_format, host, signature, body_digest)
     select bench_ulid(ms, n), case when n % 10 = 0 then 'OTHER' || n / 10 % ${OTHERS}::int else ${id} end, n,
            bench_ulid(ms - 5, n),
            case when n % 1000003 = 1 then 'review_pull_disconnected' when n % 1000 = 3 then 'review_removed'

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../db/log.ts";
 import { WINDOW } from "../../dispatcher/store/load-queries.ts";
-import { startPostgres } from "./postgres-store.ts";
+import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 import { fixture } from "../support/fixture.ts";
@@ -390,12 +390,12 @@ async function takeOver(): Promise<void> {
   await stores.assign("survivor");
 }
 
-/** Counts the shards of each dispatcher, and the orphaned ones of them. */
-function holdings(): Record<string, [held: number, orphaned: number]> {
+/** Counts the shards of each dispatcher, and the unclean ones of them. */
+function holdings(): Record<string, [held: number, unclean: number]> {
   const held: Record<string, [number, number]> = {};
-  for (const { owner, orphaned } of stores.tables.shards) {
+  for (const { owner, unclean } of stores.tables.shards) {
     const [count, orphans] = held[owner ?? "nobody"] ?? [0, 0];
-    held[owner ?? "nobody"] = [count + 1, orphans + (orphaned ? 1 : 0)];
+    held[owner ?? "nobody"] = [count + 1, orphans + (unclean ? 1 : 0)];
   }
   return held;
 }

@@ -1,16 +1,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 
-import { readMigrationFiles } from "drizzle-orm/migrator";
 import { ulid } from "ulid";
 
-import { migrate } from "../../../db/migrate.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { CATALOG, type PayloadMode, type RecordedAction } from "../../../src/outbox/event.ts";
 import { attemptsOfEvent } from "../../../src/webhooks/queries/attempts.ts";
 import { createTestSchedule, startDispatcher } from "../../support/dispatch.ts";
 import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
-import { createDatabase } from "../../support/postgres.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
 import { startWebhooks } from "../../support/webhooks.ts";
@@ -66,12 +63,12 @@ describe("an attempt whose bytes cannot be proved", () => {
     const { id } = await start();
     const eventIds = await emit();
     await until("all of them", async () => (await list(id)).length === EVENTS.length);
-    const [digest, composer, metadata, actor, gone, whole] = eventIds;
+    const [digest, format, metadata, actor, gone, whole] = eventIds;
     await world.database.db.sql`
       update delivery_attempts set body_digest = set_byte(body_digest, 0, get_byte(body_digest, 0) # 1)
        where event_id = ${digest ?? ""}`;
     await world.database.db.sql`
-      update delivery_attempts set composer = 99 where event_id = ${composer ?? ""}`;
+      update delivery_attempts set payload_format = 99 where event_id = ${format ?? ""}`;
     await forceHistory(world.database.db, async (sql) => {
       await sql`update review_history set metadata = '{"other":1}' where event_id = ${metadata ?? ""}`;
       // The same JSON value in other bytes.
@@ -79,7 +76,7 @@ describe("an attempt whose bytes cannot be proved", () => {
       await sql`delete from review_history where event_id = ${gone ?? ""}`;
     });
     const shown = new Map((await list(id)).map((one) => [one.event_id, one]));
-    for (const one of [digest, composer, metadata, actor, gone])
+    for (const one of [digest, format, metadata, actor, gone])
       expect(shown.get(one ?? "")).toMatchObject({ request_headers: null, request_body: null });
     const proved = [...shown.values()].filter(({ request_body: body }) => body !== null);
     expect(proved).toHaveLength(EVENTS.length - 5);
@@ -108,38 +105,17 @@ test("a review and a connection cannot be deleted", async () => {
 });
 
 test("an attempt from an older version, which stored its request, shows the stored bytes", async () => {
-  const old = await createDatabase();
-  const { db } = old;
-  try {
-    await db.sql.unsafe(
-      "drop schema public cascade; drop schema drizzle cascade; create schema public; create schema drizzle",
-    );
-    await db.sql.unsafe(
-      "create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)",
-    );
-    const folder = { migrationsFolder: `${import.meta.dir}/../../../db/migrations` };
-    const composer = readMigrationFiles(folder).findIndex(({ sql }) =>
-      String(sql).includes("composer smallint"),
-    );
-    for (const { sql, hash, folderMillis } of readMigrationFiles(folder).slice(0, composer)) {
-      for (const one of sql) await db.sql.unsafe(one);
-      await db.sql`
-        insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
-    }
-    const headers = { Host: "old.example", "X-SVC-Attempt": "1", "Content-Length": "9" };
-    const eventId = ulid();
-    await db.sql`
-      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-        duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
-      values (${ulid()}, 'S', 1, ${eventId}, 'review_received', 1, 1, now(), 1, 'delivered', 200,
-              ${JSON.stringify(headers)}, '{"a": 1} ', false)`;
-    await migrate(old.url);
-    expect(await attemptsOfEvent(db, "S", eventId, 10)).toMatchObject([
-      { requestHeaders: headers, requestBody: '{"a": 1} ' },
-    ]);
-  } finally {
-    await old.drop();
-  }
+  const { db } = world.database;
+  const headers = { Host: "old.example", "X-SVC-Attempt": "1", "Content-Length": "9" };
+  const eventId = ulid();
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, status_code, request_headers, request_body, response_truncated)
+    values (${ulid()}, 'S', 1, ${eventId}, 'review_received', 1, 1, now(), 1, 'delivered', 200,
+            ${JSON.stringify(headers)}, '{"a": 1} ', false)`;
+  expect(await attemptsOfEvent(db, "S", eventId, 10)).toMatchObject([
+    { requestHeaders: headers, requestBody: '{"a": 1} ' },
+  ]);
 });
 
 interface Shown {

@@ -19,9 +19,9 @@ test("a late release does not free shards that the same dispatcher has claimed a
 
   await leases.release("one", released);
 
-  expect(await counts()).toEqual([{ holder: "one", orphaned: false, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: "one", unclean: false, shards: 64 }]);
   await leases.release("one", ownedAgain);
-  expect(await counts()).toEqual([{ holder: null, orphaned: false, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: null, unclean: false, shards: 64 }]);
 });
 
 test("expiring a lease waits for a commit of the dead dispatcher, and delays no other dispatcher", async () => {
@@ -52,7 +52,7 @@ test("expiring a lease waits for a commit of the dead dispatcher, and delays no 
   await committing;
   expect(await expiry).toBe(64);
   expect((await leases.assign("living")).owned.size).toBe(64);
-  expect(await counts()).toEqual([{ holder: "living", orphaned: true, shards: 64 }]);
+  expect(await counts()).toEqual([{ holder: "living", unclean: true, shards: 64 }]);
 });
 
 test("expiring a lease reads no queue and no attempts of the dead dispatcher, and takes at most three statements", async () => {
@@ -94,7 +94,7 @@ test("a renewal answers PostgreSQL's time, or undefined after the lease has expi
 
 beforeEach(async () => {
   await db.sql`delete from dispatchers`;
-  await db.sql`update shards set orphaned = false`;
+  await db.sql`update shards set unclean = false`;
 });
 
 async function holds(id: string) {
@@ -109,7 +109,7 @@ async function heartbeatOf(id: string) {
 }
 
 async function counts() {
-  const rows = await db.sql<{ holder: string | null; orphaned: boolean; shards: number }[]>`
-    select dispatcher_id as holder, orphaned, count(*) as shards from shards group by 1, 2 order by 1, 2`;
+  const rows = await db.sql<{ holder: string | null; unclean: boolean; shards: number }[]>`
+    select dispatcher_id as holder, unclean, count(*) as shards from shards group by 1, 2 order by 1, 2`;
   return [...rows];
 }

@@ -318,7 +318,7 @@ describe("dispatchers", () => {
       const one = start({ ...urls, METRICS_PORT: String(port) });
       const names = [
         "attempts",
-        "strays",
+        "default_partitions",
         "mails",
         "partitions",
         "day_indexes",

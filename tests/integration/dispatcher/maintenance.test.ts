@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../../db/client.ts";
 import {
-  deleteExpiredStrays,
+  deleteExpiredDefaultRows,
   dropExpiredPartition,
   indexEndedDays,
   ensurePartitions,
@@ -68,7 +68,7 @@ describe("dropping", () => {
     await insertAttempt(db, inDays(-31), { count: 3 });
     await insertAttempt(db, inDays(-29));
     const removed = [];
-    for (let i = 0; i < 3; i++) removed.push(await deleteExpiredStrays(db, DAYS, 2));
+    for (let i = 0; i < 3; i++) removed.push(await deleteExpiredDefaultRows(db, DAYS, 2));
     expect(removed).toEqual([2, 1, 0]);
     expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 1 });
   });
@@ -254,7 +254,7 @@ describe("the hourly jobs", () => {
       ]);
       expect(log.lines).toContainEqual({
         event: "maintenance.done",
-        fields: { job: "strays", rows: 1 },
+        fields: { job: "default_partitions", rows: 1 },
       });
     } finally {
       await plain.close();

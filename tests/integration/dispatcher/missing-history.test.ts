@@ -116,7 +116,7 @@ describe("an event whose history row is missing", () => {
     await settle(world, id, "failed");
     // These columns make it an attempt record as the dispatcher writes it for an event that is no test.
     await world.database.db.sql`
-      update delivery_attempts set composer = 1, host = 'a', signature = '', body_digest = ''
+      update delivery_attempts set payload_format = 1, host = 'a', signature = '', body_digest = ''
        where subscription_id = ${id}`;
     await deleteHistory(b);
     const redeliver = (eventId: string) =>

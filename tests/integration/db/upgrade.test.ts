@@ -1,9 +1,9 @@
-// Entries that were queued or skipped before the migration to the log remain queued or skipped.
+// The upgrade of a database from before the baseline (db/upgrades/baseline.sql).
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { migrate, ownMigrations } from "../../../db/migrate.ts";
+import { migrate, schemaState } from "../../../db/migrate.ts";
 import { removeSkipped } from "../../../dispatcher/maintenance/removal-queries.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { showHealth } from "../../../src/webhooks/actions/stats.ts";
@@ -19,7 +19,8 @@ import {
   type TestSubscription,
 } from "../../support/outbox.ts";
 import { removeAll } from "../../support/maintenance.ts";
-import { createDatabase } from "../../support/postgres.ts";
+import { catalogOf } from "../../support/declared-schema.ts";
+import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
@@ -27,7 +28,7 @@ const stores = fixture(createTestSchedule);
 const receiver = fixture(() => Receiver.start());
 const database = fixture(createDatabase);
 
-test("a database of the previous version continues from its state", async () => {
+test("queued and skipped entries of a database from before the baseline keep their states", async () => {
   const active = await old(
     ["expired", "queued", "queued", "skipped", "delivered", "waiting", "expired", "test", "queued"],
     { marked: 4 },
@@ -91,6 +92,31 @@ test("a database of the previous version continues from its state", async () => 
   }
 }, 120_000);
 
+test("the upgraded database has the schema of a new one", async () => {
+  const fresh = await createDatabase();
+  try {
+    expect(await schemaState(database.db)).toEqual({ kind: "current" });
+    expect(await catalogOf(database.db, "public")).toEqual(await catalogOf(fresh.db, "public"));
+    expect(await objectsOf(database.db)).toEqual(await objectsOf(fresh.db));
+  } finally {
+    await fresh.drop();
+  }
+});
+
+/** Reads the definitions of all indexes, triggers, functions and views, and the storage parameters of all tables. */
+async function objectsOf({ sql }: TestDatabase["db"]): Promise<string[]> {
+  const rows = await sql<{ line: string }[]>`
+    select indexdef as line from pg_indexes where schemaname = 'public' and tablename !~ '_[0-9]{8}$'
+    union all select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+    union all select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+    union all select pg_get_viewdef(oid) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'v'
+    union all select concat_ws(' ', relname, reloptions) from pg_class
+               where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname !~ '_[0-9]{8}$'
+    union all select concat_ws(' ', 'job', name) from maintenance_jobs
+    order by 1`;
+  return rows.map(({ line }) => line);
+}
+
 test("entries that were skipped before the upgrade are deleted when they are old, and no others", async () => {
   const { sql } = database.db;
   const count = async () => (await sql`select from outbox`).length;
@@ -112,18 +138,7 @@ const box = createTestBox();
 beforeAll(async () => {
   const { sql } = database.db;
   await sql.unsafe("drop schema public cascade; create schema public; drop schema drizzle cascade");
-  await sql.unsafe(`
-    create schema drizzle;
-    create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`);
-  const all = ownMigrations();
-  const before = all.slice(
-    0,
-    all.findIndex(({ sql: parts }) => parts.join().includes("outbox_offsets")),
-  );
-  for (const { sql: parts, hash, folderMillis } of before) {
-    for (const part of parts) await sql.unsafe(part);
-    await sql`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
-  }
+  await sql.unsafe(await Bun.file(`${import.meta.dir}/schema-0022.sql`).text());
 });
 
 afterAll(async () => {
