@@ -5,6 +5,7 @@ import { join } from "node:path";
 import {
   BATCH_EVENTS,
   CATALOG,
+  CONNECTION_EVENTS,
   SUBSCRIBABLE_EVENTS,
   TEST_EVENT,
 } from "../../../src/outbox/event.ts";
@@ -40,6 +41,16 @@ test("every event has a unique description of one sentence", () => {
   expect(new Set(sentences).size).toBe(CATALOG.length);
 });
 
+test("the index of the last change of an axis covers the events that change a connection", () => {
+  const texts = [...new Bun.Glob("*.sql").scanSync(MIGRATIONS)]
+    .toSorted()
+    .map((file) => readFileSync(join(MIGRATIONS, file), "utf8"));
+  const last = texts.join("").split("create index review_history_axis ").at(-1)?.split(";")[0];
+  const events = Array.from(last?.matchAll(/'(\w+)'/g) ?? [], ([, event = ""]) => event);
+  expect<readonly string[]>(CONNECTION_EVENTS).toEqual(events);
+});
+
+const MIGRATIONS = join(import.meta.dir, "../../../db/migrations");
 const CONTRACT = join(import.meta.dir, "../../../docs/contract/8-events.md");
 
 /** Reads the table of contract 8.1, one item per event value. */
