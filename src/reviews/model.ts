@@ -44,7 +44,7 @@ export type NativeEmail = (typeof NATIVE_EMAILS)[number];
 const text = Type.String();
 const reviewText = { content: text, reviewed_at: instantAnswer() };
 const native_email = literals(NATIVE_EMAILS);
-const flagStatus = literals(FLAG_STATUSES);
+const flagState = literals(FLAG_STATUSES);
 
 /** Schemas of the `metadata` of each review event (contract 8.2: their content depends on the action). */
 export const METADATA = {
@@ -63,7 +63,7 @@ export const METADATA = {
     }),
   }),
   review_flagged: Type.Object({ reason: text }),
-  flag_status_changed: Type.Object({ from: flagStatus, to: flagStatus, native_email }),
+  flag_status_changed: Type.Object({ from: flagState, to: flagState, native_email }),
   review_assigned: Type.Object({ user_id: Type.Integer() }),
   note_added: Type.Object({ body: text }),
   response_submitted: Type.Object({ body: text }),
