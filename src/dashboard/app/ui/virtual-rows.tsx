@@ -3,6 +3,7 @@ import {
   type ReactNode,
   type RefObject,
   useEffect,
+  useEffectEvent,
   useLayoutEffect,
   useRef,
   useState,
@@ -52,7 +53,8 @@ export function useNextPage(
   useEffect(() => {
     if (isNearEnd) void fetchNextPage();
   }, [isNearEnd, fetchNextPage]);
-  useEffect(() => onView(first, last), [onView, first, last]);
+  const view = useEffectEvent(onView);
+  useEffect(() => view(first, last), [first, last]);
   return hasNextPage;
 }
 

@@ -1,6 +1,6 @@
 import { Button, Text } from "@mantine/core";
 import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
-import { useCallback, useEffect, type CSSProperties, type ReactNode } from "react";
+import { useCallback, useEffect, useEffectEvent, type CSSProperties, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
@@ -33,10 +33,7 @@ interface VirtualTableProps<Row> extends EndProps {
    * scrolls.
    */
   readonly renderLine: (row: Row) => ReactNode;
-  /**
-   * Called with the indexes of the first and the last row in view. The function must not change between
-   * renders, because each change triggers a call.
-   */
+  /** Called with the indexes of the first and the last row in view when they change. */
   readonly onView: (first: number, last: number) => void;
 }
 
@@ -51,10 +48,12 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
   const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - PREFETCH_ROWS;
+  const more = useEffectEvent(onMore);
   useEffect(() => {
-    if (isNearEnd) onMore();
-  }, [isNearEnd, onMore]);
-  useEffect(() => onView(first, last), [onView, first, last]);
+    if (isNearEnd) more();
+  }, [isNearEnd]);
+  const view = useEffectEvent(onView);
+  useEffect(() => view(first, last), [first, last]);
   const usual = heightOf(undefined, isNarrow);
   const sized: CSSProperties & { "--row-height": string } = { "--row-height": `${usual}px` };
   const above = (items.at(0)?.start ?? offset) - offset;

@@ -1,17 +1,20 @@
 import { Button, Group, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import type { RowProps } from "../../ui/virtual-rows.tsx";
-import { useCompany } from "../companies/data.ts";
+import { companyOptions } from "../companies/data.ts";
 import { useTeamNames } from "../partner/team-data.ts";
-import { useUser } from "../users/data.ts";
-import { useSubscriptions } from "../webhooks/data/data.ts";
+import { userOptions } from "../users/data.ts";
+import { useReader } from "../webhooks/data/data.ts";
+import { subscriptionsOptions } from "../webhooks/data/reads.ts";
 import { actionWords, detailPairs, isSevere } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
@@ -104,7 +107,7 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
  * longer exists.
  */
 function SubscriptionLabel({ id }: { readonly id: string }) {
-  const { data } = useSubscriptions();
+  const { data } = useQuery(subscriptionsOptions(useReader()));
   const label = data?.data.find((one) => one.id === id)?.label;
   return label === undefined ? null : `: ${label}`;
 }
@@ -115,13 +118,13 @@ function SubscriptionLabel({ id }: { readonly id: string }) {
  */
 function UserName({ id }: { readonly id: number }) {
   const isOperator = useIsOperator();
-  const { data } = useUser(isOperator ? id : null);
+  const { data } = useQuery(userOptions(useApi(), isOperator ? id : null));
   const team = useTeamNames(!isOperator);
   return data?.name ?? team.get(id) ?? `user ${id}`;
 }
 
 function SubjectCompany({ id }: { readonly id: number }) {
-  const { data } = useCompany(useIsOperator() ? id : null);
+  const { data } = useQuery(companyOptions(useApi(), useIsOperator() ? id : null));
   return data?.name ?? `company ${id}`;
 }
 
@@ -194,7 +197,7 @@ interface WhoProps {
 }
 
 function Who({ id, name }: WhoProps) {
-  const { data } = useUser(useIsOperator() ? id : null);
+  const { data } = useQuery(userOptions(useApi(), useIsOperator() ? id : null));
   if (id === null) return "Nobody who is known here";
   return `${name ?? "Unknown"}${data === undefined ? "" : `, ${data.email}`} (user ${id})`;
 }

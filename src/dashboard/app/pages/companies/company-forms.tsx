@@ -3,6 +3,9 @@ import "@mantine/core/styles/ColorInput.css";
 import "@mantine/core/styles/ColorPicker.css";
 import "@mantine/core/styles/ColorSwatch.css";
 
+import { useQuery } from "@tanstack/react-query";
+
+import { useApi } from "../../session/session.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
@@ -17,7 +20,7 @@ import {
   storeNames,
 } from "./company-drafts.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { useCompanyActions, usePlans } from "./data.ts";
+import { plansOptions, useCompanyActions } from "./data.ts";
 
 function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
@@ -63,7 +66,7 @@ export function AccountForm({ opened, onClose }: AccountFormProps) {
 
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
-  const plans = usePlans().data ?? [];
+  const plans = useQuery(plansOptions(useApi())).data ?? [];
   // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
   // an initial value.
   const withPlan = (draft: AccountDraft) => ({

@@ -1,21 +1,23 @@
 import { Anchor, Button, Text } from "@mantine/core";
 import { Link } from "wouter";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "./company-select.tsx";
 import {
   type CompanyFilter,
   type CompanyType,
-  useAccounts,
+  accountsOptions,
+  partnersOptions,
   useCompanyActions,
-  usePartners,
 } from "./data.ts";
 import { Stores } from "./stores.tsx";
 
@@ -32,7 +34,7 @@ export function PartnerList({ onCreate }: CompanyListProps) {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        list={usePartners(filterOf(get))}
+        list={useList(partnersOptions(useApi(), filterOf(get)))}
         noun={["partner", "partners"]}
         empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
         table={{
@@ -72,7 +74,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        list={useAccounts(filter)}
+        list={useList(accountsOptions(useApi(), filter))}
         noun={["account", "accounts"]}
         empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
         table={{

@@ -1,13 +1,15 @@
 import { Button, Code, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
-import { type ProviderSecret, useProviderActions, useProviders } from "./data.ts";
+import { type ProviderSecret, providersOptions, useProviderActions } from "./data.ts";
 
 /**
  * List of the providers, which are review sites that report events. Each provider signs its events with a
@@ -27,7 +29,7 @@ export function Providers() {
         </Button>
       </Group>
       <TableList
-        list={useProviders()}
+        list={useList(providersOptions(useApi()))}
         noun={["provider", "providers"]}
         empty={<NoProvider onCreate={() => setCreating(true)} />}
         table={{

@@ -1,6 +1,7 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
@@ -9,11 +10,12 @@ import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { List } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { CompanyName, CompanySelect } from "../companies/company-select.tsx";
-import { type SsoConnection, useSsoActions, useSsoConnections } from "./data.ts";
+import { type SsoConnection, ssoConnectionsOptions, useSsoActions } from "./data.ts";
 import { SsoForm } from "./sso-form.tsx";
 
 /** Estimated height of a connection card in px, for a connection with one domain and a short issuer URL. */
@@ -24,7 +26,9 @@ export function SsoConnections() {
   const [editing, setEditing] = useState<SsoConnection | "new">();
   const create = () => setEditing("new");
   const companyId = idOf(get("company"));
-  const connections = useSsoConnections(companyId === undefined ? {} : { company_id: companyId });
+  const connections = useList(
+    ssoConnectionsOptions(useApi(), companyId === undefined ? {} : { company_id: companyId }),
+  );
   return (
     <>
       <Group justify="space-between" mb="md" gap="sm">

@@ -1,15 +1,17 @@
 import { Anchor, Group, SegmentedControl, Text } from "@mantine/core";
 import { Link, useSearchParams } from "wouter";
 
+import { useApi } from "../../session/session.tsx";
 import { duration, number } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { Panel } from "../../ui/panel.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
-import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
+import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
 
 /** Interval in ms after which the queue ages are rendered again. The ages grow even when no new data arrives. */
 const TICK_MS = 5_000;
@@ -28,7 +30,7 @@ function queuedInWords(queued: number): string {
 export function Backlogs({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
   const order = params.get("order") === "age" ? "age" : "depth";
-  const backlogs = useBacklogs(order);
+  const backlogs = useList(backlogsOptions(useApi(), order));
   const letters = lettersOf(dispatchers);
   const now = useNow(TICK_MS);
   return (

@@ -1,15 +1,17 @@
 import { Button, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
+import { useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
-import { type ApiToken, type TokenDraft, useApiTokenActions, useApiTokens } from "./data.ts";
+import { type ApiToken, apiTokensOptions, type TokenDraft, useApiTokenActions } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
 import { scopeWords } from "./scopes.ts";
 import { ShownOnce } from "./shown-once.tsx";
@@ -27,7 +29,7 @@ export function ApiTokensSection() {
         </Button>
       }
     >
-      <List list={useApiTokens()} more="Show older ones" empty={<NoToken />}>
+      <List list={useList(apiTokensOptions(useApi()))} more="Show older ones" empty={<NoToken />}>
         {(rows) => (
           <Rows label="API tokens">
             {rows.map((one) => (

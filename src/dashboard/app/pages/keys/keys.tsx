@@ -4,7 +4,8 @@ import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { counted } from "../../ui/format.ts";
 import { PageHeader, Section } from "../../ui/layout.tsx";
-import { TableList, useList } from "../../ui/list.tsx";
+import { TableList } from "../../ui/list.tsx";
+import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 import { LastUsed, Time } from "../../ui/time.tsx";
 import { ApiTokensSection } from "./api-tokens.tsx";
 import { clientsPathOf } from "./client-model.ts";
@@ -31,11 +32,10 @@ export function Page() {
   );
 }
 
-function readTokens(api: ApiClient, cursor: string | undefined) {
-  return answerOf(api.partner.tokens.get({ query: pageAt(cursor) }));
-}
-
-type TeamToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
+const teamTokensOptions = (api: ApiClient) =>
+  listOptions(["team-tokens"], (cursor) =>
+    answerOf(api.partner.tokens.get({ query: pageAt(cursor) })),
+  );
 
 const KINDS: Readonly<Record<string, string>> = {
   dashboard_pat: "Personal access token of these pages",
@@ -48,15 +48,13 @@ const KINDS: Readonly<Record<string, string>> = {
  * last use. Tokens of sign-in sessions are not listed.
  */
 function TokenUses() {
-  const api = useApi();
-  const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));
   return (
     <Section
       title="Tokens in use"
       description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
     >
       <TableList
-        list={tokens}
+        list={useList(teamTokensOptions(useApi()))}
         noun={["token", "tokens"]}
         empty={
           <Text size="sm" c="dimmed">
@@ -86,7 +84,7 @@ function TokenUses() {
   );
 }
 
-function Uses({ token: { uses } }: { readonly token: TeamToken }) {
+function Uses({ token: { uses } }: { readonly token: RowOf<typeof teamTokensOptions> }) {
   const [newest] = uses;
   if (newest === undefined) return "Nowhere yet";
   const addresses = new Set(uses.map(({ ip }) => ip)).size;

@@ -1,14 +1,16 @@
 import { Button, Text, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { type Account, useActAsOwner, useOwnAccounts } from "./accounts-data.ts";
+import { type Account, ownAccountsOptions, useActAsOwner } from "./accounts-data.ts";
 import { ActiveFilter, activeQuery } from "../companies/company-select.tsx";
 import { Stores } from "../companies/stores.tsx";
 
@@ -28,7 +30,9 @@ export function Page() {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        list={useOwnAccounts({ ...(name && { name }), ...activeQuery(get("active")) })}
+        list={useList(
+          ownAccountsOptions(useApi(), { ...(name && { name }), ...activeQuery(get("active")) }),
+        )}
         noun={["account", "accounts"]}
         empty={
           <EmptyState

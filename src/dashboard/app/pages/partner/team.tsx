@@ -2,7 +2,7 @@ import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { roleName } from "../../session/identity.ts";
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
@@ -10,13 +10,13 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
-import type { PagedList } from "../../ui/pages.ts";
+import { type PagedList, useList } from "../../ui/pages.ts";
 import { Time } from "../../ui/time.tsx";
 import {
   type Teammate,
   type TeamRole,
+  teamOptions,
   type TeamUser,
-  useTeam,
   useTeamActions,
 } from "./team-data.ts";
 import { TeamActions } from "./team-actions.tsx";
@@ -36,7 +36,7 @@ export function Page() {
   const [isInviting, setInviting] = useState(false);
   const { user: me } = useSession();
   const isOwner = me.role === "partner_owner";
-  const team = useTeam();
+  const team = useList(teamOptions(useApi()));
   return (
     <>
       <PageHeader

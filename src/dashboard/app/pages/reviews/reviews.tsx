@@ -1,14 +1,16 @@
 import { Button, Group } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 
-import { useSession } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
-import { useColleagues, useNames, useReviews } from "./data.ts";
+import { colleaguesOptions, reviewsOptions, useNames } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-model.ts";
 import { ReviewRow } from "./review-row.tsx";
 
@@ -22,7 +24,7 @@ type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 export function Page() {
   const { user } = useSession();
   const filters = useFilters(FILTERS);
-  const reviews = useReviews(reviewQuery(valuesOf(filters), user.id));
+  const reviews = useList(reviewsOptions(useApi(), reviewQuery(valuesOf(filters), user.id)));
   return (
     <>
       <PageHeader
@@ -105,7 +107,7 @@ function Views({ filters }: { readonly filters: Filters }) {
 
 function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
   const names = useNames();
-  const { data: colleagues = [] } = useColleagues();
+  const { data: colleagues = [] } = useQuery(colleaguesOptions(useApi()));
   return (
     <FilterBar count={count} inView={get("q") === undefined ? 0 : 1} onClear={clear}>
       <ChoiceFilter

@@ -2,6 +2,7 @@ import { Button, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
+import { useApi } from "../../session/session.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { Highlighted } from "../../ui/badges.tsx";
 import { textQuery } from "../../ui/text-query.ts";
@@ -9,10 +10,11 @@ import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
+import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery, CompanySelect } from "../companies/company-select.tsx";
-import { useUsers, type User, type UserFilter } from "./data.ts";
+import { type User, type UserFilter, usersOptions } from "./data.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
 import { UserForm } from "./user-form.tsx";
 
@@ -36,7 +38,7 @@ export function Page() {
       />
       <UserFilters filters={filters} />
       <TableList
-        list={useUsers(queryOf(filters.get))}
+        list={useList(usersOptions(useApi(), queryOf(filters.get)))}
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">

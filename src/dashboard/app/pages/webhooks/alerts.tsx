@@ -10,9 +10,10 @@ import {
   TextInput,
 } from "@mantine/core";
 import "@mantine/core/styles/NumberInput.css";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
+import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Form, type FormState, SubmitButton, useForm } from "../../ui/form.tsx";
@@ -26,15 +27,15 @@ import {
   type AlertDraft,
   alertDraftOf,
   type AlertKind,
+  alertsOptions,
   type AlertSettings,
   useAlertActions,
-  useAlerts,
 } from "./alert-data.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
 import "./webhooks.css";
 
 export function Page() {
-  const alerts = useAlerts();
+  const alerts = useQuery(alertsOptions(useApi()));
   return (
     <>
       <PageHeader

@@ -1,4 +1,5 @@
 import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
@@ -8,9 +9,13 @@ import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { AttemptCard } from "./deliveries/attempt-card.tsx";
 import { STATE_WORDS } from "./deliveries/attempt-words.ts";
-import { useDelivery, useSubscription } from "./data/data.ts";
-import { useMessage } from "./deliveries/use-messages.ts";
-import type { Delivery } from "./data/reads.ts";
+import { useReader } from "./data/data.ts";
+import {
+  type Delivery,
+  deliveryOptions,
+  messageOptions,
+  subscriptionOptions,
+} from "./data/reads.ts";
 import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";
@@ -18,7 +23,7 @@ import "./webhooks.css";
 /** Page that shows one event and all attempts to deliver it to one subscription, with headers and bodies. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
-  const delivery = useDelivery(id, eventId);
+  const delivery = useQuery(deliveryOptions(useReader(), id, eventId));
   if (delivery.data !== undefined) return <DeliveryPage id={id} delivery={delivery.data} />;
   return (
     <>
@@ -39,7 +44,7 @@ interface DeliveryProps {
 
 function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string }) {
   const { event_id: eventId, event } = delivery;
-  const subscription = useSubscription(id).data;
+  const subscription = useQuery(subscriptionOptions(useReader(), id)).data;
   return (
     <>
       <PageHeader
@@ -148,7 +153,7 @@ interface ReviewFactsProps {
 
 /** Shows the review that the event is about, with a link to all deliveries for this review. */
 function ReviewFacts({ id, eventId }: ReviewFactsProps) {
-  const about = useMessage(id, eventId).data ?? null;
+  const about = useQuery(messageOptions(useReader(), id, eventId)).data ?? null;
   if (about === null || about.review_id === null) return null;
   const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
   return (

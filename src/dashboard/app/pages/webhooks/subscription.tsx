@@ -1,5 +1,6 @@
 import { Button, Group, Paper, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { Fragment, type ReactNode, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
@@ -11,8 +12,8 @@ import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { useHealth, useIsReadOnly, useSubscription, useSubscriptionLive } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
+import { healthOptions, type Subscription, subscriptionOptions } from "./data/reads.ts";
 import { Deliveries } from "./deliveries/deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { eventsInWords, kindTitle, NOTHING_SENT, stateInWord } from "./data/subscription-words.ts";
@@ -26,7 +27,7 @@ const Settings = page(() =>
 
 export function Page() {
   const { id = "" } = useParams();
-  const subscription = useSubscription(id);
+  const subscription = useQuery(subscriptionOptions(useReader(), id));
   if (subscription.data !== undefined)
     return <SubscriptionPage key={subscription.data.id} subscription={subscription.data} />;
   return (
@@ -132,7 +133,12 @@ function Summary({ subscription }: SubscriptionProps) {
         {subscription.webhook_url}
       </Text>
       <Group gap="xs" mt={4}>
-        <StateBadge state={stateInWord(subscription, useHealth(subscription.id).data)} />
+        <StateBadge
+          state={stateInWord(
+            subscription,
+            useQuery(healthOptions(useReader(), subscription.id)).data,
+          )}
+        />
         <Text size="sm" span>
           {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
         </Text>

@@ -9,7 +9,7 @@ import { VirtualTable } from "../../../ui/virtual-table.tsx";
 import { AT, ATTEMPTS, diagnosisOf, OUTCOME_WORDS } from "./attempt-words.ts";
 import { type AttemptRow, filterOf } from "../data/filters.ts";
 import type { FollowAttempts } from "../data/data.ts";
-import { useAttempts } from "./use-attempts.ts";
+import { useAttempts } from "./live-lists.ts";
 
 interface AttemptListProps {
   readonly id: string;

@@ -11,7 +11,7 @@ import { type MessageFilter, messageFilterOf } from "../data/filters.ts";
 import type { Message, Subscription } from "../data/reads.ts";
 import { UpdatesBar } from "./attempt-list.tsx";
 import { COLUMNS, MessageLine } from "./message-line.tsx";
-import { useMessages } from "./use-messages.ts";
+import { useMessages } from "./live-lists.ts";
 
 interface MessageListProps {
   readonly subscription: Subscription;
