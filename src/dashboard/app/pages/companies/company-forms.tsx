@@ -7,7 +7,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session/session.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import {
@@ -84,10 +84,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create account" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create account" onCancel={onClose}>
       <NameField form={form} />
       <CompanySelect
         label="Partner"
@@ -155,10 +152,7 @@ function NewPartner({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create partner" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create partner" onCancel={onClose}>
       <NameField form={form} />
       <BrandingFields form={form} />
       <WhiteLabelFields form={form} />

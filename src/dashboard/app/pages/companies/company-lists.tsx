@@ -3,11 +3,10 @@ import { Link } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch } from "../../ui/dialog.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -170,28 +169,18 @@ interface CompanySwitchProps {
   readonly company: { readonly id: number; readonly name: string; readonly is_active: boolean };
 }
 
-/** Button that deactivates or activates a company, after a dialog has explained the consequences. */
 function CompanySwitch({ type, company }: CompanySwitchProps) {
   const { setActive } = useCompanyActions();
   const { id, name, is_active: isActive } = company;
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${name}`}>
-          {action}
-        </Button>
-      )}
-      title={`${action} ${name}?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(type, id, !isActive);
-        notify.done(`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`);
-      }}
+    <ActiveSwitch
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(type, id, next)}
+      done={`${name} is ${isActive ? "inactive: nobody there is signed in" : "active"}.`}
     >
       {isActive ? ENDS[type] : STARTS[type]}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }
 

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
@@ -83,11 +83,8 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
   const { rotateSecret } = useProviderActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`Rotate secret of ${name}`}>
-          Rotate secret
-        </Button>
-      )}
+      label="Rotate secret"
+      button={{ size: "xs", "aria-label": `Rotate secret of ${name}` }}
       title={`Rotate the secret of ${name}?`}
       action="Rotate secret"
       danger
@@ -129,10 +126,7 @@ function NewProvider({ onClose, onSecret }: NewProviderProps) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create provider" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create provider" onCancel={onClose}>
       <TextInput
         label="Name"
         description="As people know the site."

@@ -4,12 +4,11 @@ import { useState } from "react";
 import { useApi } from "../../session/session.tsx";
 import { StateBadge, Tag } from "../../ui/badges.tsx";
 import { Copy } from "../../ui/copy.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { List } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -171,29 +170,20 @@ function SsoActions({ connection, onEdit }: ActionProps & { readonly onEdit: () 
   );
 }
 
-/** Button that deactivates or activates an SSO connection. */
 function ConnectionSwitch({ connection: { id, issuer, is_active: isActive } }: ActionProps) {
   const { setActive } = useSsoActions();
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${issuer}`}>
-          {action}
-        </Button>
-      )}
-      title={`${action} the connection?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(id, !isActive);
-        notify.done(`The connection is ${isActive ? "inactive" : "active"}.`);
-      }}
+    <ActiveSwitch
+      isActive={isActive}
+      name={issuer}
+      noun="the connection"
+      onSwitch={(next) => setActive(id, next)}
+      done={`The connection is ${isActive ? "inactive" : "active"}.`}
     >
       {isActive
         ? "Nobody signs in through it until it is active again. Passwords work for its domains, where people have one. Whoever is signed in stays so."
         : "People of its domains sign in through it again, as its settings say."}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }
 
@@ -201,24 +191,13 @@ function DeleteConnection({ connection: { id, issuer } }: ActionProps) {
   const { remove } = useSsoActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          size="xs"
-          variant="subtle"
-          color="red"
-          onClick={ask}
-          aria-label={`Delete ${issuer}`}
-        >
-          Delete
-        </Button>
-      )}
+      label="Delete"
+      button={{ size: "xs", variant: "subtle", color: "red", "aria-label": `Delete ${issuer}` }}
       title="Delete the connection?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await remove(id);
-        notify.done("The connection is deleted.");
-      }}
+      onConfirm={() => remove(id)}
+      done="The connection is deleted."
     >
       Its settings, its client secret and the links between its people and the identity provider are
       gone. Whoever is signed in stays so.

@@ -3,10 +3,9 @@ import { useState } from "react";
 
 import { useApi } from "../../session/session.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { EmptyState } from "../../ui/states.tsx";
@@ -80,18 +79,13 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
   const { remove } = useApiTokenActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" size="xs" onClick={ask} aria-label={`Delete the token ${name}`}>
-          Delete
-        </Button>
-      )}
+      label="Delete"
+      button={{ size: "xs", "aria-label": `Delete the token ${name}` }}
       title="Delete the token?"
       action="Delete"
       danger
-      onConfirm={async () => {
-        await remove(id);
-        notify.done("The token is deleted.");
-      }}
+      onConfirm={() => remove(id)}
+      done="The token is deleted."
     >
       Whatever uses <strong>{name}</strong> stops working at once.
     </ConfirmedAction>
@@ -134,14 +128,9 @@ function NewToken({ onClose, onSecret }: NewTokenProps) {
     <Form
       form={form}
       isCheckedByBrowser
-      buttons={
-        <DialogButtons
-          form={form}
-          action="Create token"
-          onCancel={onClose}
-          isReady={scopes.length > 0}
-        />
-      }
+      action="Create token"
+      onCancel={onClose}
+      isReady={scopes.length > 0}
     >
       <TextInput
         label="Name"

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { answerOf, type ApiClient, type DataOf } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { PageHeader, Section } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ErrorNotice, Loaded } from "../../ui/states.tsx";
@@ -78,14 +78,7 @@ function Origins({ settings }: { readonly settings: DataOf<typeof embeddingOptio
       title="Whose pages may show it in a frame"
       description="Browsers refuse it on all others. Without any, links open in a window of their own."
     >
-      <Form
-        form={form}
-        buttons={
-          <Group>
-            <SubmitButton form={form}>Save</SubmitButton>
-          </Group>
-        }
-      >
+      <Form form={form} action="Save">
         <Textarea
           label="Origins"
           description="One a line, up to 10: https, or http on localhost."

@@ -5,7 +5,7 @@ import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { rowsOf, TableList } from "../../ui/list.tsx";
@@ -129,7 +129,7 @@ function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
   });
   const { role } = form.draft;
   return (
-    <Form form={form} buttons={<DialogButtons form={form} action="Invite" onCancel={onClose} />}>
+    <Form form={form} action="Invite" onCancel={onClose}>
       <Text size="sm">
         We mail a link that sets the first password, or that leads to your identity provider. It
         works for seven days.

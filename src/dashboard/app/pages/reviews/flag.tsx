@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { sentence } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/badges.tsx";
@@ -100,13 +100,9 @@ function FlagForm({ review, source }: FlagProps) {
     <Form
       form={form}
       gap="xs"
-      buttons={
-        <Group>
-          <SubmitButton form={form} variant="default" isReady={form.draft.reason.trim() !== ""}>
-            Flag review
-          </SubmitButton>
-        </Group>
-      }
+      action="Flag review"
+      variant="default"
+      isReady={form.draft.reason.trim() !== ""}
     >
       <Textarea
         label={review.flag === null ? "Why should it be checked?" : "Flag it again, because"}

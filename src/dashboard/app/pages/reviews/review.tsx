@@ -1,4 +1,4 @@
-import { Alert, Group, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
+import { Alert, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
@@ -6,7 +6,7 @@ import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { explain } from "../../ui/explain.ts";
-import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
+import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
@@ -164,13 +164,9 @@ function Notes({ review }: { readonly review: Review }) {
     <Form
       form={form}
       gap="xs"
-      buttons={
-        <Group>
-          <SubmitButton form={form} variant="default" isReady={form.draft.body.trim() !== ""}>
-            Add note
-          </SubmitButton>
-        </Group>
-      }
+      action="Add note"
+      variant="default"
+      isReady={form.draft.body.trim() !== ""}
     >
       <Textarea
         label="Add a note"

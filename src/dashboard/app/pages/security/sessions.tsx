@@ -8,7 +8,6 @@ import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
 import { List, rowsOf } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
@@ -96,18 +95,12 @@ function EndOthers() {
   const { endOthers } = useSessionActions();
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" onClick={ask}>
-          End all others
-        </Button>
-      )}
+      label="End all others"
       title="End all other sessions?"
       action="End all others"
       danger
-      onConfirm={async () => {
-        await endOthers();
-        notify.done("Only this session is left.");
-      }}
+      onConfirm={endOthers}
+      done="Only this session is left."
     >
       Every other browser and app of yours is signed out at once. API tokens stay; you find them
       under API keys.
@@ -157,23 +150,13 @@ function EndSession({ session }: SessionProps) {
   const device = deviceOf(session.user_agent);
   return (
     <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          variant="default"
-          size="xs"
-          onClick={ask}
-          aria-label={`End the session of ${device}`}
-        >
-          End
-        </Button>
-      )}
+      label="End"
+      button={{ size: "xs", "aria-label": `End the session of ${device}` }}
       title="End this session?"
       action="End the session"
       danger
-      onConfirm={async () => {
-        await end(session);
-        notify.done("The session is ended.");
-      }}
+      onConfirm={() => end(session)}
+      done="The session is ended."
     >
       {device} is signed out at once. Whoever uses it has to sign in again.
     </ConfirmedAction>

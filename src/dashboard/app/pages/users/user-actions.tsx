@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { useSession } from "../../session/session.tsx";
-import { ConfirmedAction } from "../../ui/dialog.tsx";
+import { ActiveSwitch } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -84,31 +84,16 @@ function Unlock({ user: { id, name } }: UserProps) {
   );
 }
 
-/** Button that deactivates or activates a user, after a dialog has explained the consequences. */
 function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProps) {
   const { setActive } = useUserActions();
   const { user: me } = useSession();
-  const action = isActive ? "Deactivate" : "Activate";
   return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button
-          size="xs"
-          variant="subtle"
-          color="gray"
-          onClick={ask}
-          aria-label={`${action} ${name}`}
-        >
-          {action}
-        </Button>
-      )}
-      title={`${action} ${name}?`}
-      action={action}
-      danger={isActive}
-      onConfirm={async () => {
-        await setActive(id, !isActive);
-        notify.done(`${name} is ${isActive ? "inactive and signed out" : "active"}.`);
-      }}
+    <ActiveSwitch
+      button={{ variant: "subtle", color: "gray" }}
+      isActive={isActive}
+      name={name}
+      onSwitch={(next) => setActive(id, next)}
+      done={`${name} is ${isActive ? "inactive and signed out" : "active"}.`}
     >
       {isActive ? (
         <>
@@ -123,6 +108,6 @@ function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProp
       ) : (
         `${email} can sign in again. Tokens and API keys of before stay ended.`
       )}
-    </ConfirmedAction>
+    </ActiveSwitch>
   );
 }

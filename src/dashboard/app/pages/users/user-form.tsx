@@ -2,7 +2,7 @@ import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/co
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { DialogButtons, Form, type FormState, useForm } from "../../ui/form.tsx";
+import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import {
@@ -53,10 +53,7 @@ function NewUser({ onClose }: { readonly onClose: () => void }) {
     },
   });
   return (
-    <Form
-      form={form}
-      buttons={<DialogButtons form={form} action="Create user" onCancel={onClose} />}
-    >
+    <Form form={form} action="Create user" onCancel={onClose}>
       <TextInput label="Name" required data-autofocus {...form.text("name")} />
       <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
       <RoleFields form={form} />
