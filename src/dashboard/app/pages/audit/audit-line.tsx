@@ -7,6 +7,7 @@ import { useApi } from "../../session/session.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Facts } from "../../ui/layout.tsx";
 import { Tag } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import type { RowProps } from "../../ui/virtual-rows.tsx";
@@ -132,37 +133,24 @@ function Details({ entry, onActor }: EntryProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   return (
     <div className="audit-details">
-      <dl className="facts">
-        <dt>When</dt>
-        <dd>
-          <ExactTime at={entry.at} />
-        </dd>
-        <dt>Action</dt>
-        <dd>
-          <code>{entry.action}</code>
-        </dd>
-        <dt>Who</dt>
-        <dd>
-          <Who id={actor} name={entry.actor_name} />
-        </dd>
-        {impersonator !== null && (
-          <>
-            <dt>Impersonated by</dt>
-            <dd>
-              <Who id={impersonator} name={entry.impersonator_name} />
-            </dd>
-          </>
-        )}
-        {detailPairs(entry.details).map(([name, value]) => (
-          <Fact key={name} name={sentence(name)} value={value} />
-        ))}
-        <Fact name="IP address" value={entry.ip ?? "Unknown"} />
-        <Fact name="User agent" value={entry.user_agent ?? "None"} />
-        <dt>Request</dt>
-        <dd>
-          <RequestId id={request} />
-        </dd>
-      </dl>
+      <Facts
+        facts={[
+          ...Object.entries({
+            When: <ExactTime at={entry.at} />,
+            Action: <code>{entry.action}</code>,
+            Who: <Who id={actor} name={entry.actor_name} />,
+            ...(impersonator !== null && {
+              "Impersonated by": <Who id={impersonator} name={entry.impersonator_name} />,
+            }),
+          }),
+          ...detailPairs(entry.details).map(([name, value]) => [sentence(name), value] as const),
+          ...Object.entries({
+            "IP address": entry.ip ?? "Unknown",
+            "User agent": entry.user_agent ?? "None",
+            Request: <RequestId id={request} />,
+          }),
+        ]}
+      />
       {actor !== null && (
         <Button mt="sm" size="xs" variant="default" onClick={() => onActor(actor)}>
           Only what this user did
@@ -179,15 +167,6 @@ function RequestId({ id }: { readonly id: string | null }) {
       <code>{id}</code>
       <Copy value={id} label="Copy the request's id" />
     </Group>
-  );
-}
-
-function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </>
   );
 }
 

@@ -92,7 +92,11 @@ function OwnCompanyFilter(props: OwnCompanyProps) {
   return <ChoiceFilter label="Their company" any="Every company" choices={all} {...props} />;
 }
 
-function AuditFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function AuditFilters({
+  filters: { get, set, field, count, clear },
+}: {
+  readonly filters: Filters;
+}) {
   const isOperator = useIsOperator();
   const action = get("action");
   const isKnown = action === undefined || action in ACTION_WORDS;
@@ -121,10 +125,10 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
           />
         </>
       ) : (
-        <OwnCompanyFilter value={get("company")} onChange={(company) => set({ company })} />
+        <OwnCompanyFilter {...field("company")} />
       )}
-      <TimeField label="From" value={get("since")} onChange={(since) => set({ since })} />
-      <TimeField label="Before" value={get("until")} onChange={(until) => set({ until })} />
+      <TimeField label="From" {...field("since")} />
+      <TimeField label="Before" {...field("until")} />
     </FilterBar>
   );
 }

@@ -6,7 +6,6 @@ import "@mantine/core/styles/ColorSwatch.css";
 import { useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session/session.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
@@ -51,20 +50,11 @@ function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   );
 }
 
-interface AccountFormProps {
-  readonly opened: boolean;
+interface NewCompanyProps {
   readonly onClose: () => void;
 }
 
-export function AccountForm({ opened, onClose }: AccountFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New account" size="lg">
-      <NewAccount onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function NewAccount({ onClose }: { readonly onClose: () => void }) {
+export function NewAccount({ onClose }: NewCompanyProps) {
   const { createAccount } = useCompanyActions();
   const plans = useQuery(plansOptions(useApi())).data ?? [];
   // Selects the first plan by default. The plans may load after the form has opened, so the default cannot be
@@ -122,20 +112,7 @@ function StoresField({ form }: { readonly form: FormState<AccountDraft> }) {
   );
 }
 
-interface PartnerFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-export function PartnerForm({ opened, onClose }: PartnerFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New partner" size="lg">
-      <NewPartner onClose={onClose} />
-    </Dialog>
-  );
-}
-
-function NewPartner({ onClose }: { readonly onClose: () => void }) {
+export function NewPartner({ onClose }: NewCompanyProps) {
   const { createPartner } = useCompanyActions();
   const form = useForm({
     name: "new partner",

@@ -1,4 +1,4 @@
-import { Anchor, Button, Text } from "@mantine/core";
+import { Anchor, Button } from "@mantine/core";
 import { Link } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
@@ -19,18 +19,19 @@ import {
   useCompanyActions,
 } from "./data.ts";
 import { Stores } from "./stores.tsx";
+import { CellText } from "../../ui/layout.tsx";
 
 interface CompanyListProps {
   readonly onCreate: () => void;
 }
 
 export function PartnerList({ onCreate }: CompanyListProps) {
-  const { get, set, count, clear } = useFilters(["name", "active"]);
+  const { get, field, count, clear } = useFilters(["name", "active"]);
   return (
     <>
       <FilterBar count={count} onClear={clear}>
-        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
-        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+        <TextFilter label="Name" {...field("name")} />
+        <ActiveFilter {...field("active")} />
       </FilterBar>
       <TableList
         list={useList(partnersOptions(useApi(), filterOf(get)))}
@@ -56,13 +57,13 @@ export function PartnerList({ onCreate }: CompanyListProps) {
 }
 
 export function AccountList({ onCreate }: CompanyListProps) {
-  const { get, set, count, clear } = useFilters(["name", "active", "partner"]);
+  const { get, set, field, count, clear } = useFilters(["name", "active", "partner"]);
   const partnerId = idOf(get("partner"));
   const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
   return (
     <>
       <FilterBar count={count} onClear={clear}>
-        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
+        <TextFilter label="Name" {...field("name")} />
         <CompanySelect
           label="Partner"
           types={["partner"]}
@@ -70,7 +71,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
           value={partnerId}
           onChange={(partner) => set({ partner: partner && String(partner.id) })}
         />
-        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+        <ActiveFilter {...field("active")} />
       </FilterBar>
       <TableList
         list={useList(accountsOptions(useApi(), filter))}
@@ -109,20 +110,19 @@ interface NameProps {
 
 function NameAndNumber({ id, name, href }: NameProps) {
   return (
-    <>
-      <Text fw={600} size="sm">
-        {href === undefined ? (
+    <CellText
+      title={
+        href === undefined ? (
           name
         ) : (
           <Anchor component={Link} href={href} inherit>
             {name}
           </Anchor>
-        )}
-      </Text>
-      <Text size="xs" c="dimmed">
-        Number {id}
-      </Text>
-    </>
+        )
+      }
+    >
+      Number {id}
+    </CellText>
   );
 }
 

@@ -6,6 +6,7 @@ import { SecretField } from "../../ui/copy.tsx";
 import { ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { CellText } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -17,6 +18,7 @@ import { type ProviderSecret, providersOptions, useProviderActions } from "./dat
  */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const [secret, setSecret] = useState<ProviderSecret>();
   return (
     <>
@@ -36,11 +38,7 @@ export function Providers() {
           caption: "Providers, newest first",
           end: "Change",
           columns: (one) => ({
-            Name: (
-              <Text fw={600} size="sm">
-                {one.name}
-              </Text>
-            ),
+            Name: <CellText title={one.name} />,
             Slug: <Code>{one.slug}</Code>,
             "Reports to": (
               <Code>
@@ -55,7 +53,9 @@ export function Providers() {
           }),
         }}
       />
-      <ProviderForm opened={isCreating} onClose={() => setCreating(false)} onSecret={setSecret} />
+      <Dialog opened={isCreating} onClose={stop} title="New provider" size="lg">
+        <NewProvider onClose={stop} onSecret={setSecret} />
+      </Dialog>
       <ProviderSecretDialog provider={secret} onClose={() => setSecret(undefined)} />
     </>
   );
@@ -99,18 +99,6 @@ function RotateSecret({ provider: { id, name }, onSecret }: RotateSecretProps) {
 interface NewProviderProps {
   readonly onClose: () => void;
   readonly onSecret: (secret: ProviderSecret) => void;
-}
-
-interface ProviderFormProps extends NewProviderProps {
-  readonly opened: boolean;
-}
-
-function ProviderForm({ opened, onClose, onSecret }: ProviderFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New provider" size="lg">
-      <NewProvider onClose={onClose} onSecret={onSecret} />
-    </Dialog>
-  );
 }
 
 function NewProvider({ onClose, onSecret }: NewProviderProps) {

@@ -8,6 +8,7 @@ import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { FilterBar, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Facts } from "../../ui/layout.tsx";
 import { List } from "../../ui/list.tsx";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
@@ -112,39 +113,32 @@ function Connection({ connection, onEdit }: ConnectionProps) {
         </div>
         <SsoActions connection={connection} onEdit={onEdit} />
       </Group>
-      <dl className="facts">
-        <dt>Domains</dt>
-        <dd>
-          <Group gap={6}>
-            {domains.map((one) => (
-              <Tag key={one} isQuiet>
-                {one}
-              </Tag>
-            ))}
-          </Group>
-        </dd>
-        <dt>Redirect URI</dt>
-        <dd>
-          <Group gap={4} wrap="nowrap">
-            <Text size="sm" ff="monospace" className="shrinks">
-              {redirectUri}
-            </Text>
-            <Copy value={redirectUri} label="Copy the redirect URI" />
-          </Group>
-        </dd>
-        <dt>Client id</dt>
-        <dd>{connection.client_id}</dd>
-        <dt>Passwords</dt>
-        <dd>
-          {withPassword
+      <Facts
+        facts={Object.entries({
+          Domains: (
+            <Group gap={6}>
+              {domains.map((one) => (
+                <Tag key={one} isQuiet>
+                  {one}
+                </Tag>
+              ))}
+            </Group>
+          ),
+          "Redirect URI": (
+            <Group gap={4} wrap="nowrap">
+              <Text size="sm" ff="monospace" className="shrinks">
+                {redirectUri}
+              </Text>
+              <Copy value={redirectUri} label="Copy the redirect URI" />
+            </Group>
+          ),
+          "Client id": connection.client_id,
+          Passwords: withPassword
             ? "Allowed too: people of these domains choose at sign-in."
-            : "Refused for these domains: everybody goes to the identity provider."}
-        </dd>
-        <dt>Changed</dt>
-        <dd>
-          <ExactTime at={connection.updated_at} />
-        </dd>
-      </dl>
+            : "Refused for these domains: everybody goes to the identity provider.",
+          Changed: <ExactTime at={connection.updated_at} />,
+        })}
+      />
     </Paper>
   );
 }

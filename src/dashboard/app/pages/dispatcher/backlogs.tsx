@@ -12,6 +12,7 @@ import { useNow } from "../../ui/use-time.ts";
 import { diagnosisOf } from "../webhooks/deliveries/attempt-words.ts";
 import { lettersOf } from "./concerns.ts";
 import { type Backlog, backlogsOptions, type DispatcherState } from "./data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 /** Interval in ms after which the queue ages are rendered again. The ages grow even when no new data arrives. */
 const TICK_MS = 5_000;
@@ -85,9 +86,7 @@ function Subscription({ backlog }: BacklogProps) {
       <Anchor component={Link} href={`/companies/${partner}/webhooks/${id}`} size="sm" fw={600}>
         {label}
       </Anchor>
-      <Text size="xs" c="dimmed">
-        {name}
-      </Text>
+      <Dimmed>{name}</Dimmed>
     </>
   );
 }
@@ -108,9 +107,9 @@ function LastError({ error }: { readonly error: Backlog["last_error"] }) {
   return (
     <>
       {title}
-      <Text size="xs" c="dimmed">
+      <Dimmed>
         <Time at={error.at} />
-      </Text>
+      </Dimmed>
     </>
   );
 }

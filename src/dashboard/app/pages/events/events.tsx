@@ -15,7 +15,7 @@ import "./events.css";
 
 /** Catalog of all events that a webhook subscription can receive. */
 export function Page() {
-  const { get, set } = useFilters(["q"]);
+  const { get, field } = useFilters(["q"]);
   const typed = get("q") ?? "";
   return (
     <>
@@ -28,8 +28,7 @@ export function Page() {
           <TextFilter
             label="Search"
             placeholder="A word of the name, the description or a field"
-            value={get("q")}
-            onChange={(q) => set({ q })}
+            {...field("q")}
           />
         </search>
         <Loaded query={useQuery(catalogOptions(useReader()))}>

@@ -17,6 +17,7 @@ import { ShownOnce } from "./shown-once.tsx";
 
 export function ApiTokensSection() {
   const [isCreating, setCreating] = useState(false);
+  const stop = () => setCreating(false);
   const [secret, setSecret] = useState<string>();
   return (
     <Section
@@ -37,7 +38,9 @@ export function ApiTokensSection() {
           </Rows>
         )}
       </List>
-      <TokenForm opened={isCreating} onClose={() => setCreating(false)} onSecret={setSecret} />
+      <Dialog opened={isCreating} onClose={stop} title="Create an API token" centered>
+        <NewToken onClose={stop} onSecret={setSecret} />
+      </Dialog>
       <ShownOnce
         title="Your new token"
         label="API token"
@@ -95,18 +98,6 @@ function DeleteToken({ token: { id, name } }: TokenProps) {
 interface NewTokenProps {
   readonly onClose: () => void;
   readonly onSecret: (token: string) => void;
-}
-
-interface TokenFormProps extends NewTokenProps {
-  readonly opened: boolean;
-}
-
-function TokenForm({ opened, onClose, onSecret }: TokenFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="Create an API token" centered>
-      <NewToken onClose={onClose} onSecret={onSecret} />
-    </Dialog>
-  );
 }
 
 const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };

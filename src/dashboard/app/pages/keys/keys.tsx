@@ -3,7 +3,7 @@ import { Stack, Text } from "@mantine/core";
 import { answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { counted } from "../../ui/format.ts";
-import { PageHeader, Section } from "../../ui/layout.tsx";
+import { CellText, PageHeader, Section } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
 import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
 import { LastUsed, Time } from "../../ui/time.tsx";
@@ -65,15 +65,10 @@ function TokenUses() {
           caption: "Tokens of the team, newest first",
           columns: (one) => ({
             Token: (
-              <>
-                <Text size="sm" fw={600}>
-                  {one.name ?? KINDS[one.kind] ?? one.kind}
-                </Text>
-                <Text size="xs" c="dimmed">
-                  {one.user_name}
-                  {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
-                </Text>
-              </>
+              <CellText title={one.name ?? KINDS[one.kind] ?? one.kind}>
+                {one.user_name}
+                {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
+              </CellText>
             ),
             Used: <LastUsed at={one.last_used_at} />,
             Where: <Uses token={one} />,

@@ -5,6 +5,7 @@ import { useSession } from "../../session/session.tsx";
 import { ActiveSwitch, ConfirmedAction } from "../../ui/dialog.tsx";
 import { notify } from "../../ui/notify.ts";
 import { useTeamActions, type TeamUser } from "./team-data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 interface UserProps {
   readonly user: TeamUser;
@@ -24,9 +25,7 @@ export function TeamActions({ user, lastOwner }: TeamActionsProps) {
     <Group gap="xs" justify="flex-end" className="row-actions">
       {user.is_active && !user.has_password && <InviteAgain user={user} />}
       {user.id === lastOwner?.id ? (
-        <Text size="xs" c="dimmed">
-          The only active owner
-        </Text>
+        <Dimmed>The only active owner</Dimmed>
       ) : (
         <>
           {user.is_active && <RoleSwitch user={user} />}

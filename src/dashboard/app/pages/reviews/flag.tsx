@@ -8,6 +8,7 @@ import { StateBadge } from "../../ui/badges.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { useReviewActions, type Review } from "./data.ts";
 import { FLAG_MEANING, transitionsOf } from "./review-model.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 const MAX_CHARS = 1_000;
 
@@ -77,9 +78,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
         ))}
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      <Text size="xs" c="dimmed">
-        Changes are passed on to the account owner.
-      </Text>
+      <Dimmed>Changes are passed on to the account owner.</Dimmed>
     </Stack>
   );
 }

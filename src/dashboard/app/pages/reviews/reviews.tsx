@@ -42,8 +42,7 @@ export function Page() {
           isLabelled={false}
           className="review-search"
           placeholder="Search in reviews"
-          value={filters.get("q")}
-          onChange={(q) => filters.set({ q })}
+          {...filters.field("q")}
         />
       </Group>
       <ReviewFilters filters={filters} />
@@ -105,7 +104,7 @@ function Views({ filters }: { readonly filters: Filters }) {
   );
 }
 
-function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+function ReviewFilters({ filters: { get, field, count, clear } }: { readonly filters: Filters }) {
   const names = useNames();
   const { data: colleagues = [] } = useQuery(colleaguesOptions(useApi()));
   return (
@@ -114,23 +113,15 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
         label="Store"
         any="Every store"
         choices={names.stores.map(([id, name]) => [String(id), name])}
-        value={get("store")}
-        onChange={(store) => set({ store })}
+        {...field("store")}
       />
       <ChoiceFilter
         label="Stars"
         any="Any number"
         choices={["5", "4", "3", "2", "1"].map((one) => [one, `${one} of 5`])}
-        value={get("rate")}
-        onChange={(rate) => set({ rate })}
+        {...field("rate")}
       />
-      <ChoiceFilter
-        label="Source"
-        any="Every site"
-        choices={names.sources}
-        value={get("source")}
-        onChange={(source) => set({ source })}
-      />
+      <ChoiceFilter label="Source" any="Every site" choices={names.sources} {...field("source")} />
       <ChoiceFilter
         label="Response"
         any="With or without"
@@ -138,22 +129,19 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
           ["false", "Without response"],
           ["true", "With response"],
         ]}
-        value={get("answered")}
-        onChange={(answered) => set({ answered })}
+        {...field("answered")}
       />
       <ChoiceFilter
         label="Flag"
         any="Any or none"
         choices={FLAG_STATES.map((one) => [one, sentence(one)])}
-        value={get("flag")}
-        onChange={(flag) => set({ flag })}
+        {...field("flag")}
       />
       <ChoiceFilter
         label="Assigned to"
         any="Anybody"
         choices={[["me", "Me"], ...colleagues.map((one) => [String(one.id), one.name] as const)]}
-        value={get("assigned")}
-        onChange={(assigned) => set({ assigned })}
+        {...field("assigned")}
       />
     </FilterBar>
   );

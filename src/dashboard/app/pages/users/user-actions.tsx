@@ -9,6 +9,7 @@ import { StateBadge } from "../../ui/badges.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { useUserActions, type User } from "./data.ts";
+import { Dimmed } from "../../ui/layout.tsx";
 
 const TICK_MS = 1_000;
 
@@ -36,17 +37,13 @@ export function UserState({ user }: UserProps) {
         {until !== null && (
           <WhileLocked until={until}>
             <StateBadge state="locked" />
-            <Text size="xs" c="dimmed">
+            <Dimmed>
               until <ExactTime at={until} />
-            </Text>
+            </Dimmed>
           </WhileLocked>
         )}
       </Group>
-      {!user.has_password && (
-        <Text size="xs" c="dimmed">
-          No password
-        </Text>
-      )}
+      {!user.has_password && <Dimmed>No password</Dimmed>}
     </>
   );
 }

@@ -1,7 +1,6 @@
 import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/core";
 
 import { roleName, ROLES } from "../../session/identity.ts";
-import { Dialog } from "../../ui/dialog.tsx";
 import { Form, type FormState, useForm } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
@@ -17,19 +16,6 @@ import {
 import "@mantine/core/styles/Pill.css";
 import "@mantine/core/styles/PillsInput.css";
 
-interface UserFormProps {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-}
-
-export function UserForm({ opened, onClose }: UserFormProps) {
-  return (
-    <Dialog opened={opened} onClose={onClose} title="New user" size="lg">
-      <NewUser onClose={onClose} />
-    </Dialog>
-  );
-}
-
 const FIELDS = {
   name: "name",
   email: "email",
@@ -39,7 +25,7 @@ const FIELDS = {
   password: "password",
 } as const;
 
-function NewUser({ onClose }: { readonly onClose: () => void }) {
+export function NewUser({ onClose }: { readonly onClose: () => void }) {
   const { create } = useUserActions();
   const form = useForm({
     name: "new user",

@@ -4,7 +4,7 @@ import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown, ExactTime } from "../../ui/time.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Facts, PageHeader } from "../../ui/layout.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { AttemptCard } from "./deliveries/attempt-card.tsx";
@@ -13,6 +13,7 @@ import { useReader } from "./data/data.ts";
 import {
   type Delivery,
   deliveryOptions,
+  type Message,
   messageOptions,
   subscriptionOptions,
 } from "./data/reads.ts";
@@ -110,8 +111,9 @@ interface SummaryProps extends DeliveryProps {
 }
 
 function Summary({ id, delivery }: SummaryProps) {
-  const { state, attempts } = delivery;
-  const next = delivery.settled_at === null ? attempts.at(-1)?.next_attempt_at : null;
+  const { state, attempts, settled_at: settledAt } = delivery;
+  const about = useQuery(messageOptions(useReader(), id, delivery.event_id)).data;
+  const next = settledAt === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
     <Paper withBorder p="lg">
       <Stack gap="sm">
@@ -127,45 +129,35 @@ function Summary({ id, delivery }: SummaryProps) {
             )}
           </Text>
         </Group>
-        <dl className="facts">
-          <dt>Queued</dt>
-          <dd>
-            <ExactTime at={delivery.created_at} />
-          </dd>
-          <dt>Settled</dt>
-          <dd>
-            {delivery.settled_at === null ? "Not yet" : <ExactTime at={delivery.settled_at} />}
-          </dd>
-          <dt>Order</dt>
-          <dd>#{delivery.sequence}</dd>
-          <ReviewFacts id={id} eventId={delivery.event_id} />
-        </dl>
+        <Facts
+          facts={Object.entries({
+            Queued: <ExactTime at={delivery.created_at} />,
+            Settled: settledAt === null ? "Not yet" : <ExactTime at={settledAt} />,
+            Order: `#${delivery.sequence}`,
+            ...(about && about.review_id !== null && { Review: <Review id={id} about={about} /> }),
+          })}
+        />
       </Stack>
     </Paper>
   );
 }
 
-interface ReviewFactsProps {
+interface ReviewProps {
   /** Id of the webhook subscription. */
   readonly id: string;
-  readonly eventId: string;
+  readonly about: Message;
 }
 
-/** Shows the review that the event is about, with a link to all deliveries for this review. */
-function ReviewFacts({ id, eventId }: ReviewFactsProps) {
-  const about = useQuery(messageOptions(useReader(), id, eventId)).data ?? null;
-  if (about === null || about.review_id === null) return null;
+/** Names the review that the event is about, with a link to all deliveries for this review. */
+function Review({ id, about }: ReviewProps) {
   const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
   return (
     <>
-      <dt>Review</dt>
-      <dd>
-        {about.rate !== null && `${about.rate} ★ · `}
-        {about.external_review_id} · {about.store_name} ·{" "}
-        <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
-          All events of it
-        </Anchor>
-      </dd>
+      {about.rate !== null && `${about.rate} ★ · `}
+      {about.external_review_id} · {about.store_name} ·{" "}
+      <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
+        All events of it
+      </Anchor>
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { Button, Group, Paper, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
 import type { LiveState } from "../../session/live.ts";
@@ -9,7 +9,7 @@ import { page } from "../../shell/page.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Dimmed, Facts, PageHeader } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { useIsReadOnly, useSubscriptionLive, useReader } from "./data/data.ts";
@@ -181,14 +181,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
 function ReadOnlySettings({ subscription }: { readonly subscription: Subscription }) {
   return (
     <Paper withBorder p="lg" component="section" aria-label="Settings">
-      <dl className="facts">
-        {Object.entries(settingsOf(subscription)).map(([name, value]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Facts facts={Object.entries(settingsOf(subscription))} />
     </Paper>
   );
 }
@@ -208,9 +201,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
     Secret: (
       <>
         Fingerprint <code>{one.secret_fingerprint}</code>
-        <Text size="xs" c="dimmed">
-          The secret itself is shown to the partner alone.
-        </Text>
+        <Dimmed>The secret itself is shown to the partner alone.</Dimmed>
       </>
     ),
     ...(one.previous_secret_expires_at !== null && {
