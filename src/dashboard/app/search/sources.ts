@@ -1,12 +1,8 @@
 import { answerOf, type ApiClient } from "../api/client.ts";
 import { eventsLike } from "../pages/events/schema-fields.ts";
 import { isReviewId, isUlid, type MessageFilter } from "../pages/webhooks/data/filters.ts";
-import {
-  type CatalogEvent,
-  type Message,
-  readMessages,
-  type Subscription,
-} from "../pages/webhooks/data/reads.ts";
+import { type Message, readMessages } from "../pages/webhooks/data/list-reads.ts";
+import { type CatalogEvent, type Subscription } from "../pages/webhooks/data/reads.ts";
 import type { Area } from "../shell/page.tsx";
 import { sentence } from "../ui/format.ts";
 import { RESULTS_PER_GROUP, hasWords, type Hit, type Section } from "./hit.ts";

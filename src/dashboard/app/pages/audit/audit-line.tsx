@@ -170,12 +170,7 @@ function RequestId({ id }: { readonly id: string | null }) {
   );
 }
 
-interface WhoProps {
-  readonly id: number | null;
-  readonly name: string | null;
-}
-
-function Who({ id, name }: WhoProps) {
+function Who({ id, name }: { readonly id: number | null; readonly name: string | null }) {
   const { data } = useQuery(userOptions(useApi(), useIsOperator() ? id : null));
   if (id === null) return "Nobody who is known here";
   return `${name ?? "Unknown"}${data === undefined ? "" : `, ${data.email}`} (user ${id})`;

@@ -26,7 +26,7 @@ export interface CompanyChoice {
 }
 
 /** Cached names may be up to a minute old, because names rarely change. */
-export const NAMES_STALE_MS = 60_000;
+const NAMES_STALE_MS = 60_000;
 const CHOICES = 20;
 
 export function partnersOptions(api: ApiClient, filter: CompanyFilter) {

@@ -46,12 +46,7 @@ export function Page() {
   );
 }
 
-interface WayProps {
-  readonly to: string;
-  readonly children: string;
-}
-
-function Way({ to, children }: WayProps) {
+function Way({ to, children }: { readonly to: string; readonly children: string }) {
   return (
     <Text size="sm">
       <Anchor component={Link} href={`~/dashboard${to}`} inherit underline="always">

@@ -154,12 +154,7 @@ function MailedCode({ onToken }: { readonly onToken: (token: string) => void }) 
   );
 }
 
-interface NextPasswordProps {
-  readonly token: string;
-  readonly onDone: () => void;
-}
-
-function NextPassword({ token, onDone }: NextPasswordProps) {
+function NextPassword({ token, onDone }: { readonly token: string; readonly onDone: () => void }) {
   const { signIn, isRemembered } = useSessionState();
   const { email } = useSession().user;
   const { setPassword } = useCredentials();

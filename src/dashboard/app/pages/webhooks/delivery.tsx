@@ -10,13 +10,8 @@ import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { AttemptCard } from "./deliveries/attempt-card.tsx";
 import { STATE_WORDS } from "./deliveries/attempt-words.ts";
 import { useReader } from "./data/data.ts";
-import {
-  type Delivery,
-  deliveryOptions,
-  type Message,
-  messageOptions,
-  subscriptionOptions,
-} from "./data/reads.ts";
+import { type Message, messageOptions } from "./data/list-reads.ts";
+import { type Delivery, deliveryOptions, subscriptionOptions } from "./data/reads.ts";
 import { RedeliverButton } from "./deliveries/redeliver.tsx";
 
 import "./webhooks.css";

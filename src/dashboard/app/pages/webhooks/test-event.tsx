@@ -93,12 +93,7 @@ function Release({ id, followAt, onDisabled }: ReleaseProps) {
   );
 }
 
-interface ProgressProps {
-  readonly id: string;
-  readonly eventId: string;
-}
-
-function Progress({ id, eventId }: ProgressProps) {
+function Progress({ id, eventId }: { readonly id: string; readonly eventId: string }) {
   const { data, error } = useQuery(deliveryOptions(useReader(), id, eventId));
   if (data === undefined)
     return error === null ? <Text size="sm">Queued …</Text> : <ErrorNotice error={error} />;

@@ -5,7 +5,8 @@ import { useSearchParams } from "wouter";
 import { counted, number } from "../../../ui/format.ts";
 import { notify } from "../../../ui/notify.ts";
 import { filterOf, messageFilterOf } from "../data/filters.ts";
-import { readAttempts, type Reader, readMessages } from "../data/reads.ts";
+import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { type Reader } from "../data/reads.ts";
 import { useReader } from "../data/data.ts";
 import {
   EXPORTED_AT_MOST,

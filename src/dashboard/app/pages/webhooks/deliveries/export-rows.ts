@@ -1,6 +1,6 @@
 import type { CursorPage } from "../../../api/client.ts";
 import type { AttemptRow } from "../data/filters.ts";
-import type { Message } from "../data/reads.ts";
+import type { Message } from "../data/list-reads.ts";
 
 export type Format = "csv" | "json";
 

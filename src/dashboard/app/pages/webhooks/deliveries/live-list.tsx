@@ -1,7 +1,10 @@
-import { useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
+import { Button, Skeleton } from "@mantine/core";
+import { type ReactNode, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 
 import { type LiveState, useReconnect } from "../../../session/live.ts";
-import { listOptions, READ_ONCE, useList } from "../../../ui/pages.ts";
+import { listOptions, type PagedList, READ_ONCE, useList } from "../../../ui/pages.ts";
+import { ErrorNotice } from "../../../ui/states.tsx";
+import { VirtualTable, type VirtualTableProps } from "../../../ui/virtual-table.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import {
   ALL_FAILURES,
@@ -12,7 +15,62 @@ import {
   type MessageFilter,
   rowOf,
 } from "../data/filters.ts";
-import { readAttempts, type Reader, readMessages, subscriptionKey } from "../data/reads.ts";
+import { readAttempts, readMessages } from "../data/list-reads.ts";
+import { type Reader, subscriptionKey } from "../data/reads.ts";
+
+/** Holds the place of a live list on the page, and whether the user has paused its updates. */
+export function usePlace() {
+  const top = useRef<HTMLDivElement>(null);
+  const [isPaused, setPaused] = useState(false);
+  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
+  return { top, isPaused, setPaused, isAtTop };
+}
+
+interface LiveListProps<Row> extends VirtualTableProps<Row> {
+  readonly place: ReturnType<typeof usePlace>;
+  readonly list: PagedList<Row> & { readonly showNewest: () => Promise<void> };
+  /** Label of the button that shows new rows, such as their number; undefined if there are no new rows. */
+  readonly updates: string | undefined;
+  /** Content that replaces the table if there are no rows. */
+  readonly empty: ReactNode;
+}
+
+/** Table that follows an event stream, with a bar above it that pauses and shows updates. */
+export function LiveList<Row>({ place, updates, empty, ...table }: LiveListProps<Row>) {
+  const { pages, slots, showNewest } = table.list;
+  const { top, isPaused, setPaused } = place;
+  const jump = () => {
+    top.current?.scrollIntoView({ block: "center" });
+    setPaused(false);
+    void showNewest();
+  };
+  const isEmpty = slots.length === 0;
+  return (
+    <div>
+      <div ref={top} />
+      <div className="news">
+        {!isEmpty && (
+          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+            {isPaused ? "Resume updates" : "Pause updates"}
+          </Button>
+        )}
+        <div aria-live="polite">
+          {updates !== undefined && (
+            <Button size="xs" onClick={jump}>
+              {updates}
+            </Button>
+          )}
+        </div>
+      </div>
+      {pages.isPending && <Skeleton height={480} />}
+      {pages.error !== null && isEmpty && (
+        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
+      )}
+      {pages.isSuccess && isEmpty && empty}
+      {!isEmpty && <VirtualTable {...table} />}
+    </div>
+  );
+}
 
 interface ListStream {
   readonly live: LiveState;
@@ -79,7 +137,8 @@ const MAX_LIVE_ROWS = 500;
 
 /** Reads the attempts that match the filter, newest first. Counts new attempts that are not shown yet. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: ListStream) {
-  const { pages, slots, onView, readNewest } = useList(attemptsOptions(useReader(), id, filter));
+  const list = useList(attemptsOptions(useReader(), id, filter));
+  const { pages, slots, onView, readNewest } = list;
   const { live, follow, isAtTop } = stream;
   const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
   const [liveRows, setLiveRows] = useState<readonly AttemptRow[]>([]);
@@ -118,13 +177,13 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: ListStrea
     if (isMatch(row, filter)) batch.current.push(rowOf(row));
   });
   const newest = pages.data?.pages[0]?.rows;
-  const rows = useMemo(
+  const shown = useMemo(
     () => [...mergeRows(liveRows, newest ?? []), ...slots.slice(newest?.length ?? 0)],
     [liveRows, newest, slots],
   );
-  const ahead = rows.length - slots.length;
+  const ahead = shown.length - slots.length;
   const view = (first: number, last: number) => onView(first - ahead, last - ahead);
-  return { pages, rows, onView: view, waiting, isOutdated, showNewest };
+  return { ...list, slots: shown, onView: view, waiting, isOutdated, showNewest };
 }
 
 /**
@@ -151,7 +210,8 @@ const REFRESH_MS = 2_000;
  * that may belong to the list.
  */
 export function useMessages(id: string, filter: MessageFilter, stream: ListStream) {
-  const { pages, slots, onView, readNewest } = useList(messagesOptions(useReader(), id, filter));
+  const list = useList(messagesOptions(useReader(), id, filter));
+  const { pages, readNewest } = list;
   const { live, follow, isAtTop } = stream;
   const [isOutdated, setOutdated] = useOutdated(live, pages.data?.pages.length ?? 0);
   const hasUpdates = useRef(false);
@@ -177,7 +237,7 @@ export function useMessages(id: string, filter: MessageFilter, stream: ListStrea
   useFollowed(follow, refresh, (row) => {
     if (mayMatch(row, filter)) hasUpdates.current = true;
   });
-  return { pages, rows: slots, onView, isOutdated, showNewest };
+  return { ...list, isOutdated, showNewest };
 }
 
 /**
