@@ -1,7 +1,7 @@
 import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
-import { isDeadlock, isStatementOutdated } from "./errors.ts";
+import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
@@ -161,7 +161,8 @@ export function connect(url: string, options: ConnectOptions): RawDb {
             );
             const tx = { inTransaction: true as const, runLast };
             // The object keeps the driver from awaiting the items of an array that `work` returns.
-            return { result: await work(Object.assign(sessionOver(sql, watching), tx)) };
+            const session = Object.assign(sessionOver(sql, watching), tx);
+            return { result: await work(session).catch(throwCause) };
           }, given.readsFirst);
         } finally {
           connected();
@@ -171,6 +172,10 @@ export function connect(url: string, options: ConnectOptions): RawDb {
     },
     close: () => client.end({ timeout: 5 }),
   });
+}
+
+function throwCause(error: unknown): never {
+  throw causeOf(error);
 }
 
 const TRIES = 3;

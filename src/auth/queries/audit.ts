@@ -1,9 +1,8 @@
-import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
+import { and, desc, eq, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf, idBefore } from "../../../db/conditions.ts";
 import { auditLog, companies, users } from "../../../db/schema/companies.ts";
-import { prepared } from "../../../db/session.ts";
 import type { Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -31,7 +30,7 @@ export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, requestContext, details }: AuditEntry,
 ): Promise<void> {
-  await insertAuditRow(tx, {
+  await tx.insert(auditLog).values({
     at,
     action,
     actorId: actor?.userId ?? null,
@@ -87,16 +86,6 @@ async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<A
   }));
 }
 
-const { id, ...columns } = getTableColumns(auditLog);
-const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
-
-async function insertAuditRow(
-  tx: DbOrTx,
-  row: Omit<typeof auditLog.$inferSelect, "id">,
-): Promise<void> {
-  await insertion(tx, row);
-}
-
 interface AuditFilter {
   readonly action: string | undefined;
   readonly actorId: number | undefined;
@@ -112,7 +101,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
     companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
     since && gte(auditLog.at, since),
     until && lt(auditLog.at, until),
-    idBefore(id, page.after),
+    idBefore(auditLog.id, page.after),
   );
 }
 
@@ -122,7 +111,7 @@ function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredA
     .select()
     .from(auditLog)
     .where(conditionsOf(filter, page))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1);
 }
 
@@ -140,7 +129,7 @@ async function auditRowsOfTenant(
     .select()
     .from(auditLog)
     .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
-    .orderBy(desc(id))
+    .orderBy(desc(auditLog.id))
     .limit(page.limit + 1)
     .as("own");
   const found = await db

@@ -1,18 +1,7 @@
 // Contains two raw SQL statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the
 // query for the login response runs so often that its speed was measured.
 
-import {
-  and,
-  eq,
-  getTableColumns,
-  gt,
-  not,
-  notExists,
-  or,
-  sql,
-  type SQL,
-  type SQLWrapper,
-} from "drizzle-orm";
+import { and, eq, gt, not, notExists, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import {
@@ -24,14 +13,13 @@ import {
 import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents } from "../../../db/schema/tokens.ts";
-import { prepared } from "../../../db/session.ts";
 import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
 import { emailDomain } from "../email.ts";
 
 /** Returns the SQL condition that no identity provider of the user's company forbids passwords for this domain. */
-export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
+export function takesPassword(db: Pick<DbOrTx, "select">, domain: string): SQL {
   const refusing = db
     .select({ domain: ssoDomains.domain })
     .from(ssoDomains)
@@ -46,25 +34,6 @@ export function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWr
     );
   return notExists(refusing);
 }
-
-export const ofEmail = { email: users.email, domain: ssoDomains.domain };
-
-const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
-  db
-    .select({
-      id: users.id,
-      companyId: users.companyId,
-      companyType: companies.type,
-      companyPartnerId: companies.partnerId,
-      passwordHash: users.passwordHash,
-      takesPassword: takesPassword(db, domain).mapWith(Boolean),
-      isActive: isUserActive,
-    })
-    .from(users)
-    .innerJoin(companies, eq(companies.id, users.companyId))
-    .leftJoin(partners, isPartnerOfCompany)
-    .where(eq(users.email, email)),
-);
 
 /** The user with an email, and the facts that decide whether this user can sign in. */
 export interface SignInUser {
@@ -82,25 +51,26 @@ export interface SignInUser {
 }
 
 export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
-  const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
+  const [row] = await db
+    .select({
+      id: users.id,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      passwordHash: users.passwordHash,
+      takesPassword: takesPassword(db, emailDomain(email)).mapWith(Boolean),
+      isActive: isUserActive,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, email));
   if (row === undefined) return undefined;
   const { id, companyId, isActive } = row;
   const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
   const passwordHash = row.takesPassword ? row.passwordHash : null;
   return { id, companyId, partnerId, passwordHash, isActive };
 }
-
-const personsWithPassword = prepared(
-  { id: users.id, passwordHash: users.passwordHash },
-  (db, given) =>
-    db
-      .select({ id: users.id })
-      .from(users)
-      .where(
-        and(eq(users.id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive),
-      )
-      .for("no key update"),
-);
 
 /**
  * Locks the user's row and returns whether the password that was just verified is still valid. The lock orders a
@@ -111,7 +81,11 @@ export async function holdPassword(
   tx: Tx,
   user: { id: number; passwordHash: string },
 ): Promise<boolean> {
-  const rows = await personsWithPassword(tx, user);
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.id, user.id), eq(users.passwordHash, user.passwordHash), users.isActive))
+    .for("no key update");
   return rows.length > 0;
 }
 
@@ -130,12 +104,8 @@ type LockTime = Pick<SignInLock, "lockedUntil">;
 
 const { emailDigest, failures, locks, lockedUntil } = signInLocks;
 
-const lockTimes = prepared({ digest: emailDigest }, (db, { digest }) =>
-  db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest)),
-);
-
 export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime | undefined> {
-  const [row] = await lockTimes(db, { digest });
+  const [row] = await db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest));
   return row;
 }
 
@@ -185,9 +155,16 @@ export async function settleWrongAttempt(
   return row;
 }
 
-const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { digest, now }) => {
+/**
+ * Resets the count of wrong passwords after a correct password. If sign-in is locked, the lock's row stays unchanged
+ * and is returned: a correct password does not lift a lock.
+ */
+export async function settleRightAttempt(
+  tx: DbOrTx,
+  { digest, now }: { digest: string; now: Date },
+): Promise<LockTime | undefined> {
   const isLocked = gt(lockedUntil, now);
-  return db
+  const [row] = await tx
     .update(signInLocks)
     .set({
       failures: sql`case when ${isLocked} then ${failures} else 0 end`,
@@ -196,17 +173,6 @@ const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { dige
     })
     .where(and(eq(emailDigest, digest), or(gt(failures, 0), gt(locks, 0))))
     .returning({ lockedUntil });
-});
-
-/**
- * Resets the count of wrong passwords after a correct password. If sign-in is locked, the lock's row stays unchanged
- * and is returned: a correct password does not lift a lock.
- */
-export async function settleRightAttempt(
-  tx: DbOrTx,
-  attempt: { digest: string; now: Date },
-): Promise<LockTime | undefined> {
-  const [row] = await rightAttempt(tx, attempt);
   return row;
 }
 
@@ -268,41 +234,24 @@ export async function findContext(db: DbOrTx, userId: number): Promise<ContextRo
   return row;
 }
 
-interface DomainPolicy {
-  readonly connectionId: string;
-  readonly passwordLogin: boolean;
-}
-
-const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) =>
-  db
+/**
+ * Returns how users with an address of this domain sign in. Undefined means with a password, as users of all domains
+ * without a policy do.
+ */
+export async function findDomainPolicy(db: DbOrTx, domain: string) {
+  const [policy] = await db
     .select({ connectionId: ssoConnections.id, passwordLogin: ssoConnections.passwordLogin })
     .from(ssoDomains)
     .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
     .innerJoin(companies, eq(companies.id, ssoConnections.companyId))
     .leftJoin(partners, isPartnerOfCompany)
-    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
-);
-
-/**
- * Returns how users with an address of this domain sign in. Undefined means with a password, as users of all domains
- * without a policy do.
- */
-export async function findDomainPolicy(
-  db: DbOrTx,
-  domain: string,
-): Promise<DomainPolicy | undefined> {
-  const [policy] = await domainPolicies(db, { domain });
+    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive));
   return policy;
 }
 
 /** A recorded sign-in. Its id is the family id of all tokens that come from it. */
 export type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
-const { logoutTime: _logoutTime, ...eventColumns } = getTableColumns(authenticationEvents);
-const eventInsertion = prepared(eventColumns, (db, given) =>
-  db.insert(authenticationEvents).values(given),
-);
-
 export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
-  await eventInsertion(tx, event);
+  await tx.insert(authenticationEvents).values(event);
 }
