@@ -5,7 +5,6 @@ import { causeOf, isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, type Limits, PLANNER, startSettings } from "./limits.ts";
 import { PoolWatches } from "./pool-watch.ts";
 import { type OnRows, type Raw, runOver, type Session, sessionOver } from "./session.ts";
-import { statement } from "./statement.ts";
 
 /** A pool of connections to PostgreSQL. Statements outside of a transaction may run on different connections. */
 export interface Db extends Session {
@@ -191,13 +190,7 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-const anyAnswer = statement({
-  name: "ping",
-  // Raw SQL, because Drizzle's query builder cannot express a `select` without a table.
-  text: () => fragment`select`,
-});
-
 /** Runs a statement; resolves if the database answers, and rejects otherwise. */
 export async function ping(db: Db): Promise<void> {
-  await db.run(anyAnswer, {});
+  await db.execute(fragment`select`);
 }

@@ -1,7 +1,5 @@
-// Contains two raw SQL statements (db/statement.ts): the rule of the sign-in lock must be one statement, and the
-// query for the login response runs so often that its speed was measured.
-
 import { and, eq, gt, not, notExists, or, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import {
@@ -10,10 +8,10 @@ import {
   isUserActive,
   partners,
 } from "../../../db/conditions.ts";
-import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
+import { companies, plans, users } from "../../../db/schema/companies.ts";
 import { signInLocks, ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { authenticationEvents } from "../../../db/schema/tokens.ts";
-import { instant, list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
+import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, type SignInLock, WRONG_ATTEMPTS_TO_LOCK } from "../decide.ts";
 import { emailDomain } from "../email.ts";
@@ -180,57 +178,48 @@ export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
   await tx.delete(signInLocks).where(eq(emailDigest, digest));
 }
 
-const context = statement({
-  name: "findContext",
-  // Raw SQL, because Drizzle's query builder has no CASE expression.
-  params: { userId: users.id },
-  columns: {
-    id: users.id,
-    email: users.email,
-    name: users.name,
-    role: users.role,
-    companyId: companies.id,
-    companyType: companies.type,
-    companyName: companies.name,
-    partnerId: companies.partnerId,
-    primaryColor: companies.primaryColor,
-    logoUrl: companies.logoUrl,
-    whiteLabelEnabled: companies.whiteLabelEnabled,
-    brandName: companies.brandName,
-    whiteLabelDomain: companies.whiteLabelDomain,
-    planId: nullable(plans.id),
-    planName: nullable(plans.name),
-    planFeatures: nullable(plans.features),
-    storeIds: list(stores.id),
-    tenantStores: value("bigint"),
-  },
-  text: ({ userId }) => sql`
-    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
-      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
-      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
-      b.white_label_domain as "whiteLabelDomain",
-      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
-      case when u.role = 'location_user'
-          then array(select store_id from user_stores where user_id = u.id order by store_id)
-        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
-      case c.type
-        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
-          where a.partner_id = c.id)
-        when 'platform' then (select count(*) from stores)
-        else 0 end as "tenantStores"
-    from users u
-    join companies c on c.id = u.company_id
-    -- An account shows the white-label branding of its partner.
-    join companies b on b.id = coalesce(c.partner_id, c.id)
-    left join plans on plans.id = c.plan_id
-    where u.id = ${userId}`,
-});
+/** An account shows the white-label branding of its partner. */
+const brands = alias(companies, "brands");
+
+const ownStores = sql`case when ${users.role} = 'location_user'
+    then array(select store_id from user_stores where user_id = ${users.id} order by store_id)
+  else array(select id from stores where account_id = ${companies.id} order by id) end`;
+const tenantStores = sql`case ${companies.type}
+  when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
+    where a.partner_id = ${companies.id})
+  when 'platform' then (select count(*) from stores)
+  else 0 end`;
 
 /** The columns from which the login response is built. */
-export type ContextRow = ValuesOf<typeof context.columns>;
+export type ContextRow = NonNullable<Awaited<ReturnType<typeof findContext>>>;
 
-export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
-  const [row] = await db.run(context, { userId });
+export async function findContext(db: DbOrTx, userId: number) {
+  const [row] = await db
+    .select({
+      id: users.id,
+      email: users.email,
+      name: users.name,
+      role: users.role,
+      companyId: companies.id,
+      companyType: companies.type,
+      companyName: companies.name,
+      partnerId: companies.partnerId,
+      primaryColor: companies.primaryColor,
+      logoUrl: companies.logoUrl,
+      whiteLabelEnabled: brands.whiteLabelEnabled,
+      brandName: brands.brandName,
+      whiteLabelDomain: brands.whiteLabelDomain,
+      planId: plans.id,
+      planName: plans.name,
+      planFeatures: plans.features,
+      storeIds: ownStores.mapWith((ids: number[]) => ids),
+      tenantStores: tenantStores.mapWith(Number),
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
+    .leftJoin(plans, eq(plans.id, companies.planId))
+    .where(eq(users.id, userId));
   return row;
 }
 
