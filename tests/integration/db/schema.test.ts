@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 
 import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../../db/partitions.ts";
 import { ForeignSchemaError, migrate } from "../../../db/migrate.ts";
 import { catalogOf, ddlOf, declaredTables } from "../../support/declared-schema.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = fixture(createDatabase);
 
 describe("the tables of the query builder", async () => {
   const tables = await declaredTables();

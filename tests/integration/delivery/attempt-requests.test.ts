@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -10,101 +10,18 @@ import { forceHistory } from "../../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../../support/outbox.ts";
 import { ExactReceiver } from "../../support/network/exact-receiver.ts";
 import { until } from "../../support/network/receiver.ts";
-import { startWebhooks, type WebhookWorld } from "../../support/webhooks.ts";
+import { startWebhooks } from "../../support/webhooks.ts";
+import { fixture } from "../../support/fixture.ts";
 
 // An attempt stores neither body nor headers (contract 7.13). These tests compare the request that the API shows with
 // the bytes that the receiver got.
 
-interface Shown {
-  readonly id: string;
-  readonly event_id: string;
-  readonly attempt: number;
-  readonly round: number;
-  readonly request_headers: Readonly<Record<string, string>> | null;
-  readonly request_body: string | null;
-}
-
-const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);
-
-let world: WebhookWorld;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: ExactReceiver;
-let tenant: Tenant;
-const started: { stop(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  stores = await createTestSchedule();
-  world = await startWebhooks({ schedule: stores.schedule });
-  tenant = { ...(await insertTenant(world.database.db)), partnerId: world.tenants.partners[0].id };
-});
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.stop();
-});
-afterAll(async () => {
-  stores.close();
-  await world.stop();
-});
-
-async function start(fields: Readonly<Record<string, unknown>> = {}) {
-  receiver = await ExactReceiver.start();
-  const { db } = world.database;
-  const { box } = world.api.deps;
-  started.push(
-    startDispatcher({ db, box, schedule: stores.schedule, retryDelaysMs: [10, 10, 10] }),
-  );
-  started.push(receiver);
-  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
-  world.clock.set(systemClock.now());
-  return world.subscribe({ webhook_url: receiver.url, ...fields });
-}
-
-/** Makes an action of each kind, with text that wrong escaping or encoding would change. */
-function actionOf({ value, envelope, category }: (typeof EVENTS)[number]): RecordedAction {
-  const event = value as RecordedAction["event"];
-  const odd = {
-    event,
-    metadata: { text: 'Zoë "Z" 🦊 \\u0000 \u2028 \t 1.10', deep: { n: [1e21, null] } },
-  };
-  const site = {
-    store: { id: tenant.storeId },
-    review_site: {
-      store_review_site_id: tenant.storeReviewSiteId,
-      review_site_id: tenant.reviewSiteId,
-      name: "Näme",
-      connection_status: "disconnected",
-      disconnect_reason: "E-002",
-    },
-    axis: value.startsWith("review_pull") ? "pull" : "post",
-    error_code: "E-002",
-    reason: "The sign-in has expired: „neu“.",
-  } as const;
-  if (envelope === "review") return reviewAction(tenant, odd);
-  const action = reviewAction(tenant, { ...odd, about: { site } });
-  return category === "posting" ? action : { ...action, reviewId: null };
-}
-
-async function emit(): Promise<string[]> {
-  const actions = EVENTS.map(actionOf);
-  await stores.schedule.wake(await record(world.database.db, actions));
-  return actions.map(({ eventId }) => eventId);
-}
-
-async function list(id: string): Promise<Shown[]> {
-  const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
-  return body["data"] as Shown[];
-}
-
-/** Renders a shown request as the bytes that are sent. */
-function onTheLine({ request_headers: headers, request_body: body }: Shown): string {
-  const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `POST /hook HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
-}
-
-const showsWhatCame = async (id: string) => {
-  const shown = await list(id);
-  expect(shown.map(onTheLine).toSorted()).toEqual(receiver.requests.toSorted());
-  return shown;
-};
+const stores = fixture(createTestSchedule);
+const world = fixture(() => startWebhooks({ schedule: stores.schedule }));
+const tenant: Tenant = fixture(async () => ({
+  ...(await insertTenant(world.database.db)),
+  partnerId: world.tenants.partners[0].id,
+}));
 
 describe.each(["full", "minimal"] as const)("in %s mode", (mode: PayloadMode) => {
   test("an attempt of each event shows the exact bytes that were received: first attempt, retry, redelivery and rotation", async () => {
@@ -200,3 +117,83 @@ test("an attempt from an older version, which stored its request, shows the stor
     { requestHeaders: headers, requestBody: '{"a": 1} ' },
   ]);
 });
+
+interface Shown {
+  readonly id: string;
+  readonly event_id: string;
+  readonly attempt: number;
+  readonly round: number;
+  readonly request_headers: Readonly<Record<string, string>> | null;
+  readonly request_body: string | null;
+}
+
+const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);
+
+let receiver: ExactReceiver;
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+
+async function start(fields: Readonly<Record<string, unknown>> = {}) {
+  receiver = await ExactReceiver.start();
+  const { db } = world.database;
+  const { box } = world.api.deps;
+  started.push(
+    startDispatcher({ db, box, schedule: stores.schedule, retryDelaysMs: [10, 10, 10] }),
+  );
+  started.push(receiver);
+  // The fake clock stands still, unlike that of the dispatcher, so it is set to the present time.
+  world.clock.set(systemClock.now());
+  return world.subscribe({ webhook_url: receiver.url, ...fields });
+}
+
+/** Makes an action of each kind, with text that wrong escaping or encoding would change. */
+function actionOf({ value, envelope, category }: (typeof EVENTS)[number]): RecordedAction {
+  const event = value as RecordedAction["event"];
+  const odd = {
+    event,
+    metadata: { text: 'Zoë "Z" 🦊 \\u0000 \u2028 \t 1.10', deep: { n: [1e21, null] } },
+  };
+  const site = {
+    store: { id: tenant.storeId },
+    review_site: {
+      store_review_site_id: tenant.storeReviewSiteId,
+      review_site_id: tenant.reviewSiteId,
+      name: "Näme",
+      connection_status: "disconnected",
+      disconnect_reason: "E-002",
+    },
+    axis: value.startsWith("review_pull") ? "pull" : "post",
+    error_code: "E-002",
+    reason: "The sign-in has expired: „neu“.",
+  } as const;
+  if (envelope === "review") return reviewAction(tenant, odd);
+  const action = reviewAction(tenant, { ...odd, about: { site } });
+  return category === "posting" ? action : { ...action, reviewId: null };
+}
+
+async function emit(): Promise<string[]> {
+  const actions = EVENTS.map(actionOf);
+  await stores.schedule.wake(await record(world.database.db, actions));
+  return actions.map(({ eventId }) => eventId);
+}
+
+async function list(id: string): Promise<Shown[]> {
+  const { body } = await world.ask("GET", `/${id}/deliveries?limit=100`);
+  return body["data"] as Shown[];
+}
+
+/** Renders a shown request as the bytes that are sent. */
+function onTheLine({ request_headers: headers, request_body: body }: Shown): string {
+  const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST /hook HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
+}
+
+const showsWhatCame = async (id: string) => {
+  const shown = await list(id);
+  expect(shown.map(onTheLine).toSorted()).toEqual(receiver.requests.toSorted());
+  return shown;
+};

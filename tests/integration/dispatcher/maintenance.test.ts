@@ -21,41 +21,9 @@ import {
 import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 
 const DAY_MS = 86_400_000;
-const DAYS = 30;
 const NOW = new Date();
 const inDays = (days: number) => addMs(NOW, days * DAY_MS);
-
-let database: TestDatabase;
 let db: RawDb;
-beforeEach(async () => {
-  database = await createDatabase();
-  db = database.db;
-  await beginToday(db, NOW);
-});
-afterEach(() => database.drop());
-
-/** Opens another session that reads a table and keeps its transaction open, as a dump does. */
-async function holdTable(table: string): Promise<() => Promise<void>> {
-  const { promise: reading, resolve: read } = Promise.withResolvers<void>();
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const holder = database.connect().transaction(async (tx) => {
-    await tx.sql.unsafe(`select count(*) from ${table}`);
-    read();
-    await ended;
-  });
-  await reading;
-  return async () => {
-    end();
-    await holder;
-  };
-}
-
-function memoryLog() {
-  const lines: { event: string; fields: Record<string, unknown> }[] = [];
-  const note = (event: string, fields: Record<string, unknown> = {}) =>
-    void lines.push({ event, fields });
-  return { lines, debug: note, info: note, warn: note, error: note };
-}
 
 describe("dropping", () => {
   test("drops the oldest expired day, one per run, and logs its number of rows", async () => {
@@ -294,3 +262,38 @@ describe("the hourly jobs", () => {
     }
   });
 });
+
+const DAYS = 30;
+
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+  await beginToday(db, NOW);
+});
+
+afterEach(() => database.drop());
+
+/** Opens another session that reads a table and keeps its transaction open, as a dump does. */
+async function holdTable(table: string): Promise<() => Promise<void>> {
+  const { promise: reading, resolve: read } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const holder = database.connect().transaction(async (tx) => {
+    await tx.sql.unsafe(`select count(*) from ${table}`);
+    read();
+    await ended;
+  });
+  await reading;
+  return async () => {
+    end();
+    await holder;
+  };
+}
+
+function memoryLog() {
+  const lines: { event: string; fields: Record<string, unknown> }[] = [];
+  const note = (event: string, fields: Record<string, unknown> = {}) =>
+    void lines.push({ event, fields });
+  return { lines, debug: note, info: note, warn: note, error: note };
+}
