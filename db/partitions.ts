@@ -255,7 +255,11 @@ const expiredAttempts = statement({
  * Deletes up to `limit` rows older than `days`, by PostgreSQL's clock, from the default partition. Such rows exist
  * because no partition existed for their day when they were written.
  */
-export async function deleteExpiredStrays(db: RawDb, days: number, limit: number): Promise<number> {
+export async function deleteExpiredDefaultRows(
+  db: RawDb,
+  days: number,
+  limit: number,
+): Promise<number> {
   const now = await serverTime(db);
   const floor = ulidFloor(new Date(now.getTime() - days * DAY_MS));
   return (await db.run(expiredAttempts, { floor, limit })).count;

@@ -49,8 +49,7 @@ export interface Claim {
   /** The number of times that the shard has been claimed. */
   readonly epoch: number;
   /**
-   * True if a former holder crashed, so that the first entries of its lanes may have been sent already (column
-   * `orphaned`).
+   * True if a former holder crashed, so that the first entries of its lanes may have been sent already.
    */
   readonly unclean: boolean;
 }
@@ -74,7 +73,7 @@ export function fairShare(living: readonly string[], id: string): number {
 
 const NOW = sql`now()`;
 const MIB = 1_048_576;
-const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
+const CLAIM = { id: shards.id, epoch: shards.epoch, unclean: shards.unclean };
 
 /** The queries of the leases. The simulation implements the same type in memory. */
 export type Leases = ReturnType<typeof createLeases>;
@@ -89,11 +88,7 @@ export function createLeases(db: Db, renewals: Db) {
    * holder.
    */
   const release = async (id: string, claims: ReadonlyMap<number, Claim>) => {
-    const given = Array.from(claims, ([shard, { epoch, unclean }]) => ({
-      id: shard,
-      epoch,
-      orphaned: unclean,
-    }));
+    const given = Array.from(claims, ([shard, claim]) => ({ id: shard, ...claim }));
     if (given.length > 0) await db.run(releasing, { id, given });
   };
   return {
@@ -134,9 +129,7 @@ export function createLeases(db: Db, renewals: Db) {
       const living = [...new Set(found.map(({ dispatcher }) => dispatcher))];
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await claimShards(db, id, missing) : [];
-      const all = [...owned, ...claimed].map(
-        ({ id: shard, epoch, orphaned }) => [shard, { epoch, unclean: orphaned }] as const,
-      );
+      const all = [...owned, ...claimed].map(({ id: shard, ...claim }) => [shard, claim] as const);
       const owns: ReadonlyMap<number, Claim> = new Map(all);
       return { owned: owns, surplus: Math.max(0, -missing) };
     },
@@ -170,7 +163,7 @@ async function expireLease(tx: Tx, dead: Heartbeat): Promise<number | undefined>
   const row = () => tx.select({ id: dispatchers.id }).from(dispatchers).where(stillDead);
   const freed = tx
     .update(shards)
-    .set({ dispatcherId: null, orphaned: true })
+    .set({ dispatcherId: null, unclean: true })
     .where(and(eq(shards.dispatcherId, dead.id), exists(row())));
   const [locked, { count }] = await Promise.all([
     row().for("update"),
@@ -202,7 +195,7 @@ const releasing = statement({
   // Raw SQL, because the parameter is a table.
   params: { id: dispatchers.id, given: rows(CLAIM) },
   text: ({ id, given }) => sql`
-    update shards s set dispatcher_id = null, orphaned = given.orphaned
+    update shards s set dispatcher_id = null, unclean = given.unclean
       from ${given}
      where s.id = given.id and s.epoch = given.epoch and s.dispatcher_id = ${id}`,
 });

@@ -212,7 +212,7 @@ function explained(key: string, value: unknown): unknown {
   );
 }
 
-/** Returns an example body, which scripts/vectors.ts has made with the composer. */
+/** Returns an example body, which scripts/vectors.ts has made with the payload format. */
 export function exampleBodyOf(event: EventValue, mode: PayloadMode): Json {
   return JSON.parse(examples[event][mode]);
 }

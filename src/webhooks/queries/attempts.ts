@@ -194,7 +194,7 @@ export async function withRequests<T extends KeptRequest>(
   db: DbOrTx,
   attempts: readonly T[],
 ): Promise<(Omit<T, keyof ShownRequest> & ShownRequest)[]> {
-  const composed = attempts.filter(({ composer }) => composer !== null);
+  const composed = attempts.filter(({ payloadFormat }) => payloadFormat !== null);
   const eventIds = new Set(composed.map((one) => one.eventId));
   const found =
     eventIds.size === 0
@@ -212,7 +212,7 @@ export interface KeptRequest {
   readonly startedAt: Date;
   readonly requestHeaders: Headers | null;
   readonly requestBody: string | null;
-  readonly composer: number | null;
+  readonly payloadFormat: number | null;
   readonly host: string | null;
   readonly signature: Uint8Array | null;
   readonly previousSignature: Uint8Array | null;
@@ -228,7 +228,7 @@ const LOST: ShownRequest = { requestHeaders: null, requestBody: null };
  * body is that of the body that was sent, so that no other bytes are ever shown.
  */
 function requestOf(kept: KeptRequest, facts: EventFacts | undefined): ShownRequest {
-  const { composer: number, host, signature, previousSignature, bodyDigest } = kept;
+  const { payloadFormat: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody } = kept;
   if (number === null) return { requestHeaders, requestBody };
   const format = payloadFormatOf(number);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 
 import { eq, sql } from "drizzle-orm";
 
@@ -7,49 +7,11 @@ import { violatesUnique } from "../../../db/errors.ts";
 import { prepared } from "../../../db/session.ts";
 import { companies, plans } from "../../../db/schema/companies.ts";
 import { instant } from "../../../db/statement.ts";
-import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
+import { createDatabase } from "../../support/postgres.ts";
 import { until } from "../../support/network/receiver.ts";
+import { fixture } from "../../support/fixture.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  await database.db.sql`create table written (by text)`;
-});
-afterAll(() => database.drop());
-
-/** Uses a pool of one connection, so that leftovers of a lost connection would reach the next user. */
-async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
-  const one = connect(database.url, { max: 1, name: "one" });
-  await use(one);
-  await one.close();
-}
-
-/** Ends the server's side of the connection, as a restart does. */
-async function terminate(): Promise<void> {
-  await until("the end of the connection", async () => {
-    await database.db.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-       where application_name = 'one' and datname = current_database()`;
-    const [row] = await database.db.sql<{ left: number }[]>`
-      select count(*) as left from pg_stat_activity
-       where application_name = 'one' and datname = current_database()`;
-    return row?.left === 0;
-  });
-}
-
-/** Lists the statements about plans that the server has prepared on the connection. */
-const preparedOn = async (one: RawDb): Promise<string[]> => {
-  const rows = await one.sql<{ statement: string }[]>`
-    select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
-  return rows.map(({ statement }) => statement);
-};
-
-const endOf = (work: Promise<unknown>) =>
-  work.then(
-    () => "committed",
-    () => "failed",
-  );
+const database = fixture(createDatabase);
 
 test("a transaction whose connection ends during a statement fails, and the next one works", async () => {
   await withOne(async (one) => {
@@ -171,3 +133,40 @@ test("a failed statement throws the server's error without the values of paramet
     }
   });
 });
+
+beforeAll(async () => {
+  await database.db.sql`create table written (by text)`;
+});
+
+/** Uses a pool of one connection, so that leftovers of a lost connection would reach the next user. */
+async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
+  const one = connect(database.url, { max: 1, name: "one" });
+  await use(one);
+  await one.close();
+}
+
+/** Ends the server's side of the connection, as a restart does. */
+async function terminate(): Promise<void> {
+  await until("the end of the connection", async () => {
+    await database.db.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'one' and datname = current_database()`;
+    const [row] = await database.db.sql<{ left: number }[]>`
+      select count(*) as left from pg_stat_activity
+       where application_name = 'one' and datname = current_database()`;
+    return row?.left === 0;
+  });
+}
+
+/** Lists the statements about plans that the server has prepared on the connection. */
+const preparedOn = async (one: RawDb): Promise<string[]> => {
+  const rows = await one.sql<{ statement: string }[]>`
+    select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
+  return rows.map(({ statement }) => statement);
+};
+
+const endOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "committed",
+    () => "failed",
+  );
