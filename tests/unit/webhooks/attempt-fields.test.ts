@@ -66,6 +66,13 @@ test.each(Object.entries(READERS))("the field %s of an attempt is read by %j", (
   for (const reader of readers) expect(found).toContain(reader);
 });
 
+test("contract 6.13 lists the fields of an attempt in their order", () => {
+  const [, list = ""] =
+    /^Attempt: `([^`]+)`/m.exec(textOf("docs/contract/6-subscriptions.md")) ?? [];
+  const names = list.replaceAll(/\([^)]*\)/g, "").split(/[\s,]+/);
+  expect(names).toEqual(Object.keys(READERS));
+});
+
 test("no list reads the columns that the API does not show", () => {
   for (const column of Object.keys(INTERNAL)) expect(SUMMARY).not.toHaveProperty(column);
 });
