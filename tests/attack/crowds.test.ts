@@ -10,10 +10,6 @@ import { until } from "../support/network/receiver.ts";
 
 /* Crowds of unauthenticated clients with many addresses must not keep other clients from the service. */
 
-const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
-
-const JSON_TYPE = "Content-Type: application/json\r\n";
-
 test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other network from signing in", async () => {
   const seen = new Map<number | undefined, number>();
   const over = new AbortController();
@@ -41,7 +37,6 @@ test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other networ
 }, 180_000);
 
 const EVENTS = "POST /api/v1/providers/any/events HTTP/1.1";
-const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
 const HALF_SENT = 1_040_000;
 
 /** Sends a body without its last byte. `said` collects the response. */
@@ -124,6 +119,10 @@ test("unsigned events above the size limit get 413, with a Content-Length or chu
   ] as const)
     expect((await sendRaw(api.root, bytes, { answers: 1 })).statuses).toEqual([status]);
 });
+
+const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
+const JSON_TYPE = "Content-Type: application/json\r\n";
+const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
 
 const { api, tenants } = world;
 

@@ -27,12 +27,6 @@ import { addTenants } from "../support/tenants.ts";
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
 
-const masterKey = randomBytes(32);
-const box = createSecretBox({ current: masterKey });
-let database: TestDatabase;
-let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let outside: RawReceiver;
-
 describe.skipIf(fault !== undefined)("a name", () => {
   beforeAll(async () => {
     database = await createDatabase();
@@ -156,6 +150,12 @@ describe.skipIf(fault !== undefined)("a name", () => {
     expect(inside.accepted).toBe(0);
   });
 });
+
+const masterKey = randomBytes(32);
+const box = createSecretBox({ current: masterKey });
+let database: TestDatabase;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+let outside: RawReceiver;
 
 const PUBLIC = "127.0.0.2";
 

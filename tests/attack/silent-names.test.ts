@@ -24,8 +24,6 @@ import { addTenants } from "../support/tenants.ts";
  */
 
 const SILENT = 32;
-/** The same names as in `beside-silent-names.ts`. */
-const SILENT_NAMES = Array.from({ length: SILENT }, (_, n) => `silent-${n}.test`);
 
 const fault = resolverFault();
 if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
@@ -170,5 +168,8 @@ describe.skipIf(fault !== undefined)(`beside ${SILENT} names with a silent name 
     }
   });
 });
+
+/** The same names as in `beside-silent-names.ts`. */
+const SILENT_NAMES = Array.from({ length: SILENT }, (_, n) => `silent-${n}.test`);
 
 const GOOD = "good.test";

@@ -17,13 +17,6 @@ import { fixture } from "../../support/fixture.ts";
 
 /** A fake clock and cheap passwords, for tests that need minutes. */
 
-const clock = createFakeClock();
-const plain: Passwords = {
-  hash: async (password) => `plain ${password}`,
-  verify: async (password, hash) => hash === `plain ${password}`,
-  needsRehash: () => false,
-};
-
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
 /** Real hashes and the machine's clock, for tests with parallel requests. */
@@ -189,6 +182,14 @@ test("the SQL statement and decideWrongAttempt agree on a thousand random attemp
     ...(lock ?? { failures: 0, locks: 0, lockedUntil: null, lastFailureAt: now }),
   });
 });
+
+const clock = createFakeClock();
+
+const plain: Passwords = {
+  hash: async (password) => `plain ${password}`,
+  verify: async (password, hash) => hash === `plain ${password}`,
+  needsRehash: () => false,
+};
 
 const SCHEDULE_S = [60, 120, 240, 480, 900];
 

@@ -15,28 +15,6 @@ import { createDatabase, type TestDatabase } from "../../support/postgres.ts";
 import { parsePrometheus } from "../../support/prometheus.ts";
 import { until } from "../../support/network/receiver.ts";
 
-let database: TestDatabase;
-let db: RawDb;
-const rowOf = async (name: string) => {
-  const [row] = await db.sql<
-    {
-      rows: number;
-      reached: string | null;
-      failures: number;
-      error: string | null;
-      succeeded: boolean;
-      isFree: boolean;
-      pauseS: number;
-    }[]
-  >`
-    select rows, reached, failures, last_error as error, succeeded_at is not null as succeeded, holder is null as "isFree",
-           -- Rounded to a quarter of a minute, because the run before the pause takes longer on a busy machine.
-           (15 * round(extract(epoch from next_at - began_at) / 15))::int as "pauseS"
-      from maintenance_jobs where name = ${name}`;
-  if (row === undefined) throw new Error(`There is no job ${name}.`);
-  return row;
-};
-
 describe("a job", () => {
   test("that is due is run once, although several processes compete for it", async () => {
     const names = ["one", "two", "three"];
@@ -363,6 +341,29 @@ describe("dispatchers", () => {
     }
   }, 60_000);
 });
+
+let database: TestDatabase;
+let db: RawDb;
+
+const rowOf = async (name: string) => {
+  const [row] = await db.sql<
+    {
+      rows: number;
+      reached: string | null;
+      failures: number;
+      error: string | null;
+      succeeded: boolean;
+      isFree: boolean;
+      pauseS: number;
+    }[]
+  >`
+    select rows, reached, failures, last_error as error, succeeded_at is not null as succeeded, holder is null as "isFree",
+           -- Rounded to a quarter of a minute, because the run before the pause takes longer on a busy machine.
+           (15 * round(extract(epoch from next_at - began_at) / 15))::int as "pauseS"
+      from maintenance_jobs where name = ${name}`;
+  if (row === undefined) throw new Error(`There is no job ${name}.`);
+  return row;
+};
 
 beforeEach(async () => {
   database = await createDatabase();

@@ -9,6 +9,7 @@ import { basename, dirname, join } from "node:path";
 import { connect } from "../../../db/client.ts";
 import { startSmtpSink, type SmtpSink } from "../../../scripts/demo/smtp-sink.ts";
 import { until } from "../../support/network/receiver.ts";
+
 const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
 if (missing.length > 0)

@@ -13,8 +13,6 @@ import { createDatabase } from "../../support/postgres.ts";
 import { Receiver, until } from "../../support/network/receiver.ts";
 import { fixture } from "../../support/fixture.ts";
 
-let treatment: Treatment = "accept";
-
 const database = fixture(createDatabase);
 const stores = fixture(createTestSchedule);
 const server = fixture(() => MailServer.start(() => treatment));
@@ -108,6 +106,8 @@ test("each threshold raises one alert, although two dispatchers are killed betwe
     "recovered",
   ]);
 }, 240_000);
+
+let treatment: Treatment = "accept";
 
 const key = crypto.getRandomValues(new Uint8Array(32));
 
