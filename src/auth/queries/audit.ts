@@ -8,7 +8,7 @@ import type { Page } from "../../http/list.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { parseInstant } from "../../lib/clock.ts";
-import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "../audit-model.ts";
+import type { AuditAction, AuditQuery, AuditRow } from "../audit-model.ts";
 
 interface AuditEntry {
   readonly at: Date;
@@ -72,7 +72,7 @@ function filterOf({ action, actor_id: actorId, company_id: companyId, since, unt
   };
 }
 
-async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<AuditRow[]> {
+async function withNames(db: DbOrTx, rows: readonly StoredRow[]): Promise<AuditRow[]> {
   const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
   const employers = rows.map((row) => row.companyId);
   const [userNames, companyNames] = await Promise.all([
@@ -87,13 +87,11 @@ async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<A
   }));
 }
 
+type StoredRow = typeof auditLog.$inferSelect;
 const { id, ...columns } = getTableColumns(auditLog);
 const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
 
-async function insertAuditRow(
-  tx: DbOrTx,
-  row: Omit<typeof auditLog.$inferSelect, "id">,
-): Promise<void> {
+async function insertAuditRow(tx: DbOrTx, row: Omit<StoredRow, "id">): Promise<void> {
   await insertion(tx, row);
 }
 
@@ -117,7 +115,7 @@ function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter,
 }
 
 /** Lists rows of the audit log by descending id, so the row that was written last comes first. */
-function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
+function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredRow[]> {
   return db
     .select()
     .from(auditLog)
@@ -135,7 +133,7 @@ async function auditRowsOfTenant(
   partnerId: number,
   filter: AuditFilter,
   page: Page,
-): Promise<StoredAuditRow[]> {
+): Promise<StoredRow[]> {
   const own = db
     .select()
     .from(auditLog)

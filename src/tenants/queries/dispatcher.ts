@@ -123,10 +123,10 @@ async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
 
 /** Reads disabled webhook subscriptions, the most recently disabled first. */
 async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
-  const { id, partnerId, label, disabledAt, disabledReason } = webhookSubscriptions;
-  const { consecutiveFailureCount: failures } = webhookSubscriptions;
+  const { id, partnerId, label, disabledAt, disabledReason, consecutiveFailureCount } =
+    webhookSubscriptions;
   const found = await db
-    .select({ id, partnerId, label, disabledAt, reason: disabledReason, failures })
+    .select({ id, partnerId, label, disabledAt, disabledReason, consecutiveFailureCount })
     .from(webhookSubscriptions)
     .where(isDisabled)
     .orderBy(desc(disabledAt), asc(id))
@@ -134,7 +134,7 @@ async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
   return found.map((one) => ({
     ...one,
     disabledAt: neverNull(one.disabledAt),
-    reason: neverNull(one.reason),
+    disabledReason: neverNull(one.disabledReason),
   }));
 }
 

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 
-import { planCases } from "../../../scripts/bench/plan-cases.ts";
-import { measurePlans, type Measured } from "../../../scripts/bench/plan-run.ts";
-import { createDatabase } from "../../support/postgres.ts";
 import { fixture } from "../../support/fixture.ts";
+import { planCases } from "../../support/plans/cases.ts";
+import { measurePlans, type Measured } from "../../support/plans/run.ts";
+import { createDatabase } from "../../support/postgres.ts";
 
-/** `bun run bench plans` uses a million queued entries and ten million attempts, on each version of PostgreSQL. */
+/** Enough rows that a plan that scans a table exceeds every limit. */
 const SIZES = { queued: 100_000, attempts: 100_000, others: 500, batches: 1_000 };
 const FILL_MS = 120_000;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { measureAttemptBytes } from "../../../scripts/bench/attempt-bytes.ts";
+import { measureAttemptBytes } from "../../support/attempt-bytes.ts";
 import { createDatabase } from "../../support/postgres.ts";
 
 /** Bytes per attempt without the response. Multiplied by the days of retention, this is the disk space of an event. */

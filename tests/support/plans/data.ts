@@ -1,8 +1,8 @@
-// Test data for `bun run bench plans` and tests/integration/db/plans.test.ts: one subscription with nearly all of the
+// Data of tests/integration/db/plans.test.ts: one subscription with nearly all of the
 // outbox and a tenth of the attempts, many subscriptions with few rows, and a slot for batches.
-import type { RawDb, RawTx } from "../../db/client.ts";
-import { indexEndedDays, partitionsAhead } from "../../db/partitions.ts";
-import { SHARDS } from "../../src/outbox/schedule.ts";
+import type { RawDb, RawTx } from "../../../db/client.ts";
+import { indexEndedDays, partitionsAhead } from "../../../db/partitions.ts";
+import { SHARDS } from "../../../src/outbox/schedule.ts";
 
 export interface PlanSizes {
   /** Rows of review_history; as many are queued for one subscription. */
@@ -17,7 +17,7 @@ export interface PlanSizes {
 const DAY_MS = 86_400_000;
 const SEED_ROWS = 50;
 /** How many entries each of the others has queued. */
-export const QUEUED_BY_OTHERS = 2;
+const QUEUED_BY_OTHERS = 2;
 /** Days of attempts, including today. */
 const DAYS = 5;
 /** Attempts of older days store their requests, as before bodies were composed again on demand. */
