@@ -34,7 +34,7 @@ test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other networ
   over.abort();
   expect(answers).toEqual(VICTIMS.map(() => Array<number>(SIGN_INS).fill(200)));
   expect([...seen.keys()].toSorted()).toEqual([401, 503]);
-}, 180_000);
+});
 
 const EVENTS = "POST /api/v1/providers/any/events HTTP/1.1";
 const HALF_SENT = 1_040_000;
@@ -73,7 +73,7 @@ test.skipIf(process.platform !== "linux")(
     const refused = () => crowd.filter((one) => statusOf(one) === "503");
     // The two bodies from other addresses count against the bound too.
     const expected = BODIES - (HELD - other.length);
-    await until("all beyond the bound are refused", () => refused().length >= expected, 30_000);
+    await until("all beyond the bound are refused", () => refused().length >= expected);
     expect(refused()[0]?.said.toLowerCase()).toContain("retry-after: 5");
     expect(refused()).toHaveLength(expected);
     expect(other.map(statusOf)).toEqual(["", ""]);
@@ -84,7 +84,6 @@ test.skipIf(process.platform !== "linux")(
     expect((await sendRaw(api.root, whole, { answers: 1 })).statuses).toEqual([401]);
     for (const one of [...other, ...crowd]) one.end();
   },
-  60_000,
 );
 
 test.each([

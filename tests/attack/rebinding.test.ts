@@ -79,7 +79,7 @@ describe.skipIf(fault !== undefined)("a name", () => {
     const attempts = () => db.sql<{ id: string; ending: string }[]>`
       select distinct on (subscription_id) subscription_id as id, coalesce(error_code, outcome) as ending
         from delivery_attempts where subscription_id = any(${[...ids.keys()]}) order by subscription_id, id`;
-    await until("all are tried", async () => (await attempts()).length === urls.length, 60_000);
+    await until("all are tried", async () => (await attempts()).length === urls.length);
     const rows = await attempts();
     return Object.fromEntries(rows.map(({ id, ending }) => [ids.get(id) ?? "", ending]));
   }

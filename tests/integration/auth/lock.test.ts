@@ -19,8 +19,8 @@ import { fixture } from "../../support/fixture.ts";
 
 const database = fixture(createDatabase);
 const tenants = fixture(() => addTenants(database.db));
-/** Real hashes and the machine's clock, for tests with parallel requests. */
-const api = fixture(() => startApi({ db: database.db }));
+/** Real hashes and a clock that stands still, because a busy machine may need longer than a lock of 60 s lasts. */
+const api = fixture(() => startApi({ db: database.db, clock: createFakeClock() }));
 const timed = fixture(() =>
   startApi({ db: database.db, clock, passwords: plain, config: api.deps.config }),
 );
@@ -31,7 +31,7 @@ describe("parallel attempts", () => {
     async (known) => {
       const email = await freshEmail(known);
       const answers = await Promise.all(
-        Array.from({ length: 100 }, (_, i) => attempt(api, email, `wrong ${i}`)),
+        Array.from({ length: 100 }, () => attempt(api, email, "wrong")),
       );
       expect(counts(answers)).toEqual({ 401: 5, 429: 95 });
       expect(await lockOf(email)).toMatchObject({ failures: 0, locks: 1 });

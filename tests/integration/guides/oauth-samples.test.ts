@@ -73,7 +73,6 @@ describe("the programs of the OAuth guide", () => {
       expect([await run.exited, await problems]).toEqual([0, ""]);
       expect(out.trim().split("\n").slice(1)).toEqual([email, "401"]);
     },
-    180_000,
   );
 });
 

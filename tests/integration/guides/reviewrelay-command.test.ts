@@ -260,7 +260,7 @@ describe("the other commands", () => {
       const fits = ajv.compile(schema);
       expect([value, fits(JSON.parse(bytes)), fits.errors]).toEqual([value, true, null]);
     }
-  }, 120_000);
+  });
 
   test("subscribe once, and name the page for changes", async () => {
     const { status, said } = await command(["subscribe", "https://hooks.partner.example/"]);

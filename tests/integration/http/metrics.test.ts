@@ -97,7 +97,7 @@ test("a dispatcher counts attempts, POSTs and commits, and reports its shards", 
       Array.from({ length: 3 }, () => reviewAction(tenant)),
     ),
   );
-  await until("three requests", () => receiver.received.length === 3, 20_000);
+  await until("three requests", () => receiver.received.length === 3);
   const attempts = async () => {
     const { values } = await scrape(port);
     const of = (outcome: string) => values.get(`reviewrelay_attempts_total{outcome="${outcome}"}`);

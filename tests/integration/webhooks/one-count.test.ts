@@ -137,7 +137,7 @@ const ACTIONS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<voi
   },
 };
 
-const STEPS = 60;
+const STEPS = 40;
 
 const STEP_MS = 300_000;
 
@@ -326,16 +326,20 @@ async function listed(model: Model, state?: State): Promise<Record<string, State
 
 async function checkEvents(model: Model): Promise<Readonly<Record<string, State>>> {
   const states: Record<string, State> = {};
-  for (const { id, state } of model.events.values()) {
-    states[id] = await shown(model, id);
-    const queued = model.isActive ? ["pending", "waiting"] : ["held"];
-    expect(state === "queued" ? queued : [state]).toContain(states[id]);
-  }
+  const queued = model.isActive ? ["pending", "waiting"] : ["held"];
+  await Promise.all(
+    [...model.events.values()].map(async ({ id, state }) => {
+      states[id] = await shown(model, id);
+      expect(state === "queued" ? queued : [state]).toContain(states[id]);
+    }),
+  );
   expect(await listed(model)).toEqual(states);
-  for (const state of STATES) {
-    const expected = Object.entries(states).filter(([, one]) => one === state);
-    expect(await listed(model, state)).toEqual(Object.fromEntries(expected));
-  }
+  await Promise.all(
+    STATES.map(async (state) => {
+      const expected = Object.entries(states).filter(([, one]) => one === state);
+      expect(await listed(model, state)).toEqual(Object.fromEntries(expected));
+    }),
+  );
   return states;
 }
 
