@@ -35,7 +35,7 @@ describe.skipIf(chromium === undefined)("the secret of a subscription", () => {
     await dialog.getByRole("button", { name: "End it" }).focus();
     await page.keyboard.press("Enter");
     await signatures(page).getByText("not sent").waitFor();
-    await until("the focus", () => signatures(page).evaluate((one) => one.matches(":focus")));
+    await signatures(page).and(page.locator(":focus")).waitFor();
     expect(await button(page, "End the former secret now …").count()).toBe(0);
     expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
 

@@ -100,7 +100,7 @@ describe.skipIf(chromium === undefined)("a new subscription", () => {
     await button(page, "Create subscription").click();
     await page.getByText("must lead to a public address", { exact: false }).first().waitFor();
     expect(await url.getAttribute("aria-invalid")).toBe("true");
-    await until("the focus", () => url.evaluate((one) => one.matches(":focus")));
+    await url.and(page.locator(":focus")).waitFor();
   });
 
   test("offers no kind with a taken slot, and shows the subscription in it", async () => {
