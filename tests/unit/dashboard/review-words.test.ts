@@ -18,8 +18,6 @@ import {
   ERROR_TEXTS,
   errorText,
 } from "../../../src/dashboard/app/pages/reviews/site-words.ts";
-const kim = { type: "user", id: 3, name: "Kim" };
-const google = { type: "system", id: null, name: "google" };
 
 describe("the history in words", () => {
   test.each([
@@ -178,6 +176,9 @@ test("stores with a broken connection come first, each with its broken ones firs
     ["B", 0, ["Yelp"]],
   ]);
 });
+
+const kim = { type: "user", id: 3, name: "Kim" };
+const google = { type: "system", id: null, name: "google" };
 
 const names = {
   user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
