@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { storableText } from "../http/text.ts";
+import { orNull, storableText } from "../http/text.ts";
 
 /** Allowed lengths of a new password, in characters (contract 4.17). Sign-in has the same upper limit. */
 const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
@@ -58,10 +58,6 @@ export const loginBody = Type.Object(
 );
 export type LoginBody = Static<typeof loginBody>;
 
-const nullable = <T extends ReturnType<typeof Type.Integer> | ReturnType<typeof Type.String>>(
-  type: T,
-) => Type.Union([type, Type.Null()]);
-
 export const userObject = Type.Object(
   {
     id: Type.Integer(),
@@ -78,7 +74,7 @@ export const companyObject = Type.Object(
     id: Type.Integer(),
     type: Type.Union([Type.Literal("platform"), Type.Literal("partner"), Type.Literal("account")]),
     name: Type.String(),
-    partner_id: nullable(Type.Integer()),
+    partner_id: orNull(Type.Integer()),
   },
   { title: "Company", description: "The company that the user belongs to." },
 );
@@ -90,8 +86,8 @@ export const planObject = Type.Object(
 export const whiteLabelObject = Type.Object(
   {
     enabled: Type.Boolean(),
-    brand_name: nullable(Type.String()),
-    domain: nullable(Type.String()),
+    brand_name: orNull(Type.String()),
+    domain: orNull(Type.String()),
   },
   { title: "WhiteLabel", description: "Branding that replaces the platform's own." },
 );
@@ -101,7 +97,7 @@ const sessionContext = {
   user: userObject,
   company: companyObject,
   theme: Type.Object(
-    { primary_color: Type.String(), logo_url: nullable(Type.String()) },
+    { primary_color: Type.String(), logo_url: orNull(Type.String()) },
     { title: "Theme", description: "Branding of the pages." },
   ),
   white_label: whiteLabelObject,

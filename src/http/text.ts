@@ -46,7 +46,8 @@ export interface TInstant extends TString {
 
 /** Declares the schema of an instant in a response. */
 export function instantAnswer(): TInstant {
-  return Object.assign(Type.String(), { format: INSTANT } as const);
+  // The format is given twice: to TypeBox, so that it is the first key in the API description, and to the type.
+  return Object.assign(Type.String({ format: INSTANT }), { format: INSTANT } as const);
 }
 
 /** Declares a schema whose value may be null. */

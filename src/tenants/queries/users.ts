@@ -100,15 +100,8 @@ export async function hasEmail(db: DbOrTx, email: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-interface NewUserRow {
-  readonly companyId: number;
-  readonly email: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly passwordHash: string | null;
-  readonly storeIds: readonly number[];
-  readonly createdAt: Date;
-}
+type NewUserRow = Omit<typeof users.$inferSelect, "id" | "isActive" | "updatedAt"> &
+  Pick<User, "storeIds">;
 
 export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {
   const rows = await tx
