@@ -5,7 +5,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
-  live: () => import("./bench/live/live.ts"),
+  live: () => import("./bench/live.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

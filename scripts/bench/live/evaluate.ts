@@ -3,8 +3,8 @@ import { encodeTime } from "ulid";
 
 import { quantile, round } from "../figures.ts";
 import type { Arrival } from "../sink.ts";
-import type { Offered } from "./offer.ts";
-import { placeOf, type Requests } from "./requests.ts";
+import type { Offered } from "../offer.ts";
+import { placeOf, type Requests } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
 export interface Received {

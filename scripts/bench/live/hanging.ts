@@ -1,8 +1,8 @@
 // Part d: whether hanging receivers slow down others.
 import { quantile, round } from "../figures.ts";
 import { evaluate } from "./evaluate.ts";
-import { atRate } from "./offer.ts";
-import { prepare } from "./requests.ts";
+import { atRate } from "../offer.ts";
+import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
 export interface Hanging {
@@ -53,7 +53,7 @@ async function p95Of(
   await rig.sink.reset({ keys: true, hang });
   const offered = await atRate(rig.root, requests, PER_SECOND, rig.stop);
   await Bun.sleep(LATEST_MS);
-  const { arrivals } = await rig.sink.report(true);
+  const arrivals = await rig.sink.takeArrivals();
   const mine = arrivals.filter(([, , host]) => healthy.has(host));
   const received = evaluate(requests, offered, mine);
   const expected = Math.round((count * healthy.size) / rig.tenants.length);

@@ -3,9 +3,9 @@ import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
 import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
-import { addTenants, addUsers, type Tenant } from "./tenants.ts";
+import { addTenants, addUsers, type Tenant } from "../tenants.ts";
 import { callsOf, readUsage, resetStatements, topStatements, type TopStatement } from "./usage.ts";
-import { bytesOf, Wire } from "./wire.ts";
+import { bytesOf, Wire } from "../wire.ts";
 
 export interface Watched {
   readonly subscriptions: number;
@@ -81,7 +81,7 @@ async function watch(rig: LiveRig, count: number, idle: Second): Promise<Watched
     subscriptions: count,
     watchers: WATCHERS,
     refused,
-    queriesPerSecond: rig.stores.counted
+    queriesPerSecond: rig.counted
       ? round(own.reduce((sum, [, calls]) => sum + calls, 0) / count, 2)
       : Number.NaN,
     postgresMs: round(busy.postgresMs - idle.postgresMs, 1),
@@ -131,8 +131,7 @@ export interface Read {
 
 const CALLS = 60;
 
-/** Recent attempts of the subscription: more than it could have had in this time, and not yet counted. */
-const RECENT = 250_000;
+/** The default of recent attempts is more than the subscription could have had in this time, and not yet counted. */
 const RECENT_S = 420;
 
 /** Measures reads while one subscription, whose receiver hangs, has all pending entries. */
@@ -144,12 +143,18 @@ export async function partF(rig: LiveRig): Promise<Read[]> {
   const [tenant] = await addTenants(rig, [url]);
   if (tenant === undefined) return [];
   await insertPending(rig, tenant);
-  await insertRecent(rig.db, tenant.subscriptionId, { count: RECENT, seconds: RECENT_S });
+  await insertRecent(rig.db, tenant.subscriptionId, {
+    count: options.attempts,
+    seconds: RECENT_S,
+  });
   const path = `/partner/webhooks/${tenant.subscriptionId}`;
   const paths: [name: string, path: string][] = [
     ["subscriptions", "/partner/webhooks"],
     ["subscription", path],
     ["deliveries", `${path}/deliveries`],
+    ["deliveries of an event", `${path}/deliveries?event=review_received`],
+    ["deliveries of an absent event", `${path}/deliveries?event=note_added`],
+    ["deliveries that failed", `${path}/deliveries?outcome=failed`],
     ["health", `${path}/health`],
     ["stats", `${path}/stats`],
   ];

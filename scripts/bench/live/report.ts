@@ -1,6 +1,6 @@
 // Prints the tables at the end of a run.
 import { round } from "../figures.ts";
-import type { Bare } from "./bare.ts";
+import type { Bare } from "../bare.ts";
 import type { Hanging } from "./hanging.ts";
 import type { Read, Watched } from "./reads.ts";
 import type { Soak } from "./soak.ts";

@@ -1,9 +1,9 @@
 // `--soak 10m` checks whether anything grows while events arrive, receivers fail and autovacuum runs.
 import { round, slopeOf, type Slope } from "../figures.ts";
-import { memoryOf } from "../rig.ts";
+import { memoryOf } from "../cpu.ts";
 import { evaluate, latencies } from "./evaluate.ts";
-import { atRate } from "./offer.ts";
-import { prepare } from "./requests.ts";
+import { atRate } from "../offer.ts";
+import { prepare } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 
 interface Minute {
@@ -64,7 +64,7 @@ async function step(
   const requests = prepare(rig.sign, rig.tenants, { name: `soak${minute}`, count, perRequest: 1 });
   const offered = await atRate(rig.root, requests, perSecond, rig.stop);
   await Bun.sleep(LATEST_MS);
-  const { arrivals } = await rig.sink.report(true);
+  const arrivals = await rig.sink.takeArrivals();
   const healthy = arrivals.filter(([, , host]) => !failing.has(host));
   const { p50Ms, p99Ms } = latencies(evaluate(requests, offered, healthy).fromPublishMs);
   const [dead] = await rig.db.sql<{ rows: number }[]>`
@@ -76,8 +76,8 @@ async function step(
     p50Ms,
     p99Ms,
     inversions: evaluate(requests, offered, healthy).inversions,
-    apiMb: megabytes(rig.product.api.pid),
-    dispatcherMb: megabytes(rig.product.dispatcher.pid),
+    apiMb: megabytes(rig.api.pid),
+    dispatcherMb: megabytes(rig.dispatcher.pid),
     deadOutboxRows: dead?.rows ?? Number.NaN,
   };
 }

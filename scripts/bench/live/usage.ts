@@ -1,6 +1,7 @@
 // The cost of a load: CPU by process, blocks, WAL and statements of the database.
+import type { RawDb } from "../../../db/client.ts";
 import { round } from "../figures.ts";
-import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
+import { cpuMsOf, cpuMsOfTree } from "../cpu.ts";
 import type { LiveRig } from "./rig.ts";
 
 const PROCESSES = ["api", "dispatcher", "postgres", "redis", "driver", "receivers"] as const;
@@ -17,11 +18,17 @@ export interface Usage {
   readonly commits: number;
 }
 
-export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usage> {
+export async function readUsage({
+  stores,
+  counted: isCounted,
+  api,
+  dispatcher,
+  sink,
+}: LiveRig): Promise<Usage> {
   const { user, system } = process.cpuUsage();
   const cpu = {
-    api: cpuMsOf(product.api.pid),
-    dispatcher: cpuMsOf(product.dispatcher.pid),
+    api: cpuMsOf(api.pid),
+    dispatcher: cpuMsOf(dispatcher.pid),
     postgres: cpuMsOfTree(stores.postmaster),
     redis: stores.redisCpu(),
     driver: (user + system) / 1_000,
@@ -31,7 +38,7 @@ export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usa
     select (blks_hit + blks_read)::float8 as blocks, xact_commit::float8 as commits,
            pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
       from pg_stat_database where datname = current_database()`;
-  const counted = stores.counted ? await countedOf(stores.db) : undefined;
+  const counted = isCounted ? await countedOf(stores.db) : undefined;
   return {
     cpu,
     blocks: counted?.blocks ?? row?.blocks ?? Number.NaN,
@@ -43,7 +50,7 @@ export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usa
 
 const IS_BRACKET = "query ~* '^\\s*(begin|commit|rollback|set|reset|discard)'";
 
-async function countedOf(db: LiveRig["db"]): Promise<{ blocks: number; statements: number }> {
+async function countedOf(db: RawDb): Promise<{ blocks: number; statements: number }> {
   const [row] = await db.sql.unsafe<{ blocks: number; statements: number }[]>(`
     select sum(shared_blks_hit + shared_blks_read)::float8 as blocks,
            sum(calls) filter (where not ${IS_BRACKET})::float8 as statements
@@ -90,9 +97,9 @@ const TOP = 10;
 const SHOWN_CHARS = 110;
 
 /** Returns how often each statement ran since the last reset, by its id. */
-export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>> {
-  if (!stores.counted) return new Map();
-  const found = await stores.db.sql.unsafe<{ id: string; calls: number }[]>(`
+export async function callsOf({ db, counted }: LiveRig): Promise<Map<string, number>> {
+  if (!counted) return new Map();
+  const found = await db.sql.unsafe<{ id: string; calls: number }[]>(`
     select queryid::text as id, sum(calls)::float8 as calls
       from pg_stat_statements
      where dbid = (select oid from pg_database where datname = current_database()) and not ${IS_BRACKET}
@@ -100,14 +107,17 @@ export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>>
   return new Map(found.map(({ id, calls }) => [id, calls]));
 }
 
-export async function resetStatements({ stores }: LiveRig): Promise<void> {
-  if (stores.counted) await stores.db.sql`select pg_stat_statements_reset()`;
+export async function resetStatements({ db, counted }: LiveRig): Promise<void> {
+  if (counted) await db.sql`select pg_stat_statements_reset()`;
 }
 
 /** Returns the statements with the most execution time since the last reset. */
-export async function topStatements({ stores }: LiveRig, events: number): Promise<TopStatement[]> {
-  if (!stores.counted) return [];
-  const rows = await stores.db.sql<
+export async function topStatements(
+  { db, counted }: LiveRig,
+  events: number,
+): Promise<TopStatement[]> {
+  if (!counted) return [];
+  const rows = await db.sql<
     { calls: number; ms: number; planMs: number; blocks: number; query: string }[]
   >`
     select calls::float8 as calls, total_exec_time as ms, total_plan_time as "planMs",
@@ -122,4 +132,15 @@ export async function topStatements({ stores }: LiveRig, events: number): Promis
     blocksPerEvent: round(blocks / events, 1),
     text: query.replaceAll(/\s+/g, " ").slice(0, SHOWN_CHARS),
   }));
+}
+
+/** Creates the extension; returns whether it counts. */
+export async function countStatements(db: RawDb): Promise<boolean> {
+  try {
+    await db.sql`create extension if not exists pg_stat_statements`;
+    await db.sql`select pg_stat_statements_reset()`;
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -48,9 +48,9 @@ function note(taken: Taken, n: number, status: number): void {
  */
 export async function asFastAs(
   root: string,
-  { bytes }: Requests,
+  { bytes }: Pick<Requests, "bytes">,
   { clients, ms }: { clients: number; ms: number },
-  stop: AbortSignal,
+  stop?: AbortSignal,
 ): Promise<Offered> {
   const wires = await Promise.all(Array.from({ length: clients }, () => Wire.open(root)));
   const taken = begin(bytes.length);
@@ -63,7 +63,7 @@ export async function asFastAs(
           const next = () => {
             const request = bytes[taken.count];
             const at = now();
-            if (request === undefined || at > endsAt || stop.aborted) return resolve();
+            if (request === undefined || at > endsAt || stop?.aborted === true) return resolve();
             const n = taken.count++;
             taken.sentAt[n] = at;
             taken.client[n] = client;
@@ -87,7 +87,7 @@ const CONNECTIONS = 64;
 /** Open loop: each request is sent when it is due. */
 export async function atRate(
   root: string,
-  { bytes }: Requests,
+  { bytes }: Pick<Requests, "bytes">,
   perSecond: number,
   stop: AbortSignal,
 ): Promise<Offered> {

@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 
-import { connect } from "../../../db/client.ts";
-import { round } from "../figures.ts";
-import { hostsOf } from "../rig.ts";
-import { TENANTS, type LiveRig } from "./rig.ts";
+import { connect } from "../../db/client.ts";
+import { round } from "./figures.ts";
+import { hostsOf } from "./receivers.ts";
+import { TENANTS, type LiveRig } from "./live/rig.ts";
 
 export interface Bare {
   /** One row and one commit each, over 16 connections. */
@@ -25,12 +25,19 @@ export async function bareLoops(rig: LiveRig): Promise<Bare> {
   // Clears the receivers' behaviour of the previous part.
   await rig.sink.reset();
   const insertsPerSecond = await inserts(rig);
-  const fetchPerSecond = await posts(rig, "fetch-loop.ts");
-  const clientPerSecond = await posts(rig, "client-loop.ts");
+  const urls = hostsOf(rig.sink.port, TENANTS);
+  const posts = async (sender: "fetch" | "client") => {
+    const { deliveries, seconds } = await bareLoop(sender, POSTS, urls, rig.stop);
+    return round(deliveries / seconds);
+  };
+  const bare = {
+    insertsPerSecond,
+    fetchPerSecond: await posts("fetch"),
+    clientPerSecond: await posts("client"),
+  };
   await rig.sink.reset();
-  const bare = { insertsPerSecond, fetchPerSecond, clientPerSecond };
   rig.say(
-    `  ${insertsPerSecond} inserts/s, fetch ${fetchPerSecond}/s, own client ${clientPerSecond}/s`,
+    `  ${insertsPerSecond} inserts/s, fetch ${bare.fetchPerSecond}/s, own client ${bare.clientPerSecond}/s`,
   );
   return bare;
 }
@@ -56,27 +63,41 @@ async function inserts({ stores, stop }: LiveRig): Promise<number> {
   }
 }
 
-async function posts({ sink, stop }: LiveRig, script: string): Promise<number> {
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dir, "..", script), String(POSTS), ...hostsOf(sink.port, TENANTS)],
-    {
-      env: { PATH: process.env["PATH"] ?? "", BUN_CONFIG_MAX_HTTP_REQUESTS: "4096" },
-      stdio: ["ignore", "pipe", "inherit"],
+export interface BareLoop {
+  readonly deliveries: number;
+  readonly seconds: number;
+  readonly cpuUs: number;
+}
+
+/**
+ * Runs a bare loop as a process of its own. It waits asynchronously: `spawnSync` would block this process, and its
+ * connection to Redis would time out.
+ */
+export async function bareLoop(
+  sender: "fetch" | "client",
+  deliveries: number,
+  urls: readonly string[],
+  stop?: AbortSignal,
+): Promise<BareLoop> {
+  const script = join(import.meta.dir, "bare-loop.ts");
+  const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+      BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
     },
-  );
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const end = () => child.kill("SIGKILL");
-  stop.addEventListener("abort", end);
+  stop?.addEventListener("abort", end);
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
-  stop.removeEventListener("abort", end);
+  stop?.removeEventListener("abort", end);
+  if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "") as BareLoop;
   // The signal that stopped this process may have stopped the child, too.
-  if (stop.aborted || text === "") return Number.NaN;
-  const { deliveries, seconds } = JSON.parse(text.trim().split("\n").at(-1) ?? "") as {
-    deliveries: number;
-    seconds: number;
-  };
-  return round(deliveries / seconds);
+  if (stop?.aborted === true)
+    return { deliveries: Number.NaN, seconds: Number.NaN, cpuUs: Number.NaN };
+  throw new Error("The bare loop has failed.");
 }
 
 /** Returns the mean of both, because the speed of the machine varies. */

@@ -1,29 +1,27 @@
 // `bun run bench live` drives the running product from outside; see `--help`.
-import { spawnSync } from "node:child_process";
-
-import { watchForStop } from "../../install/stop-signal.ts";
+import { watchForStop } from "../install/stop-signal.ts";
 import { bareLoops, meanOf } from "./bare.ts";
-import { partD } from "./hanging.ts";
-import { insertPast } from "./history.ts";
-import { readOptions, USAGE, type Options } from "./options.ts";
-import { partE, partF } from "./reads.ts";
-import { report, type LiveResult } from "./report.ts";
-import { withRig, type LiveRig } from "./rig.ts";
-import { soak } from "./soak.ts";
-import { partA, partB, partC, partH } from "./throughput.ts";
-import { writeResult } from "../rig.ts";
+import { partD } from "./live/hanging.ts";
+import { insertPast } from "./live/history.ts";
+import { readOptions, USAGE, type Options } from "./live/options.ts";
+import { partE, partF } from "./live/reads.ts";
+import { report, type LiveResult } from "./live/report.ts";
+import { withLiveRig, type LiveRig } from "./live/rig.ts";
+import { soak } from "./live/soak.ts";
+import { partA, partB, partC, partH } from "./live/throughput.ts";
+import { commitOf, writeResult } from "./rig.ts";
 
 /** The shell's exit status for a process that Ctrl-C ended. */
 const EXIT_STOPPED = 130;
 
 async function live(wanted: Options): Promise<number> {
   const stop = watchForStop(() => process.exit(EXIT_STOPPED));
-  const result = await withRig(wanted, stop, (rig) => run(rig));
+  const result = await withLiveRig(wanted, stop, (rig) => run(rig));
   // An interrupted run has no useful result.
   if (stop.aborted) return EXIT_STOPPED;
   report(result);
   const name = wanted.label === undefined ? "live" : `live-${wanted.label}`;
-  console.log(`\nWritten to ${writeResult(name, result)}`);
+  writeResult(name, result);
   return 0;
 }
 
@@ -61,14 +59,6 @@ const PARTS: Record<
   e: async (rig, result) => (result.e = await partE(rig)),
   f: async (rig, result) => (result.f = await partF(rig)),
 };
-
-function commitOf(tree: string): string {
-  const { stdout } = spawnSync("git", ["describe", "--always", "--dirty"], {
-    cwd: tree,
-    encoding: "utf8",
-  });
-  return stdout.trim();
-}
 
 const options = readOptions(process.argv.slice(2));
 if (options === undefined) console.log(USAGE);
