@@ -7,20 +7,15 @@ import { round } from "./figures.ts";
 import { hostsOf } from "./receivers.ts";
 import { TENANTS, type LiveRig } from "./live/rig.ts";
 
-export interface Bare {
-  /** One row and one commit each, over 16 connections. */
-  readonly insertsPerSecond: number;
-  /** POSTs to 100 hosts, one at a time to each. */
-  readonly fetchPerSecond: number;
-  readonly clientPerSecond: number;
-}
-
 const CONNECTIONS = 16;
 const INSERT_MS = 2_500;
 const POSTS = 20_000;
 const ROW = "x".repeat(400);
 
-export async function bareLoops(rig: LiveRig): Promise<Bare> {
+export type Bare = Awaited<ReturnType<typeof bareLoops>>;
+
+/** Measures inserts of one row and one commit each, and POSTs to 100 hosts, one at a time to each. */
+export async function bareLoops(rig: LiveRig) {
   rig.say("Bare loops: inserts, fetch, our HTTP client …");
   // Clears the receivers' behaviour of the previous part.
   await rig.sink.reset();
@@ -63,12 +58,6 @@ async function inserts({ stores, stop }: LiveRig): Promise<number> {
   }
 }
 
-export interface BareLoop {
-  readonly deliveries: number;
-  readonly seconds: number;
-  readonly cpuUs: number;
-}
-
 /**
  * Runs a bare loop as a process of its own. It waits asynchronously: `spawnSync` would block this process, and its
  * connection to Redis would time out.
@@ -78,7 +67,7 @@ export async function bareLoop(
   deliveries: number,
   urls: readonly string[],
   stop?: AbortSignal,
-): Promise<BareLoop> {
+): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
   const script = join(import.meta.dir, "bare-loop.ts");
   const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
     env: {
@@ -93,7 +82,7 @@ export async function bareLoop(
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
   stop?.removeEventListener("abort", end);
-  if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "") as BareLoop;
+  if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "");
   // The signal that stopped this process may have stopped the child, too.
   if (stop?.aborted === true)
     return { deliveries: Number.NaN, seconds: Number.NaN, cpuUs: Number.NaN };

@@ -63,8 +63,15 @@ await withRig({ tree: resolve(values.tree), env }, async (rig) => {
     { name: `1 event, ${PARTNERS} partners`, sites, ...SINGLE },
   ])
     rows.push(await measure(rig, sign, { scenario, api: api.pid }));
-  console.log(`${CONNECTIONS} connections; each event is one row in ${TABLES.length} tables.`);
-  console.table(rows);
+  console.log(`${CONNECTIONS} connections; each event is one row in ${TABLES.length} tables.\n`);
+  console.log(
+    "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio |",
+  );
+  console.log("|---|---|---|---|---|---|---|---|");
+  for (const one of rows)
+    console.log(
+      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms} ms | ${one.p95Ms} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio} |`,
+    );
   writeResult("ingest", { connections: CONNECTIONS, results: rows });
 });
 process.exit(0);
@@ -95,14 +102,14 @@ async function measure(
   const bareSeconds = await bareInserts(rig, await takeRows(rig.db, scenario));
   const events = scenario.perRequest * scenario.count;
   return {
-    scenario: scenario.name,
+    name: scenario.name,
     events,
-    "events/s": round(events / seconds),
-    "p50 ms": round(quantile(waits, 0.5), 1),
-    "p95 ms": round(quantile(waits, 0.95), 1),
-    "API CPU µs": round(((apiAfter - apiBefore) * 1_000) / events, 1),
-    "Postgres CPU µs": round(((postgresAfter - postgresBefore) * 1_000) / events, 1),
-    "bare INSERT events/s": round(events / bareSeconds),
+    eventsPerSecond: round(events / seconds),
+    p50Ms: round(quantile(waits, 0.5), 1),
+    p95Ms: round(quantile(waits, 0.95), 1),
+    apiCpuUs: round(((apiAfter - apiBefore) * 1_000) / events, 1),
+    postgresCpuUs: round(((postgresAfter - postgresBefore) * 1_000) / events, 1),
+    bareEventsPerSecond: round(events / bareSeconds),
     ratio: round(bareSeconds / seconds, 2),
   };
 }

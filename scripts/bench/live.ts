@@ -41,24 +41,13 @@ async function run(rig: LiveRig): Promise<LiveResult> {
   const before = await bareLoops(rig);
   for (const part of wanted.parts) {
     if (stop.aborted) return result;
-    await PARTS[part](rig, result);
+    Object.assign(result, { [part]: await PARTS[part](rig) });
   }
   result.bare = stop.aborted ? before : meanOf(before, await bareLoops(rig));
   return result;
 }
 
-const PARTS: Record<
-  Options["parts"][number],
-  (rig: LiveRig, result: LiveResult) => Promise<unknown>
-> = {
-  a: async (rig, result) => (result.a = await partA(rig)),
-  h: async (rig, result) => (result.h = await partH(rig)),
-  b: async (rig, result) => (result.b = await partB(rig)),
-  c: async (rig, result) => (result.c = await partC(rig)),
-  d: async (rig, result) => (result.d = await partD(rig)),
-  e: async (rig, result) => (result.e = await partE(rig)),
-  f: async (rig, result) => (result.f = await partF(rig)),
-};
+const PARTS = { a: partA, h: partH, b: partB, c: partC, d: partD, e: partE, f: partF };
 
 const options = readOptions(process.argv.slice(2));
 if (options === undefined) console.log(USAGE);

@@ -20,15 +20,7 @@ const now = () => performance.timeOrigin + performance.now();
 const OK = 200;
 const NOT_OK = 300;
 
-interface Taken {
-  count: number;
-  refused: number;
-  readonly sentAt: Float64Array;
-  readonly answeredAt: Float64Array;
-  readonly client: Uint16Array;
-}
-
-function begin(size: number): Taken {
+function begin(size: number) {
   return {
     count: 0,
     refused: 0,
@@ -38,7 +30,7 @@ function begin(size: number): Taken {
   };
 }
 
-function note(taken: Taken, n: number, status: number): void {
+function note(taken: ReturnType<typeof begin>, n: number, status: number): void {
   taken.answeredAt[n] = now();
   if (status < OK || status >= NOT_OK) taken.refused += 1;
 }

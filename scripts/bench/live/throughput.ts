@@ -5,14 +5,7 @@ import { asFastAs, atRate, type Offered } from "../offer.ts";
 import { prepare, type Requests } from "../requests.ts";
 import type { LiveRig } from "./rig.ts";
 import type { Tenant } from "../tenants.ts";
-import {
-  perEvent,
-  type PerEvent,
-  readUsage,
-  resetStatements,
-  type TopStatement,
-  topStatements,
-} from "./usage.ts";
+import { perEvent, readUsage, resetStatements, topStatements } from "./usage.ts";
 
 interface Load {
   readonly name: string;
@@ -23,25 +16,12 @@ interface Load {
   readonly offer: (requests: Requests) => Promise<Offered>;
 }
 
-export interface Loaded {
-  readonly name: string;
-  readonly events: number;
-  readonly refused: number;
-  readonly acceptedPerSecond: number;
-  readonly deliveredPerSecond: number;
-  readonly missing: number;
-  readonly repeated: number;
-  readonly inversions: number;
-  readonly publishToReceipt: ReturnType<typeof latencies>;
-  readonly answerToReceipt: ReturnType<typeof latencies>;
-  readonly perEvent: PerEvent;
-  readonly top: readonly TopStatement[];
-}
-
 /** How long to wait without any arrival while events are missing. */
 const PATIENCE_MS = 10_000;
 
-async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
+export type Loaded = Awaited<ReturnType<typeof measure>>;
+
+async function measure(rig: LiveRig, load: Load) {
   const requests = prepare(rig.sign, load.tenants, load);
   await rig.sink.reset({ keys: true });
   await resetStatements(rig);
@@ -54,7 +34,7 @@ async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
   const arrivals = await rig.sink.takeArrivals();
   const received = evaluate(requests, offered, arrivals);
   const took = (offered.endedAt - offered.startedAt) / 1_000;
-  const row: Loaded = {
+  const row = {
     name: load.name,
     events,
     refused: offered.refused,
@@ -70,7 +50,12 @@ async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
     perEvent: perEvent(before, after, events),
     top,
   };
-  rig.say(`  ${describe(row)}`);
+  const { p50Ms, p99Ms } = row.publishToReceipt;
+  rig.say(
+    `  ${row.name}: accepted ${row.acceptedPerSecond}/s, delivered ${row.deliveredPerSecond}/s, ` +
+      `${row.inversions} inversions, ${row.missing} missing; publish to receipt p50 ${p50Ms}, p99 ${p99Ms} ms; ` +
+      `${row.perEvent.productUs} µs of CPU an event`,
+  );
   return row;
 }
 
@@ -87,23 +72,7 @@ async function untilArrived({ sink, stop }: LiveRig, events: number): Promise<vo
   }
 }
 
-function describe(row: Loaded): string {
-  const { p50Ms, p99Ms } = row.publishToReceipt;
-  return (
-    `${row.name}: accepted ${row.acceptedPerSecond}/s, delivered ${row.deliveredPerSecond}/s, ` +
-    `${row.inversions} inversions, ${row.missing} missing; publish to receipt p50 ${p50Ms}, p99 ${p99Ms} ms; ` +
-    `${row.perEvent.productUs} µs of CPU an event`
-  );
-}
-
-interface Clients {
-  readonly tenants: readonly Tenant[];
-  readonly clients: number;
-  readonly perRequest: number;
-  /** More requests than any version accepts per second, so that they do not run out. */
-  readonly mostPerSecond: number;
-}
-
+/** `mostPerSecond` is more than any version accepts per second, so that requests do not run out. */
 const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
@@ -133,8 +102,9 @@ async function warmed(
 function closedLoop(
   rig: LiveRig,
   name: string,
-  { tenants, clients, perRequest, mostPerSecond }: Clients,
+  load: { tenants: readonly Tenant[]; clients: number } & Omit<typeof BULK, "clients">,
 ): Promise<Loaded> {
+  const { tenants, clients, perRequest, mostPerSecond } = load;
   return warmed(rig, { name, tenants, perRequest }, mostPerSecond, (requests, seconds) =>
     asFastAs(rig.root, requests, { clients, ms: seconds * 1_000 }, rig.stop),
   );

@@ -7,24 +7,14 @@ import type { LiveRig } from "./rig.ts";
 const PROCESSES = ["api", "dispatcher", "postgres", "redis", "driver", "receivers"] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
-export interface Usage {
-  /** Milliseconds by process. */
-  readonly cpu: Readonly<Record<ProcessName, number>>;
-  /** Shared blocks of statements; without `pg_stat_statements` the server's own counters, which lag. */
-  readonly blocks: number;
-  readonly walBytes: number;
-  /** Statements, without those that begin and end transactions. */
-  readonly statements: number;
-  readonly commits: number;
-}
+type Usage = Awaited<ReturnType<typeof readUsage>>;
 
-export async function readUsage({
-  stores,
-  counted: isCounted,
-  api,
-  dispatcher,
-  sink,
-}: LiveRig): Promise<Usage> {
+/**
+ * Reads CPU milliseconds by process, and counters of the database. Blocks are those of statements; without
+ * `pg_stat_statements` they are the server's own counters, which lag. Statements exclude those that begin and end
+ * transactions.
+ */
+export async function readUsage({ stores, counted: isCounted, api, dispatcher, sink }: LiveRig) {
   const { user, system } = process.cpuUsage();
   const cpu = {
     api: cpuMsOf(api.pid),
@@ -58,17 +48,7 @@ async function countedOf(db: RawDb): Promise<{ blocks: number; statements: numbe
   return row ?? { blocks: Number.NaN, statements: Number.NaN };
 }
 
-export interface PerEvent {
-  readonly cpuUs: Readonly<Record<ProcessName, number>>;
-  /** Microseconds of the product's processes and stores. */
-  readonly productUs: number;
-  readonly blocks: number;
-  readonly walBytes: number;
-  readonly statements: number;
-  readonly commits: number;
-}
-
-export function perEvent(before: Usage, after: Usage, events: number): PerEvent {
+export function perEvent(before: Usage, after: Usage, events: number) {
   const each = (of: (usage: Usage) => number, digits = 1) =>
     round((of(after) - of(before)) / events, digits);
   const us = (name: ProcessName) => each((usage) => usage.cpu[name] * 1_000, 0);
@@ -82,15 +62,6 @@ export function perEvent(before: Usage, after: Usage, events: number): PerEvent 
     statements: each((usage) => usage.statements, 2),
     commits: each((usage) => usage.commits, 2),
   };
-}
-
-export interface TopStatement {
-  readonly perEvent: number;
-  /** Execution time; planning is separate. */
-  readonly usPerEvent: number;
-  readonly planUsPerEvent: number;
-  readonly blocksPerEvent: number;
-  readonly text: string;
 }
 
 const TOP = 10;
@@ -111,11 +82,10 @@ export async function resetStatements({ db, counted }: LiveRig): Promise<void> {
   if (counted) await db.sql`select pg_stat_statements_reset()`;
 }
 
+export type TopStatement = Awaited<ReturnType<typeof topStatements>>[number];
+
 /** Returns the statements with the most execution time since the last reset. */
-export async function topStatements(
-  { db, counted }: LiveRig,
-  events: number,
-): Promise<TopStatement[]> {
+export async function topStatements({ db, counted }: LiveRig, events: number) {
   if (!counted) return [];
   const rows = await db.sql<
     { calls: number; ms: number; planMs: number; blocks: number; query: string }[]
