@@ -15,10 +15,7 @@ export interface BenchSubscription extends Wake {
   readonly partnerId: number;
 }
 
-/** Subscriptions per statement. */
-const SUBSCRIPTIONS_AT_ONCE = 5_000;
-
-/** Creates a subscription for each URL, each with its own partner. */
+/** Creates a subscription for each URL, of the given partners or each with its own. */
 export async function subscribe(
   db: RawDb,
   key: Uint8Array,
@@ -26,38 +23,27 @@ export async function subscribe(
   owners?: readonly number[],
 ): Promise<BenchSubscription[]> {
   const box = createSecretBox({ current: key });
-  const made: BenchSubscription[] = [];
-  for (let from = 0; from < urls.length; from += SUBSCRIPTIONS_AT_ONCE) {
-    const part = urls.slice(from, from + SUBSCRIPTIONS_AT_ONCE);
-    const partners = owners?.slice(from) ?? (await insertPartners(db, part.length));
-    const rows = part.map((url, n) => {
-      const partnerId = partners[n] ?? 0;
-      const id = ulid();
-      const secret = randomBytes(32).toString("hex");
-      const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, id));
-      return { id, partner_id: partnerId, shard: (from + n) % SHARDS, url, sealed };
-    });
-    await db.sql`
-      with rows as (
-        select * from json_to_recordset(${JSON.stringify(rows)}::text::json)
-          as r(id text, partner_id int, shard smallint, url text, sealed text)
-      ), subscriptions as (
-        insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
-          suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
-        select id, partner_id, shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active', sealed,
-               '0000000000000000', now(), now() from rows
-      ), offsets as (
-        insert into outbox_offsets (subscription_id) select id from rows
-      )
-      insert into outbox_sequences (subscription_id) select id from rows`;
-    made.push(
-      ...rows.map((row) => ({
-        subscriptionId: row.id,
-        shard: row.shard,
-        partnerId: row.partner_id,
-      })),
-    );
-  }
+  const partners = owners ?? (await insertPartners(db, urls.length));
+  const made = urls.map((url, n) => {
+    const partnerId = partners[n] ?? 0;
+    const subscriptionId = ulid();
+    const secret = randomBytes(32).toString("hex");
+    const sealed = box.seal(secret, webhookSecretAssociatedData(partnerId, subscriptionId));
+    return { subscriptionId, partnerId, shard: n % SHARDS, url, sealed };
+  });
+  await db.sql`
+    with rows as (
+      select * from json_to_recordset(${JSON.stringify(made)}::text::json)
+        as r("subscriptionId" text, "partnerId" int, shard smallint, url text, sealed text)
+    ), subscriptions as (
+      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+        suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
+      select "subscriptionId", "partnerId", shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active',
+             sealed, '0000000000000000', now(), now() from rows
+    ), offsets as (
+      insert into outbox_offsets (subscription_id) select "subscriptionId" from rows
+    )
+    insert into outbox_sequences (subscription_id) select "subscriptionId" from rows`;
   return made;
 }
 

@@ -82,8 +82,7 @@ export async function insertPast({ db, options, tenants, say, stop }: LiveRig): 
 
 /** Builds an INSERT that spreads rows over all tenants, or over the one whose subscription is `$4`. */
 async function insertion(db: RawDb, table: string, columns: Columns, where = ""): Promise<string> {
-  const known = await knownColumns(db, table);
-  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  const insert = await insertInto(db, table, columns);
   return `
     with tenants as (
       select row_number() over (order by s.id) - 1 as place, count(*) over () as tenants, s.id as subscription_id,
@@ -95,8 +94,7 @@ async function insertion(db: RawDb, table: string, columns: Columns, where = "")
              (t.number - 1) * $3::int + n as nth
         from unnest($1::text[], $2::float8[]) with ordinality as t(id, ms, number), generate_series(1, $3::int) n
     )
-    insert into ${table} (${used.map(([name]) => name).join(", ")})
-    select ${used.map(([, value]) => value).join(", ")}
+    ${insert}
       from rows join tenants on place = n % tenants
      order by event_id`;
 }
@@ -119,10 +117,14 @@ export async function insertRecent(
   await db.sql`vacuum analyze delivery_attempts`;
 }
 
-export async function knownColumns(db: RawDb, table: string): Promise<Set<string>> {
+/** Begins an INSERT with those of the columns that the table has. */
+export async function insertInto(db: RawDb, table: string, columns: Columns): Promise<string> {
   const rows = await db.sql<{ name: string }[]>`
     select column_name as name from information_schema.columns where table_name = ${table}`;
-  return new Set(rows.map(({ name }) => name));
+  const known = new Set(rows.map(({ name }) => name));
+  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  const values = used.map(([, value]) => value).join(", ");
+  return `insert into ${table} (${used.map(([name]) => name).join(", ")}) select ${values}`;
 }
 
 /** Runs work without foreign-key checks and without waiting for the disk. */

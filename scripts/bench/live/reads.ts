@@ -1,7 +1,7 @@
 // Parts e and f: live watchers, and the cost of reads with many pending entries.
 import { BASE_PATH } from "../../../src/http/access.ts";
 import { quantile, round } from "../figures.ts";
-import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
+import { asLoader, insertInto, insertRecent, insertReviews } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
 import { addTenants, addUsers, type Tenant } from "../tenants.ts";
 import { callsOf, readUsage, resetStatements, topStatements } from "./usage.ts";
@@ -188,7 +188,7 @@ async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
            store_review_site_id, 'review_received', '{"type":"system","id":null,"name":"google"}',
            '{"id":1,"external_review_id":"pending"}', '{"rate":4}', now(), now()
       from reviews, generate_series(1, 1000) n where partner_id = ${tenant.partnerId}`;
-  const columns: Record<string, string> = {
+  const insert = await insertInto(db, "outbox", {
     shard: "s.shard",
     subscription_id: "s.id",
     sequence: "n",
@@ -198,13 +198,10 @@ async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
     review_history_id: "h.id",
     review_id: "h.review_id",
     recorded_at: "now()",
-  };
-  const known = await knownColumns(db, "outbox");
-  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  });
   await asLoader(db, async (sql) => {
     await sql.unsafe(
-      `insert into outbox (${used.map(([name]) => name).join(", ")})
-       select ${used.map(([, value]) => value).join(", ")}
+      `${insert}
          from webhook_subscriptions s, generate_series(1, $2::int) n
          join (select id, review_id, row_number() over (order by id) - 1 as place from review_history
                 where partner_id = $3) h on h.place = n % 1000
