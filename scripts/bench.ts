@@ -5,7 +5,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
-  live: () => import("./bench/live.ts"),
+  live: () => import("./bench/live/live.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
@@ -23,6 +23,8 @@ try {
 } catch (error) {
   const { code, message } = Object(error);
   if (!String(code).startsWith("ERR_PARSE_ARGS_")) throw error;
-  console.error(`${message}. The first lines of scripts/bench/${name}.ts say what it takes.`);
+  console.error(
+    `${message}. See bun run bench live --help, or the first lines of scripts/bench/${name}.ts.`,
+  );
   exit(EXIT_USAGE);
 }

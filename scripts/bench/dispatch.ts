@@ -12,7 +12,7 @@ import { createSchedule } from "../../src/outbox/schedule.ts";
 import { ROOT } from "../install/install.ts";
 import { endInOrder } from "../proof/end.ts";
 import { dropSubscriptions, insertBacklog, insertPlace, subscribe, unsettled } from "./backlog.ts";
-import { bareLoop } from "./bare.ts";
+import { bareLoop } from "./bare-process.ts";
 import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
 import { round } from "./figures.ts";
 import { wrongUsage } from "./options.ts";

@@ -1,6 +1,6 @@
 // Prints the tables at the end of a run.
 import { round } from "../figures.ts";
-import type { Bare } from "../bare.ts";
+import type { Bare } from "./bare.ts";
 import type { partD } from "./hanging.ts";
 import type { partF, Watched } from "./reads.ts";
 import type { soak } from "./soak.ts";

@@ -1,11 +1,11 @@
 // The shared setup of all parts.
 import type { ChildProcess } from "node:child_process";
 
+import type { RawDb } from "../../../db/client.ts";
 import { hostsOf, startSink, type Sink } from "../receivers.ts";
 import { withRig, type Rig } from "../rig.ts";
 import { addProvider, addTenants, type Sign, type Tenant } from "../tenants.ts";
 import type { Options } from "./options.ts";
-import { countStatements } from "./usage.ts";
 
 export interface LiveRig extends Rig {
   readonly options: Options;
@@ -62,4 +62,15 @@ export function withLiveRig<T>(
     rig.atEnd(() => say("Stopping …"));
     return work({ ...rig, ...own });
   });
+}
+
+/** Creates the extension; returns whether it counts. */
+async function countStatements(db: RawDb): Promise<boolean> {
+  try {
+    await db.sql`create extension if not exists pg_stat_statements`;
+    await db.sql`select pg_stat_statements_reset()`;
+    return true;
+  } catch {
+    return false;
+  }
 }

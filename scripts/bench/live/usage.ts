@@ -103,14 +103,3 @@ export async function topStatements({ db, counted }: LiveRig, events: number) {
     text: query.replaceAll(/\s+/g, " ").slice(0, SHOWN_CHARS),
   }));
 }
-
-/** Creates the extension; returns whether it counts. */
-export async function countStatements(db: RawDb): Promise<boolean> {
-  try {
-    await db.sql`create extension if not exists pg_stat_statements`;
-    await db.sql`select pg_stat_statements_reset()`;
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,15 +1,15 @@
 // `bun run bench live` drives the running product from outside; see `--help`.
-import { watchForStop } from "../install/stop-signal.ts";
+import { watchForStop } from "../../install/stop-signal.ts";
 import { bareLoops, meanOf } from "./bare.ts";
-import { partD } from "./live/hanging.ts";
-import { insertPast } from "./live/history.ts";
-import { readOptions, USAGE, type Options } from "./live/options.ts";
-import { partE, partF } from "./live/reads.ts";
-import { report, type LiveResult } from "./live/report.ts";
-import { withLiveRig, type LiveRig } from "./live/rig.ts";
-import { soak } from "./live/soak.ts";
-import { partA, partB, partC, partH } from "./live/throughput.ts";
-import { commitOf, writeResult } from "./rig.ts";
+import { partD } from "./hanging.ts";
+import { insertPast } from "./history.ts";
+import { readOptions, USAGE, type Options } from "./options.ts";
+import { partE, partF } from "./reads.ts";
+import { report, type LiveResult } from "./report.ts";
+import { withLiveRig, type LiveRig } from "./rig.ts";
+import { soak } from "./soak.ts";
+import { partA, partB, partC, partH } from "./throughput.ts";
+import { commitOf, writeResult } from "../rig.ts";
 
 /** The shell's exit status for a process that Ctrl-C ended. */
 const EXIT_STOPPED = 130;

@@ -1,11 +1,9 @@
 // Baselines of a run: how fast this machine performs the minimum work without the product.
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-
-import { connect } from "../../db/client.ts";
-import { round } from "./figures.ts";
-import { hostsOf } from "./receivers.ts";
-import { TENANTS, type LiveRig } from "./live/rig.ts";
+import { connect } from "../../../db/client.ts";
+import { bareLoop } from "../bare-process.ts";
+import { round } from "../figures.ts";
+import { hostsOf } from "../receivers.ts";
+import { TENANTS, type LiveRig } from "./rig.ts";
 
 const CONNECTIONS = 16;
 const INSERT_MS = 2_500;
@@ -56,37 +54,6 @@ async function inserts({ stores, stop }: LiveRig): Promise<number> {
   } finally {
     await pool.close();
   }
-}
-
-/**
- * Runs a bare loop as a process of its own. It waits asynchronously: `spawnSync` would block this process, and its
- * connection to Redis would time out.
- */
-export async function bareLoop(
-  sender: "fetch" | "client",
-  deliveries: number,
-  urls: readonly string[],
-  stop?: AbortSignal,
-): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
-  const script = join(import.meta.dir, "bare-loop.ts");
-  const child = spawn(process.execPath, [script, sender, String(deliveries), ...urls], {
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      NODE_TLS_REJECT_UNAUTHORIZED: "0",
-      BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const end = () => child.kill("SIGKILL");
-  stop?.addEventListener("abort", end);
-  let text = "";
-  for await (const chunk of child.stdout) text += String(chunk);
-  stop?.removeEventListener("abort", end);
-  if (text !== "") return JSON.parse(text.trim().split("\n").at(-1) ?? "");
-  // The signal that stopped this process may have stopped the child, too.
-  if (stop?.aborted === true)
-    return { deliveries: Number.NaN, seconds: Number.NaN, cpuUs: Number.NaN };
-  throw new Error("The bare loop has failed.");
 }
 
 /** Returns the mean of both, because the speed of the machine varies. */
