@@ -85,7 +85,7 @@ function slowestFiles(output: string): string {
   for (const line of Bun.stripANSI(output).split("\n")) {
     file = /(tests\/\S+\.test\.tsx?):$/.exec(line)?.[1] ?? file;
     const ms = Number(/^\((?:pass|fail)\) .* \[([\d.]+)ms\]$/.exec(line)?.[1] ?? 0);
-    times.set(file, (times.get(file) ?? 0) + ms);
+    if (ms > 0) times.set(file, (times.get(file) ?? 0) + ms);
   }
   const slowest = [...times].toSorted(([, a], [, b]) => b - a).slice(0, 10);
   return slowest.map(([name, ms]) => `${(ms / 1000).toFixed(1).padStart(7)} s  ${name}`).join("\n");
