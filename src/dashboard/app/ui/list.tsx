@@ -126,3 +126,36 @@ export function TableList<Row extends { readonly id: number | string }>({
 
 /** Number of rows from which a table renders only the rows in view. Equals the size of one API page. */
 const LONG = 100;
+
+interface RowsProps {
+  /** Name of the list for screen readers. */
+  readonly label: string;
+  readonly children: ReactNode;
+}
+
+/** List whose entries have several lines each. */
+export function Rows({ label, children }: RowsProps) {
+  return (
+    <ul className="rows" aria-label={label}>
+      {children}
+    </ul>
+  );
+}
+
+interface RowProps {
+  readonly children: ReactNode;
+  /** Buttons at the end of the entry. */
+  readonly actions: ReactNode;
+  readonly gap?: number;
+}
+
+export function Row({ children, actions, gap = 2 }: RowProps) {
+  return (
+    <li className="row">
+      <Stack gap={gap} className="grows">
+        {children}
+      </Stack>
+      {actions}
+    </li>
+  );
+}

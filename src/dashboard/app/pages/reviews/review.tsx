@@ -1,18 +1,18 @@
-import { Alert, Paper, Select, Stack, Text, Textarea } from "@mantine/core";
+import { Alert, Paper, Select, Stack, Text, Textarea, ThemeIcon } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
 import { apiErrorOf, fieldError } from "../../api/client.ts";
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
+import { Stars } from "../../ui/badges.tsx";
 import { explain } from "../../ui/explain.ts";
 import { Form, useForm } from "../../ui/form.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
+import { PageHeader, Panel } from "../../ui/layout.tsx";
 import { notify } from "../../ui/notify.ts";
-import { Panel } from "../../ui/panel.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
-import { ExactTime } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import {
   colleaguesOptions,
   type Review,
@@ -22,10 +22,9 @@ import {
   useReviewActions,
 } from "./data.ts";
 import { Flag } from "./flag.tsx";
+import { describeEntry, type HistoryEntry } from "./history.ts";
 import { Response } from "./response.tsx";
 import "./reviews.css";
-import { Stars } from "../../ui/badges.tsx";
-import { Timeline } from "./timeline.tsx";
 
 const BACK = { href: "/reviews", title: "Reviews" };
 
@@ -178,5 +177,65 @@ function Notes({ review }: { readonly review: Review }) {
         {...form.text("body")}
       />
     </Form>
+  );
+}
+
+const ICONS: Readonly<Record<string, IconName>> = {
+  review_received: "star",
+  review_updated: "edit",
+  review_removed: "trash",
+  profanity_detected: "alert",
+  review_flagged: "flag",
+  flag_status_changed: "flag",
+  review_assigned: "user",
+  note_added: "list",
+  response_submitted: "message",
+  response_updated: "edit",
+  response_deleted: "trash",
+  homeowner_notified_of_response: "bell",
+  response_post_succeeded: "check",
+  response_post_failed: "alert",
+};
+
+/** Shows the history of a review, the latest entry first. */
+export function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
+  return (
+    <ol className="history" reversed aria-label="History, latest first">
+      {entries.toReversed().map((one) => (
+        <TimelineEntry key={one.id} entry={one} />
+      ))}
+    </ol>
+  );
+}
+
+function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
+  const { who, what, quote, more } = describeEntry(entry, useNames());
+  return (
+    <li>
+      <ThemeIcon variant="light" color="gray" size={30} radius="xl">
+        <Icon name={ICONS[entry.event] ?? "clock"} size={16} />
+      </ThemeIcon>
+      <div className="shrinks">
+        <Text size="sm">
+          <Text span fw={600} inherit>
+            {who}
+          </Text>{" "}
+          {what}{" "}
+          <Text span c="dimmed" inherit>
+            · <Time at={entry.occurred_at} />
+          </Text>
+        </Text>
+        {quote !== undefined && (
+          <Text size="sm" component="blockquote" className="as-written quote">
+            {quote}
+          </Text>
+        )}
+        {more !== undefined && (
+          <Text size="sm" c="dimmed">
+            {more}
+          </Text>
+        )}
+      </div>
+    </li>
   );
 }

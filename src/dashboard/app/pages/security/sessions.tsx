@@ -7,9 +7,8 @@ import { Tag } from "../../ui/badges.tsx";
 import { ConfirmedAction } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Section } from "../../ui/layout.tsx";
-import { List, rowsOf } from "../../ui/list.tsx";
+import { List, Row, Rows, rowsOf } from "../../ui/list.tsx";
 import { listOptions, type RowOf, useList } from "../../ui/pages.ts";
-import { Row, Rows } from "../../ui/rows.tsx";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
 

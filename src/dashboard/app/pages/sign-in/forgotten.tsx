@@ -6,7 +6,7 @@ import { useSessionState } from "../../session/session.tsx";
 import { CodeEntry } from "../../ui/code-entry.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { useWait } from "../../ui/use-time.ts";
+import { useWait } from "../../ui/time.tsx";
 import { Remember } from "./frame.tsx";
 import { SignInError } from "./messages.tsx";
 

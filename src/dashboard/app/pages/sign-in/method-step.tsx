@@ -6,7 +6,7 @@ import { useSessionState } from "../../session/session.tsx";
 import { startSsoFlow } from "../../session/links.ts";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { useWait } from "../../ui/use-time.ts";
+import { useWait } from "../../ui/time.tsx";
 import { Remember } from "./frame.tsx";
 import { SignInError } from "./messages.tsx";
 
