@@ -5,7 +5,7 @@ import { useSearchParams } from "wouter";
 
 import { instantOf, localTimeOf } from "./format.ts";
 import { Icon } from "./icon.tsx";
-import { useIsNarrow } from "./use-is-narrow.ts";
+import { useIsNarrow } from "./layout.tsx";
 
 /**
  * Stores the filters of a list in the query of the address, so that links, reloads and the back button keep the

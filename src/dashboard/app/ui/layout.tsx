@@ -1,4 +1,5 @@
-import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Group, Paper, Stack, Text, Title, useMantineTheme } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { Fragment, type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";
 
@@ -213,4 +214,26 @@ export function Panel({ title, count = 0, state = "", children }: PanelProps) {
       {children}
     </Paper>
   );
+}
+
+interface TextLinkProps {
+  readonly href: string;
+  readonly children: ReactNode;
+}
+
+/** Link within a sentence, which looks like the text around it. */
+export function TextLink({ href, children }: TextLinkProps) {
+  return (
+    <Anchor component={Link} href={href} inherit underline="always">
+      {children}
+    </Anchor>
+  );
+}
+
+/** Returns whether the window is narrower than a breakpoint, as the counterpart of Mantine's `visibleFrom`. */
+export function useIsNarrow(below: "sm" | "md"): boolean {
+  const theme = useMantineTheme();
+  return useMediaQuery(`(width < ${theme.breakpoints[below]})`, undefined, {
+    getInitialValueInEffect: false,
+  });
 }

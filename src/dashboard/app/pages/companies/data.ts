@@ -1,9 +1,9 @@
-import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { allPages, answerOf, type ApiClient, pageAt } from "../../api/client.ts";
 import { useApi } from "../../session/session.tsx";
-import { listOptions } from "../../ui/pages.ts";
+import { listOptions, useRefresh } from "../../ui/pages.ts";
 import {
   accountBody,
   partnerBody,
@@ -89,24 +89,18 @@ export function companyChoicesOptions(api: ApiClient, type: CompanyType, name: s
 
 /** Requests that create or change companies. Each request invalidates the cached company lists. */
 export function useCompanyActions() {
-  const api = useApi();
-  const queries = useQueryClient();
-  const refresh = (type: CompanyType) => queries.invalidateQueries({ queryKey: [`${type}s`] });
+  const { partners, accounts } = useApi().admin;
+  const refresh = { partner: useRefresh(["partners"]), account: useRefresh(["accounts"]) };
   return {
-    createPartner: async (draft: PartnerDraft) => {
-      const partner = await answerOf(api.admin.partners.post(partnerBody(draft)));
-      void refresh("partner");
-      return partner;
-    },
-    createAccount: async (draft: AccountDraft) => {
-      const account = await answerOf(api.admin.accounts.post(accountBody(draft)));
-      void refresh("account");
-      return account;
-    },
-    setActive: async (type: CompanyType, id: number, isActive: boolean) => {
-      const company = type === "partner" ? api.admin.partners({ id }) : api.admin.accounts({ id });
-      await answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post());
-      await refresh(type);
+    createPartner: (draft: PartnerDraft) =>
+      refresh.partner.inBackground(answerOf(partners.post(partnerBody(draft)))),
+    createAccount: (draft: AccountDraft) =>
+      refresh.account.inBackground(answerOf(accounts.post(accountBody(draft)))),
+    setActive: (type: CompanyType, id: number, isActive: boolean) => {
+      const company = type === "partner" ? partners({ id }) : accounts({ id });
+      return refresh[type].andRead(
+        answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post()),
+      );
     },
   };
 }

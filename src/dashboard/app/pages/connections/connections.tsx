@@ -63,7 +63,16 @@ export function Providers() {
       <TableList
         list={useList(providersOptions(useApi()))}
         noun={["provider", "providers"]}
-        empty={<NoProvider onCreate={() => setCreating(true)} />}
+        empty={
+          <EmptyState
+            icon="plug"
+            title="There is no provider yet"
+            action={<Button onClick={() => setCreating(true)}>New provider</Button>}
+          >
+            Reviews come from providers. Create one for each review site, and give its secret to
+            whoever runs the puller.
+          </EmptyState>
+        }
         table={{
           caption: "Providers, newest first",
           end: "Change",
@@ -88,19 +97,6 @@ export function Providers() {
       </Dialog>
       <ProviderSecretDialog provider={secret} onClose={() => setSecret(undefined)} />
     </>
-  );
-}
-
-function NoProvider({ onCreate }: { readonly onCreate: () => void }) {
-  return (
-    <EmptyState
-      icon="plug"
-      title="There is no provider yet"
-      action={<Button onClick={onCreate}>New provider</Button>}
-    >
-      Reviews come from providers. Create one for each review site, and give its secret to whoever
-      runs the puller.
-    </EmptyState>
   );
 }
 

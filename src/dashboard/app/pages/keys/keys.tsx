@@ -121,7 +121,15 @@ export function ApiTokensSection() {
         </Button>
       }
     >
-      <List list={useList(apiTokensOptions(useApi()))} more="Show older ones" empty={<NoToken />}>
+      <List
+        list={useList(apiTokensOptions(useApi()))}
+        more="Show older ones"
+        empty={
+          <EmptyState icon="key" title="No tokens">
+            Create one, give it to the job, and forget it: tomorrow it is gone.
+          </EmptyState>
+        }
+      >
         {(rows) => (
           <Rows label="API tokens">
             {rows.map((one) => (
@@ -140,14 +148,6 @@ export function ApiTokensSection() {
         onClose={() => setSecret(undefined)}
       />
     </Section>
-  );
-}
-
-function NoToken() {
-  return (
-    <EmptyState icon="key" title="No tokens">
-      Create one, give it to the job, and forget it: tomorrow it is gone.
-    </EmptyState>
   );
 }
 

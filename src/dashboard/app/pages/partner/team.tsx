@@ -1,11 +1,10 @@
 import { Button, Group, NativeSelect, Text, TextInput } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { roleName } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
-import { ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, ConfirmedAction, Dialog } from "../../ui/dialog.tsx";
 import { Form, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
@@ -145,9 +144,17 @@ interface TeamActionsProps extends UserProps {
 
 /** Actions that a partner owner may take on a team member, such as a change of the role. */
 export function TeamActions({ user, lastOwner }: TeamActionsProps) {
+  const { inviteAgain } = useTeamActions();
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">
-      {user.is_active && !user.has_password && <InviteAgain user={user} />}
+      {user.is_active && !user.has_password && (
+        <ActionButton
+          label="Invite again"
+          fullLabel={`Invite again: ${user.name}`}
+          onClick={() => inviteAgain(user.id)}
+          done={`${user.email} is invited again; the link of before has ended.`}
+        />
+      )}
       {user.id === lastOwner?.id ? (
         <Dimmed>The only active owner</Dimmed>
       ) : (
@@ -157,26 +164,6 @@ export function TeamActions({ user, lastOwner }: TeamActionsProps) {
         </>
       )}
     </Group>
-  );
-}
-
-function InviteAgain({ user: { id, name, email } }: UserProps) {
-  const { inviteAgain } = useTeamActions();
-  const { mutate, isPending } = useMutation({
-    mutationFn: () => inviteAgain(id),
-    onSuccess: () => notify.done(`${email} is invited again; the link of before has ended.`),
-    onError: (error) => notify.failed(error),
-  });
-  return (
-    <Button
-      size="xs"
-      variant="default"
-      loading={isPending}
-      onClick={() => mutate()}
-      aria-label={`Invite again: ${name}`}
-    >
-      Invite again
-    </Button>
   );
 }
 

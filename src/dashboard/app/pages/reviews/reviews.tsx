@@ -277,23 +277,25 @@ function Marks({ review }: ReviewProps) {
   const { response, flag, assigned_user_id: assignee } = review;
   return (
     <>
-      {response !== null && <Mark text="Answered" color="teal" />}
-      {flag !== null && (
-        <Mark
-          text={`Flag: ${sentence(flag.status).toLowerCase()}`}
-          color={flag.status === "open" || flag.status === "under_review" ? "yellow" : "gray"}
-        />
+      {response !== null && (
+        <Tag isQuiet color="teal">
+          Answered
+        </Tag>
       )}
-      {assignee !== null && <Mark text={`Assigned to ${names.user(assignee)}`} />}
-      {review.removed_at !== null && <Mark text="Removed by its site" color="red" />}
+      {flag !== null && (
+        <Tag
+          isQuiet
+          color={flag.status === "open" || flag.status === "under_review" ? "yellow" : "gray"}
+        >
+          Flag: {sentence(flag.status).toLowerCase()}
+        </Tag>
+      )}
+      {assignee !== null && <Tag isQuiet>Assigned to {names.user(assignee)}</Tag>}
+      {review.removed_at !== null && (
+        <Tag isQuiet color="red">
+          Removed by its site
+        </Tag>
+      )}
     </>
-  );
-}
-
-function Mark({ text, color = "gray" }: { readonly text: string; readonly color?: string }) {
-  return (
-    <Tag color={color} isQuiet>
-      {text}
-    </Tag>
   );
 }

@@ -6,9 +6,8 @@ import { useSessionState } from "../../session/session.tsx";
 import { Form, SubmitButton, useForm } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useWait } from "../../ui/time.tsx";
-import { Forgotten } from "./forgotten.tsx";
+import { Forgotten, MethodStep } from "./steps.tsx";
 import { Frame } from "./frame.tsx";
-import { MethodStep } from "./method-step.tsx";
 import { type Notice, SignInError, useNotice } from "./messages.tsx";
 
 type Step =

@@ -1,17 +1,15 @@
 import { Button, Group, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 
 import { roleName, ROLES } from "../../session/identity.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { Highlighted, StateBadge } from "../../ui/badges.tsx";
-import { ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
+import { ActionButton, ActiveSwitch, Dialog } from "../../ui/dialog.tsx";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { idOf } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { CellText, Dimmed, PageHeader } from "../../ui/layout.tsx";
 import { TableList } from "../../ui/list.tsx";
-import { notify } from "../../ui/notify.ts";
 import { useList } from "../../ui/pages.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { textQuery } from "../../ui/text-query.ts";
@@ -169,35 +167,21 @@ export function UserState({ user }: UserProps) {
 }
 
 export function UserActions({ user }: UserProps) {
+  const { unlock } = useUserActions();
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
       {user.locked_until !== null && (
         <WhileLocked until={user.locked_until}>
-          <Unlock user={user} />
+          <ActionButton
+            label="Unlock"
+            fullLabel={`Unlock ${user.name}`}
+            onClick={() => unlock(user.id)}
+            done={`${user.name} can sign in again.`}
+          />
         </WhileLocked>
       )}
       <UserSwitch user={user} />
     </Group>
-  );
-}
-
-function Unlock({ user: { id, name } }: UserProps) {
-  const { unlock } = useUserActions();
-  const { mutate, isPending } = useMutation({
-    mutationFn: () => unlock(id),
-    onSuccess: () => notify.done(`${name} can sign in again.`),
-    onError: (error) => notify.failed(error),
-  });
-  return (
-    <Button
-      size="xs"
-      variant="default"
-      loading={isPending}
-      onClick={() => mutate()}
-      aria-label={`Unlock ${name}`}
-    >
-      Unlock
-    </Button>
   );
 }
 

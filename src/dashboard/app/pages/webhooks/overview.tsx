@@ -1,12 +1,11 @@
-import { Alert, Anchor, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Paper, Stack, Table, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { Link } from "wouter";
 
 import { CodeBlock } from "../../ui/copy.tsx";
 import { counted, milliseconds, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { NamedValue } from "../../ui/layout.tsx";
+import { NamedValue, TextLink } from "../../ui/layout.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Countdown, ExactTime, Time } from "../../ui/time.tsx";
 import { alertPhrase } from "./alert-data.ts";
@@ -122,10 +121,8 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
   return (
     <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
-        <Anchor component={Link} href={href} inherit underline="always">
-          Event {eventId}
-        </Anchor>{" "}
-        failed <Time at={health.blocked_since} /> and waits for its retry
+        <TextLink href={href}>Event {eventId}</TextLink> failed <Time at={health.blocked_since} />{" "}
+        and waits for its retry
         {next !== null && (
           <>
             , <Countdown to={next} />
@@ -206,15 +203,8 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
     <Stack gap="sm">
       <Text size="sm">
         Last answer <Time at={answer.at} />, to{" "}
-        <Anchor
-          component={Link}
-          href={`/webhooks/${id}/deliveries/${answer.event_id}`}
-          inherit
-          underline="always"
-        >
-          this event
-        </Anchor>
-        : <b>{title}</b>. {advice}
+        <TextLink href={`/webhooks/${id}/deliveries/${answer.event_id}`}>this event</TextLink>:{" "}
+        <b>{title}</b>. {advice}
       </Text>
       {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
     </Stack>
@@ -280,9 +270,7 @@ function HostMessage({ alerts }: Pick<Incident, "alerts">) {
           {alerts.map(({ kind }) => alertPhrase(kind)).join(", ")}.{" "}
         </>
       )}
-      <Anchor component={Link} href="/webhooks/alerts" inherit underline="always">
-        Who is told
-      </Anchor>
+      <TextLink href="/webhooks/alerts">Who is told</TextLink>
     </Text>
   );
 }

@@ -16,7 +16,7 @@ import { useSession } from "../../session/session.tsx";
 import { StateBadge } from "../../ui/badges.tsx";
 import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { PageHeader } from "../../ui/layout.tsx";
+import { PageHeader, TextLink } from "../../ui/layout.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useIsReadOnly, useReader, useViewedPartner } from "./data/data.ts";
@@ -260,9 +260,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
       <Text size="sm" c="var(--mantine-color-red-light-color)">
         Disabled <Time at={subscription.disabled_at} />: {disabledBecause(subscription)}
         {first !== null && `, the first ${causeOf(first)}`}. New events are held.{" "}
-        <Anchor component={Link} href={`/webhooks/${id}`} inherit underline="always">
-          See what is wrong
-        </Anchor>
+        <TextLink href={`/webhooks/${id}`}>See what is wrong</TextLink>
       </Text>
     );
   const retrying =
@@ -278,15 +276,8 @@ function SlotState({ subscription, health }: SlotStateProps) {
       )}
       {retrying !== null && (
         <>
-          <Anchor
-            component={Link}
-            href={`/webhooks/${id}/deliveries/${retrying}`}
-            inherit
-            underline="always"
-          >
-            An event
-          </Anchor>{" "}
-          is being retried; later events {ordering === "review" && "of its review "}wait behind it.
+          <TextLink href={`/webhooks/${id}/deliveries/${retrying}`}>An event</TextLink> is being
+          retried; later events {ordering === "review" && "of its review "}wait behind it.
         </>
       )}
     </Text>

@@ -6,11 +6,11 @@ import { useSearchParams } from "wouter";
 import type { LiveState } from "../../../session/live.ts";
 import { counted, number } from "../../../ui/format.ts";
 import { notify } from "../../../ui/notify.ts";
-import { useIsNarrow } from "../../../ui/use-is-narrow.ts";
+import { useIsNarrow } from "../../../ui/layout.tsx";
 import { type FollowAttempts, useReader } from "../data/data.ts";
 import { filterOf, messageFilterOf } from "../data/filters.ts";
 import { readAttempts, readMessages } from "../data/list-reads.ts";
-import type { Reader, Subscription } from "../data/reads.ts";
+import type { Subscription } from "../data/reads.ts";
 import { ChartToggle, ListChart } from "../stats/over-time.tsx";
 import { AttemptFilters } from "./attempt-filters.tsx";
 import { AttemptList } from "./attempt-list.tsx";
@@ -118,16 +118,20 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
     setCount(0);
     const given = { format, onProgress: setCount, signal: controller.signal };
     try {
+      const filter = filterOf(params);
+      // Excludes events that arrive during the export, because an event that moves within the list would be exported
+      // twice.
+      const messages = { until: new Date().toISOString(), ...messageFilterOf(params) };
       const made = isByAttempt
         ? await exportRows({
             ...given,
             lineOf: lineOfAttempt,
-            read: attemptsFor(reader, id, params),
+            read: (cursor) => readAttempts(reader, id, filter, cursor),
           })
         : await exportRows({
             ...given,
             lineOf: lineOfMessage,
-            read: messagesFor(reader, id, params),
+            read: (cursor) => readMessages(reader, id, messages, { cursor }),
           });
       saveAs(`${isByAttempt ? "attempts" : "events"}.${format}`, format, made.parts);
       const what = counted(made.count, isByAttempt ? "attempt" : "event");
@@ -165,20 +169,6 @@ function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
       </Menu.Dropdown>
     </Menu>
   );
-}
-
-/**
- * Returns a function that reads one page of events. The default of `until` excludes events that arrive during
- * the export, because an event that moves within the list would be exported twice.
- */
-function messagesFor(reader: Reader, id: string, params: URLSearchParams) {
-  const filter = { until: new Date().toISOString(), ...messageFilterOf(params) };
-  return (cursor: string | undefined) => readMessages(reader, id, filter, { cursor });
-}
-
-function attemptsFor(reader: Reader, id: string, params: URLSearchParams) {
-  const filter = filterOf(params);
-  return (cursor: string | undefined) => readAttempts(reader, id, filter, cursor);
 }
 
 function saveAs(name: string, format: Format, parts: readonly Blob[]): void {
