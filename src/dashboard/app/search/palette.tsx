@@ -148,14 +148,14 @@ function useHits(areas: readonly Area[], typed: string) {
 const ID_CHARS = 3;
 
 /** Returns the pages in the navigation menu whose titles match the search text. */
-export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
+function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
 }
 
 /** Returns the events of the catalog whose names, descriptions or fields match the search text. */
-export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
+function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
   return eventsLike(events, typed)
     .slice(0, RESULTS_PER_GROUP)
     .map(({ value, description }) => ({
@@ -166,13 +166,13 @@ export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit
     }));
 }
 
-export async function readGuides(): Promise<readonly Section[]> {
+async function readGuides(): Promise<readonly Section[]> {
   const answer = await fetch("/docs/search.json");
   return answer.ok ? answer.json() : [];
 }
 
 /** Searches events, subscriptions, reviews and users, as far as the user's role may open their areas. */
-export async function search(
+async function search(
   api: ApiClient,
   areas: readonly Area[],
   typed: string,

@@ -32,6 +32,7 @@ import "./webhooks.css";
 export function Page() {
   const [params] = useSearchParams();
   const id = params.get("id");
+  const subscriptions = useQuery({ ...subscriptionsOptions(useReader()), enabled: id === null });
   return (
     <>
       <PageHeader
@@ -40,26 +41,23 @@ export function Page() {
         back={{ href: "/webhooks", title: "Webhooks" }}
         description="From the address of your endpoint to a verified test delivery."
       />
-      {id === null ? <Creation requestedKind={params.get("kind")} /> : <Verification id={id} />}
+      {id === null ? (
+        <Loaded query={subscriptions}>
+          {({ data }) => <FreeSlotForm taken={data} requestedKind={params.get("kind")} />}
+        </Loaded>
+      ) : (
+        <>
+          <CreationSteps active={2} />
+          <VerifyStep id={id} />
+        </>
+      )}
     </>
   );
 }
 
-interface CreationProps {
+interface FreeSlotFormProps {
   /** Kind of subscription that the address asks for; null if it names none. */
   readonly requestedKind: string | null;
-}
-
-function Creation({ requestedKind }: CreationProps) {
-  const subscriptions = useQuery(subscriptionsOptions(useReader()));
-  return (
-    <Loaded query={subscriptions}>
-      {({ data }) => <FreeSlotForm taken={data} requestedKind={requestedKind} />}
-    </Loaded>
-  );
-}
-
-interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
 }
 
@@ -86,15 +84,6 @@ function FreeSlotForm({ taken, requestedKind }: FreeSlotFormProps) {
       </EmptyState>
     );
   return <CreateForm taken={taken} initialKind={first.kind} />;
-}
-
-function Verification({ id }: { readonly id: string }) {
-  return (
-    <>
-      <CreationSteps active={2} />
-      <VerifyStep id={id} />
-    </>
-  );
 }
 
 /**
@@ -159,7 +148,7 @@ interface CreateFormProps {
   readonly initialKind: DeliveryKind;
 }
 
-export function CreateForm({ taken, initialKind }: CreateFormProps) {
+function CreateForm({ taken, initialKind }: CreateFormProps) {
   const [step, setStep] = useState(0);
   const form = useCreation(initialKind, () => setStep(0));
   const { label, url } = form.draft;
@@ -177,7 +166,15 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
           gap="lg"
           buttons={
             <Group justify="space-between">
-              {isFirst ? <Cancel /> : <Back onBack={() => setStep(0)} />}
+              {isFirst ? (
+                <Button variant="default" component={Link} href="/webhooks">
+                  Cancel
+                </Button>
+              ) : (
+                <Button variant="default" onClick={() => setStep(0)}>
+                  Back
+                </Button>
+              )}
               <SubmitButton form={form} isReady={isReady}>
                 {isFirst ? "Continue" : "Create subscription"}
               </SubmitButton>
@@ -239,22 +236,6 @@ function StepTitle({ step }: { readonly step: number }) {
   );
 }
 
-function Back({ onBack }: { readonly onBack: () => void }) {
-  return (
-    <Button variant="default" onClick={onBack}>
-      Back
-    </Button>
-  );
-}
-
-function Cancel() {
-  return (
-    <Button variant="default" component={Link} href="/webhooks">
-      Cancel
-    </Button>
-  );
-}
-
 interface KindChoiceProps {
   readonly taken: readonly Subscription[];
   readonly form: FormState<Draft>;
@@ -289,7 +270,7 @@ interface CreationStepsProps {
 }
 
 /** Shows the steps of the creation and the current step. */
-export function CreationSteps({ active, onStep }: CreationStepsProps) {
+function CreationSteps({ active, onStep }: CreationStepsProps) {
   const isDone = onStep === undefined;
   return (
     <Stepper
